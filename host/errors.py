@@ -1,0 +1,37 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Errors of the host library: what went wrong, what to do next, and the exit code of a command that meets it."""
+
+
+class ProbeError(Exception):
+    """Something failed; the message says what to do next.
+
+    Parameters
+    ----------
+    message : str
+        What happened and the next step, in one or two sentences.
+    exit_code : int
+        Exit code of a command that ends with this error: 1 failed, 2 usage, 3 no probe.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class UsageError(ProbeError):
+    """What was asked for can't be done by any probe, or not by this one: exit code 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, exit_code=2)
+
+
+class NoProbeError(ProbeError):
+    """No probe answers at this address: exit code 3."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, exit_code=3)
+
+
+class MapError(ProbeError):
+    """The register map does not belong to the gateware that runs in the probe: exit code 1."""
