@@ -1,0 +1,20 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The boards, by name. Each module is imported only when its board is asked for."""
+
+from importlib import import_module
+
+BOARDS = {
+    "colorlight_5a_75b":      ("colorlight_5a_75b", {"revision": "8.0"}),
+    "colorlight_5a_75b_v7_0": ("colorlight_5a_75b", {"revision": "7.0"}),
+    "colorlight_i5":          ("colorlight_i5",     {}),
+    "versa_ecp5":             ("versa_ecp5",        {}),
+}
+
+def board(name):
+    """Return a new board by its name; ValueError lists the names there are."""
+    if name not in BOARDS:
+        raise ValueError(f"there is no board {name!r}: choose one of {', '.join(BOARDS)}")
+    module, parameters = BOARDS[name]
+    return import_module(f"liteprobe.boards.{module}").Board(**parameters)

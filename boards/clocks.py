@@ -1,0 +1,38 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The clocks that every ECP5 board gives: ``sys`` and ``timebase`` from one PLL."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.cores.clock import ECP5PLL
+
+class ProbeClocks(LiteXModule):
+    """Makes ``sys`` and ``timebase`` from the oscillator.
+
+    Parameters
+    ----------
+    clock : Signal, the oscillator; ``clock_freq`` its frequency (Hz).
+    sys_clk_freq, timebase_freq : float, Hz
+        Must be exact ratios of the oscillator: a rounded timebase would be a wrong rate.
+    reset : Signal or 0, active high.
+
+    Attributes
+    ----------
+    rst : Signal(), in
+        Resets everything; driven by the SoC controller.
+    """
+    def __init__(self, clock, clock_freq, sys_clk_freq, timebase_freq=125e6, reset=0):
+        self.rst         = Signal()
+        self.cd_sys      = ClockDomain()
+        self.cd_timebase = ClockDomain()
+
+        # # #
+
+        self.pll = pll = ECP5PLL()
+        self.comb += pll.reset.eq(self.rst | reset)
+        pll.register_clkin(clock, clock_freq)
+        pll.create_clkout(self.cd_sys,      sys_clk_freq,  margin=0)
+        pll.create_clkout(self.cd_timebase, timebase_freq, margin=0)

@@ -1,0 +1,57 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Colorlight 5A-75B, revisions 7.0 and 8.0: a LED receiver card with two gigabit ports, about 20 dollars."""
+
+from litex_boards.platforms import colorlight_5a_75b
+
+from liteprobe.boards.clocks import ProbeClocks
+from liteprobe.boards.rgmii import RgmiiPort, leave_out
+
+# IOs ----------------------------------------------------------------------------------------------
+
+# J19 carries 3.3 V, GND, DATA_LED- (serial TX) and KEY+ (serial RX, also the button). All other headers
+# go through 74HC245 drivers, which only drive outwards, so KEY+ is the one input without rework.
+_shared_pins = ["mdio", "mdc"] # Both PHYs are on one MDIO bus; in-band status tells what is needed.
+
+# CRG ----------------------------------------------------------------------------------------------
+
+def _clocks(platform, sys_clk_freq):
+    return ProbeClocks(platform.request("clk25"), 25e6, sys_clk_freq)
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board:
+    """What a SoC may ask of this board, and nothing of what it does with it."""
+    ports        = 2
+    sys_clk_freq = 50e6
+    block_rams   = 56 # LFE5U-25F.
+    with_serial  = True
+    cable        = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone and PPS share pin KEY+."
+
+    def __init__(self, revision="8.0", toolchain="trellis"):
+        if revision not in ("7.0", "8.0"):
+            raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
+        self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
+        self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
+        for port in range(self.ports):
+            leave_out(self.platform, "eth", port, _shared_pins)
+
+    def crg(self):
+        """Return the clocks and resets."""
+        return _clocks(self.platform, self.sys_clk_freq)
+
+    def phy(self, port):
+        """Return the PHY of one port; the PHY delays the transmit clock, the FPGA received data."""
+        return RgmiiPort(
+            clock_pads = self.platform.request("eth_clocks", port),
+            pads       = self.platform.request("eth", port),
+            number     = port,
+            tx_delay   = 0,
+            rx_delay   = 2e-9,
+        )
+
+    def pps(self):
+        """Return the pad of the PPS input, KEY+ of J19 (3.3 V)."""
+        return self.platform.request("user_btn_n", 0)

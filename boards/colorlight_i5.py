@@ -1,0 +1,59 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Colorlight i5 (7.0) on its extension board: a SODIMM module with two gigabit PHYs."""
+
+from litex.build.generic_platform import IOStandard, Pins
+
+from litex_boards.platforms import colorlight_i5
+
+from liteprobe.boards.clocks import ProbeClocks
+from liteprobe.boards.rgmii import RgmiiPort, leave_out
+
+# IOs ----------------------------------------------------------------------------------------------
+
+# PMOD E of the extension board, 3.3 V: pin 0 takes the PPS.
+_pps = [("pps", 0, Pins("pmode:0"), IOStandard("LVCMOS33"))]
+# Both PHYs are on one MDIO bus and one reset: port 0, which every probe has, drives the reset.
+_left_out = [["mdio", "mdc"], ["mdio", "mdc", "rst_n"]]
+
+# CRG ----------------------------------------------------------------------------------------------
+
+def _clocks(platform, sys_clk_freq):
+    return ProbeClocks(platform.request("clk25"), 25e6, sys_clk_freq, reset=~platform.request("cpu_reset_n"))
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board:
+    """What a SoC may ask of this board, and nothing of what it does with it."""
+    name         = "colorlight_i5"
+    ports        = 2
+    sys_clk_freq = 50e6
+    block_rams   = 56 # LFE5U-25F.
+    with_serial  = True
+    cable        = "cmsisdap" # DAPLink of the extension board.
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+
+    def __init__(self, toolchain="trellis"):
+        self.platform = colorlight_i5.Platform(board="i5", revision="7.0", toolchain=toolchain)
+        for port in range(self.ports):
+            leave_out(self.platform, "eth", port, _left_out[port])
+
+    def crg(self):
+        """Return the clocks and resets."""
+        return _clocks(self.platform, self.sys_clk_freq)
+
+    def phy(self, port):
+        """Return the PHY of one port; the PHY delays the transmit clock, the FPGA received data."""
+        return RgmiiPort(
+            clock_pads = self.platform.request("eth_clocks", port),
+            pads       = self.platform.request("eth", port),
+            number     = port,
+            tx_delay   = 0,
+            rx_delay   = 2e-9,
+        )
+
+    def pps(self):
+        """Return the pad of the PPS input."""
+        self.platform.add_extension(_pps)
+        return self.platform.request("pps")

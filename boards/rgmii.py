@@ -1,0 +1,157 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""RGMII on ECP5, as a test port needs it: a given transmit clock, RX_ER, and the link from in-band status."""
+
+from migen import *
+from migen.genlib.resetsync import AsyncResetSynchronizer
+
+from litex.gen import *
+
+from litex.build.io import DDRInput, DDROutput
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+from liteeth.phy.ecp5rgmii import LiteEthPHYRGMIITX
+
+# Helpers ------------------------------------------------------------------------------------------
+
+DELAY_TAP = 25e-12 # Seconds of a DELAYG tap.
+
+def delay_taps(delay):
+    """Return the DELAYG taps for ``delay`` seconds; ValueError above 3.175 ns."""
+    taps = int(delay/DELAY_TAP)
+    if not 0 <= taps < 128:
+        raise ValueError(f"a delay of {delay*1e9} ns is not in reach of DELAYG: use 0 to 3.175 ns")
+    return taps
+
+def leave_out(platform, name, number, subsignals):
+    """Take pins out of a resource of ``platform``, because two ports share them or nobody drives them."""
+    manager = platform.constraint_manager
+    for position, resource in enumerate(manager.available):
+        if resource[:2] == (name, number):
+            kept = tuple(e for e in resource if getattr(e, "name", None) not in subsignals)
+            manager.available[position] = kept
+
+# Receive ------------------------------------------------------------------------------------------
+
+class RgmiiReceive(LiteXModule):
+    """Turns RGMII into octets and reads the in-band status between frames.
+
+    Parameters
+    ----------
+    pads : RGMII pads with ``rx_ctl`` and ``rx_data``.
+    rx_delay : float, seconds
+        Delay of data against the clock; 0 when the PHY or the board delays.
+
+    Attributes
+    ----------
+    source : Endpoint(eth_phy_description(8)), out
+        ``valid`` is RX_DV, ``error`` RX_ER. ``last`` is never set. Latency: 3 cycles from the pads.
+    link_up : Signal(), out
+        Link up at 1 Gb/s full duplex, by the in-band status; 1 until the PHY has sent any status.
+
+    Limits: a PHY that sends no in-band status always counts as up.
+    Source: RGMII 2.0, sections 3.4.1 (status) and 3.4.2 (RX_CTL = RX_DV, then RX_DV xor RX_ER).
+    """
+    def __init__(self, pads, rx_delay=2e-9):
+        self.source  = source = stream.Endpoint(eth_phy_description(8))
+        self.link_up = Signal(reset=1)
+
+        # # #
+
+        data     = Signal(8)
+        ctl      = Signal(2)
+        data_d   = Signal(8)
+        ctl_d    = Signal(2)
+        up       = Signal()
+        was_told = Signal() # Some status has come: from now on it is believed.
+
+        # Pads.
+        # -----
+        def add_input(pad, rising, falling):
+            delayed = Signal()
+            self.specials += [
+                Instance("DELAYG",
+                    p_DEL_MODE  = "SCLK_ALIGNED",
+                    p_DEL_VALUE = delay_taps(rx_delay),
+                    i_A         = pad,
+                    o_Z         = delayed,
+                ),
+                DDRInput(clk=ClockSignal("eth_rx"), i=delayed, o1=rising, o2=falling),
+            ]
+        add_input(pads.rx_ctl, ctl[0], ctl[1])
+        for i in range(4):
+            add_input(pads.rx_data[i], data[i], data[4 + i])
+
+        # Octets.
+        # -------
+        self.sync.eth_rx += [
+            data_d.eq(data),
+            ctl_d.eq(ctl),
+            source.valid.eq(ctl_d[0]),
+            source.data.eq(data_d),
+            source.error.eq(ctl_d[0] & ~ctl_d[1]),
+        ]
+
+        # Status.
+        # -------
+        self.comb += up.eq(data_d[0] & (data_d[1:3] == 0b10) & data_d[3])
+        self.sync.eth_rx += [
+            If(ctl_d == 0b00,
+                If(data_d[:4] != 0, was_told.eq(1)),
+                self.link_up.eq(up | (~was_told & (data_d[:4] == 0))),
+            )
+        ]
+
+# Port ---------------------------------------------------------------------------------------------
+
+class RgmiiPort(LiteXModule):
+    """A PHY as a port sees it: octets out in ``timebase``, octets in in ``eth_rx<number>``.
+
+    Parameters
+    ----------
+    clock_pads, pads : RGMII pads; ``rst_n`` is driven when the pads have it.
+    number : int, port number; names the receive domain.
+    tx_delay, rx_delay : float, seconds
+        Delays of the FPGA; 0 where the PHY or the board delays.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(8)), in, ``timebase``; always ready. Latency: 1 cycle to the pads.
+    source : Endpoint(eth_phy_description(8)), out, ``eth_rx<number>``
+    link_up : Signal(), out, asynchronous
+
+    Transmits on ``timebase``, never on the recovered clock, so that all ports share one time.
+    """
+    rx_clk_freq = 125e6
+    tx_clk_freq = 125e6
+    def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=2e-9):
+        # The receive clock needs a reset from the start, whatever the PHY does with its clock later.
+        cd_eth_rx = ClockDomain(f"eth_rx{number}")
+        setattr(self, f"cd_eth_rx{number}", cd_eth_rx)
+        self.comb     += cd_eth_rx.clk.eq(clock_pads.rx)
+        self.specials += AsyncResetSynchronizer(cd_eth_rx, ResetSignal("timebase"))
+
+        self.tx      = ClockDomainsRenamer({"eth_tx": "timebase"})(LiteEthPHYRGMIITX(pads))
+        self.rx      = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(RgmiiReceive(pads, rx_delay))
+        self.sink    = self.tx.sink
+        self.source  = self.rx.source
+        self.link_up = self.rx.link_up
+
+        # # #
+
+        # Transmit clock.
+        # ---------------
+        clock = Signal()
+        self.specials += [
+            DDROutput(clk=ClockSignal("timebase"), i1=1, i2=0, o=clock),
+            Instance("DELAYG",
+                p_DEL_MODE  = "SCLK_ALIGNED",
+                p_DEL_VALUE = delay_taps(tx_delay),
+                i_A         = clock,
+                o_Z         = clock_pads.tx,
+            ),
+        ]
+        if hasattr(pads, "rst_n"):
+            self.comb += pads.rst_n.eq(~ResetSignal("timebase"))

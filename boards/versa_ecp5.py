@@ -1,0 +1,59 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Lattice Versa ECP5(-5G): two gigabit ports (88E1512) and a speed grade 8 device."""
+
+from litex.build.generic_platform import IOStandard, Pins
+
+from litex_boards.platforms import lattice_versa_ecp5
+
+from liteprobe.boards.clocks import ProbeClocks
+from liteprobe.boards.rgmii import RgmiiPort, leave_out
+
+# IOs ----------------------------------------------------------------------------------------------
+
+# Expansion header X3, pin 4 (EXPCON_IO29), 3.3 V.
+_pps = [("pps", 0, Pins("X3:4"), IOStandard("LVCMOS33"))]
+# The defaults of the PHYs are what a probe needs: MDIO stays unused.
+_unused_pins = ["mdio", "mdc"]
+
+# CRG ----------------------------------------------------------------------------------------------
+
+def _clocks(platform, sys_clk_freq):
+    return ProbeClocks(platform.request("clk100"), 100e6, sys_clk_freq, reset=~platform.request("rst_n"))
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board:
+    """What a SoC may ask of this board, and nothing of what it does with it."""
+    name         = "versa_ecp5"
+    ports        = 2
+    sys_clk_freq = 62.5e6
+    block_rams   = 108 # LFE5UM5G-45F.
+    with_serial  = True
+    cable        = "ft2232" # On board.
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+
+    def __init__(self, toolchain="trellis"):
+        self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
+        for port in range(self.ports):
+            leave_out(self.platform, "eth", port, _unused_pins)
+
+    def crg(self):
+        """Return the clocks and resets."""
+        return _clocks(self.platform, self.sys_clk_freq)
+
+    def phy(self, port):
+        """Return the PHY of one port; the PHY delays both directions."""
+        return RgmiiPort(
+            clock_pads = self.platform.request("eth_clocks", port),
+            pads       = self.platform.request("eth", port),
+            number     = port,
+            tx_delay   = 0,
+            rx_delay   = 0,
+        )
+
+    def pps(self):
+        """Return the pad of the PPS input."""
+        self.platform.add_extension(_pps)
+        return self.platform.request("pps")

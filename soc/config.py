@@ -1,0 +1,155 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What to build into a probe, and whether a board can hold it."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Protocol
+
+LINKS = ("own", "shared", "uart")
+CPU_VARIANTS = ("lite", "standard")
+LINE_RATE_BPS = 1_000_000_000
+BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
+RECORD_BITS = 6 * 32
+LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
+UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
+
+
+class Holder(Protocol):
+    """What a configuration must know of a board to be checked against it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the board, as in ``liteprobe build``."""
+
+    @property
+    def ports(self) -> int:
+        """Ethernet PHYs of the board."""
+
+    @property
+    def sys_clk_freq(self) -> float:
+        """Frequency of ``sys`` (Hz)."""
+
+    @property
+    def block_rams(self) -> int | None:
+        """Block RAMs of the device; None where there is no limit (simulation)."""
+
+    @property
+    def with_serial(self) -> bool:
+        """Whether a serial port is wired."""
+
+
+@dataclass(frozen=True)
+class ProbeConfig:
+    """What to build in; fixed at build time.
+
+    Parameters
+    ----------
+    ports : test ports, from 1.
+    link : the way in: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
+        on test port 0) or ``uart`` (UARTBone).
+    record_depth : records held for each port, a power of two.
+    with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
+    rom_bytes, ram_bytes : memories of the CPU, powers of two.
+    ip_address, mac_address : of the management stack.
+    uart_baud : bits a second of the UARTBone.
+    data_width : of the frame streams in ``sys`` (bits), 32 or 64.
+    """
+
+    ports: int = 2
+    link: str = "shared"
+    record_depth: int = 1024
+    with_cpu: bool = True
+    cpu_variant: str = "lite"
+    rom_bytes: int = 1024
+    ram_bytes: int = 8192
+    ip_address: str = "192.168.1.50"
+    mac_address: int = 0x10E2D5000000
+    uart_baud: int = 115200
+    data_width: int = 32
+
+    @property
+    def phys(self) -> int:
+        """PHYs that this configuration takes."""
+        return self.ports + (self.link == "own")
+
+    def check(self, board: Holder) -> None:
+        """Raise ValueError, naming the fix, when ``board`` cannot hold this configuration."""
+        self._check_ports(board)
+        self._check_address()
+        self._check_data_width(board)
+        self._check_records()
+        self._check_cpu()
+        self._check_uart(board)
+        self._check_block_rams(board)
+
+    def _check_ports(self, board: Holder) -> None:
+        if self.link not in LINKS:
+            raise ValueError(f"link {self.link!r} is unknown: choose one of {', '.join(LINKS)}")
+        if not 1 <= self.ports <= board.ports:
+            raise ValueError(f"{board.name} has {board.ports} ports, not {self.ports}: set ports from 1 to {board.ports}")
+        if self.phys > board.ports:
+            raise ValueError(
+                f"{board.name} has {board.ports} ports and all are test ports, so none is left for link=own: "
+                f"use link=shared, or ports={board.ports - 1}"
+            )
+
+    def _check_address(self) -> None:
+        try:
+            address = ipaddress.IPv4Address(self.ip_address)
+        except ipaddress.AddressValueError as error:
+            raise ValueError(f"{self.ip_address!r} is no IPv4 address ({error}): write it as 192.168.1.50") from None
+        if address.is_multicast or address.is_unspecified or address.is_loopback or address == ipaddress.IPv4Address(2**32 - 1):
+            raise ValueError(f"{address} can't be the address of a probe: choose a unicast address such as 192.168.1.50")
+        if not 0 < self.mac_address < 2**48:
+            raise ValueError(f"MAC address {self.mac_address:#x} doesn't fit: give 48 bits, not all zero")
+        if self.mac_address >> 40 & 1:
+            raise ValueError(f"MAC address {self.mac_address:012x} is a group address: clear bit 0 of its first octet")
+
+    def _check_data_width(self, board: Holder) -> None:
+        if self.data_width not in (32, 64):
+            raise ValueError(f"data_width {self.data_width} is not supported: use 32 or 64")
+        if board.sys_clk_freq * self.data_width < 1.25 * LINE_RATE_BPS:
+            raise ValueError(
+                f"{self.data_width} bits at {board.sys_clk_freq / 1e6:g} MHz can't keep up with the line: "
+                f"raise sys_clk_freq to {1.25e3 / self.data_width:g} MHz"
+            )
+
+    def _check_records(self) -> None:
+        depth = self.record_depth
+        if not 16 <= depth <= LARGEST_RECORD_DEPTH or depth & (depth - 1):
+            raise ValueError(f"record_depth {depth} is not a power of two from 16 to {LARGEST_RECORD_DEPTH}: use 1024")
+
+    def _check_cpu(self) -> None:
+        if not self.with_cpu:
+            return
+        if self.cpu_variant not in CPU_VARIANTS:
+            raise ValueError(f"cpu_variant {self.cpu_variant!r} can't run Zephyr here: use {' or '.join(CPU_VARIANTS)}")
+        for name, size in (("rom_bytes", self.rom_bytes), ("ram_bytes", self.ram_bytes)):
+            if not 256 <= size <= 128 * 1024 or size & (size - 1):
+                raise ValueError(f"{name} {size} is not a power of two from 256 to 131072: use 8192")
+
+    def _check_uart(self, board: Holder) -> None:
+        if self.link != "uart":
+            return
+        if not board.with_serial:
+            raise ValueError(f"{board.name} has no serial port for link=uart: use link=own or link=shared")
+        fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
+        if not 1200 <= self.uart_baud <= fastest:
+            raise ValueError(f"uart_baud {self.uart_baud} is out of range on {board.name}: use 1200 to {fastest}")
+
+    def _check_block_rams(self, board: Holder) -> None:
+        if board.block_rams is None:
+            return
+        # What is known before synthesis; FIFOs of the paths come on top, so a build may still not fit.
+        bits = self.ports * self.record_depth * RECORD_BITS
+        bits += 8 * (self.rom_bytes + self.ram_bytes) if self.with_cpu else 0
+        needed = -(-bits // BLOCK_RAM_BITS)
+        if needed > board.block_rams:
+            raise ValueError(
+                f"records and CPU memory need {needed} block RAMs, {board.name} has {board.block_rams}: "
+                f"lower record_depth or ram_bytes"
+            )

@@ -1,0 +1,31 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The register map of a finalized SoC, and the number that names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from litex.soc.integration import export
+
+from liteprobe.cores.formats import map_hash
+
+
+def soc_map(soc: Any) -> dict[str, Any]:
+    """Return the map of a finalized ``soc``: what LiteX writes as csr.json."""
+    text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def identity(soc: Any) -> int:
+    """Return the hash of the map of a finalized ``soc``, as its ``probe_map_hash`` register reads."""
+    return map_hash(soc_map(soc))
+
+
+def write_map(soc: Any, path: Path) -> None:
+    """Write the map of a finalized ``soc`` as csr.json."""
+    path.write_text(json.dumps(soc_map(soc), indent=4) + "\n", encoding="utf-8")
