@@ -1,0 +1,145 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The only clock-domain crossings: a level, a pulse, a held word, a followed word, a stream."""
+
+from migen import *
+from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+# Level Crossing -----------------------------------------------------------------------------------
+
+class LevelCrossing(LiteXModule):
+    """Follows a slow single bit (link up, reset done); two to three cycles of ``cd_to`` late.
+
+    Attributes
+    ----------
+    i : Signal(), in, any domain
+    o : Signal(), out, cd_to
+    """
+    def __init__(self, cd_to, reset=0):
+        self.i = Signal(reset=reset)
+        self.o = Signal(reset=reset)
+
+        # # #
+
+        self.specials += MultiReg(self.i, self.o, cd_to, reset=reset)
+
+# Pulse Crossing -----------------------------------------------------------------------------------
+
+class PulseCrossing(LiteXModule):
+    """Turns each one-cycle pulse into one pulse of the other domain, by a toggle.
+
+    The pulse comes out in the third cycle of ``cd_to`` after the toggle, one less or one more by
+    the phase of the clocks: an uncertainty of at most one tick.
+
+    Attributes
+    ----------
+    i : Signal(), in, cd_from
+        Pulses must be three cycles of ``cd_to`` apart; closer ones are lost in pairs.
+    o : Signal(), out, cd_to
+    """
+    def __init__(self, cd_from, cd_to):
+        self.i = Signal()
+        self.o = Signal()
+
+        # # #
+
+        self.pulse = pulse = PulseSynchronizer(cd_from, cd_to)
+        self.comb += [
+            pulse.i.eq(self.i),
+            self.o.eq(pulse.o),
+        ]
+
+# Held Word Crossing -------------------------------------------------------------------------------
+
+class HeldCrossing(LiteXModule):
+    """Takes a word on demand and shows it, held, to the other domain.
+
+    Attributes
+    ----------
+    i : Signal(width), in, cd_from
+    take : Signal(), in, cd_from
+        Takes ``i``. The next take must come at least four cycles of both domains later.
+    o : Signal(width), out, for cd_to
+        Stands still from before ``taken`` to the next ``take``; not to be looked at in between.
+    taken : Signal(), out, cd_to
+        One pulse for each take: ``o`` is new and still.
+    """
+    def __init__(self, width, cd_from, cd_to):
+        self.i     = Signal(width)
+        self.take  = Signal()
+        self.o     = Signal(width)
+        self.taken = Signal()
+
+        # # #
+
+        held = Signal(width, reset_less=True)
+        held.attr.add("no_retiming")
+        sync = getattr(self.sync, cd_from)
+        sync += If(self.take, held.eq(self.i))
+
+        self.pulse = pulse = PulseCrossing(cd_from, cd_to)
+        self.comb += [
+            pulse.i.eq(self.take),
+            self.o.eq(held),
+            self.taken.eq(pulse.o),
+        ]
+
+# Followed Word Crossing ---------------------------------------------------------------------------
+
+class WordCrossing(LiteXModule):
+    """Follows a word by a handshake: every value shown was once whole on the other side.
+
+    Attributes
+    ----------
+    i : Signal(width), in, cd_from
+        May change at any time; values that are gone before the next handshake are skipped.
+    o : Signal(width), out, cd_to
+        Up to some ten cycles of both domains old.
+    """
+    def __init__(self, width, cd_from, cd_to):
+        self.i = Signal(width)
+        self.o = Signal(width)
+
+        # # #
+
+        self.bus = bus = BusSynchronizer(width, cd_from, cd_to)
+        self.comb += [
+            bus.i.eq(self.i),
+            self.o.eq(bus.o),
+        ]
+
+# Stream Crossing ----------------------------------------------------------------------------------
+
+class StreamCrossing(LiteXModule):
+    """Carries a stream across clocks through an asynchronous FIFO with a registered output.
+
+    Parameters
+    ----------
+    layout : LiteX stream description or layout
+    depth : int
+        Transfers held; a power of two, from 4.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout), in (cd_from) and out (cd_to)
+        Same transfers in the same order. A block RAM or LUT RAM is never seen unregistered.
+
+    Limits: both domains must be reset together, or the FIFO's pointers part.
+    """
+    def __init__(self, layout, cd_from, cd_to, depth=16):
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+
+        # # #
+
+        self.fifo = fifo = ClockDomainsRenamer({"write": cd_from, "read": cd_to})(
+            stream.AsyncFIFO(layout, depth, buffered=True)
+        )
+        self.comb += [
+            sink.connect(fifo.sink),
+            fifo.source.connect(source),
+        ]
