@@ -143,3 +143,61 @@ class StreamCrossing(LiteXModule):
             sink.connect(fifo.sink),
             fifo.source.connect(source),
         ]
+
+# Number Crossing ----------------------------------------------------------------------------------
+
+class NumberCrossing(LiteXModule):
+    """Follows a counter that steps by one, by its Gray code; two to three cycles of ``cd_to`` late.
+
+    Attributes
+    ----------
+    step : Signal(), in, cd_from
+        Counts one. May come in every cycle.
+    o : Signal(width), out, cd_to
+        The count, modulo 2^width, as it was; it may jump by several where ``cd_to`` is slower.
+    """
+    def __init__(self, width, cd_from, cd_to):
+        self.step = Signal()
+        self.o    = Signal(width)
+
+        # # #
+
+        count    = Signal(width)
+        next_one = Signal(width)
+        gray     = Signal(width)
+        gray_to  = Signal(width)
+        gray.attr.add("no_retiming")
+        sync = getattr(self.sync, cd_from)
+        sync += If(self.step, count.eq(next_one), gray.eq(next_one ^ next_one[1:]))
+        self.specials += MultiReg(gray, gray_to, cd_to)
+        self.comb += next_one.eq(count + 1)
+        self.comb += [self.o[n].eq(Reduce("XOR", [gray_to[m] for m in range(n, width)])) for n in range(width)]
+
+# Event Crossing -----------------------------------------------------------------------------------
+
+class EventCrossing(LiteXModule):
+    """Carries events that may come in every cycle, into a slower domain too: none is lost.
+
+    Attributes
+    ----------
+    event : Signal(), in, cd_from
+        One event a cycle.
+    count : Signal(4), out, cd_to
+        Events that arrived in this cycle; add them up.
+
+    Limits: fewer than 16 events a cycle of ``cd_to``.
+    """
+    def __init__(self, cd_from, cd_to):
+        self.event = Signal()
+        self.count = Signal(4)
+
+        # # #
+
+        self.number = number = NumberCrossing(4, cd_from, cd_to)
+        seen = Signal(4)
+        sync = getattr(self.sync, cd_to)
+        sync += [
+            seen.eq(number.o),
+            self.count.eq(number.o - seen),
+        ]
+        self.comb += number.step.eq(self.event)
