@@ -1,4 +1,5 @@
-#!/usr/bin/env python3
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
 """Packages the folders of this repository under one name, ``liteprobe``."""
 
 from setuptools import find_packages, setup
