@@ -1,0 +1,126 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Loss, duplication and reordering, from the sequence numbers in order of arrival."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+def arrivals(sequences: NDArray[np.integer], sent: int) -> Integers:
+    """Return how often each packet arrived, shape (sent,): 0 lost, 1 once, more: duplicated.
+
+    Raises
+    ------
+    ValueError
+        If a sequence number was never sent.
+
+    Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
+    """
+    if len(sequences) and int(sequences.max()) >= sent:
+        raise ValueError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")
+    return np.bincount(sequences.astype(np.int64), minlength=sent).astype(np.int64)
+
+
+def in_time(owd_ns: Integers, waiting_time_ns: int | None) -> NDArray[np.bool_]:
+    """Return which packets came within T_max, shape (packets,); the others are lost. None: no limit.
+
+    Source: RFC 7680, section 2.5 (the threshold of time that parts lost from late).
+    """
+    return np.full(len(owd_ns), True) if waiting_time_ns is None else owd_ns <= waiting_time_ns
+
+
+def first_arrivals(sequences: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return which rows are the first arrival of their packet, shape (rows,)."""
+    is_first = np.full(len(sequences), False)
+    is_first[np.unique(sequences, return_index=True)[1]] = True
+    return is_first
+
+
+@dataclass(frozen=True)
+class Reordering:
+    """Reordered packets of a stream, in order of arrival; positions count from 0.
+
+    Attributes
+    ----------
+    positions : array, shape (reordered,)
+        Position of each reordered packet among the arrivals.
+    extents : array, shape (reordered,)
+        Packets back to the earliest arrival with a greater sequence (4.2).
+    n_reordering : array, shape (reordered,)
+        How many packets right before it have all a greater sequence (5.3).
+    gaps : array, shape (discontinuities - 1,)
+        Packets from one reordering discontinuity to the next (4.5).
+    runs : array, shape (reordered,)
+        Packets in order that each reordered packet ended (4.6).
+
+    Source: RFC 4737.
+    """
+
+    positions: Integers
+    extents: Integers
+    n_reordering: Integers
+    gaps: Integers
+    runs: Integers
+
+    @property
+    def discontinuities(self) -> Integers:
+        """Position of the earliest greater arrival of each reordered packet, shape (reordered,)."""
+        return self.positions - self.extents
+
+    def late_times(self, stamps_ns: NDArray[np.unsignedinteger]) -> Integers:
+        """Return how long after its discontinuity each reordered packet came (ns), from all arrival stamps (4.3)."""
+        stamps = stamps_ns.astype(np.int64)
+        return stamps[self.positions] - stamps[self.discontinuities]
+
+    def byte_offsets(self, sequences: NDArray[np.integer], octets: NDArray[np.integer]) -> Integers:
+        """Return what a receiver must store until each reordered packet comes (octets), from all arrivals (4.4).
+
+        It is the octets of the packets with a greater sequence that came before.
+        """
+        spans = zip(self.discontinuities.tolist(), self.positions.tolist(), strict=True)
+        stored = [octets[j:i][sequences[j:i] > sequences[i]].sum() for j, i in spans]
+        return np.array(stored, dtype=np.int64)
+
+
+def reordering(sequences: NDArray[np.integer]) -> Reordering:
+    """Find the reordered packets of a stream.
+
+    Parameters
+    ----------
+    sequences : array, shape (arrivals,)
+        Sequence numbers in order of arrival, duplicates left out.
+
+    Source: RFC 4737, sections 3.3 (reordered: less than NextExp), 4.2, 4.5, 4.6 and 5.3.
+    """
+    numbers = sequences.astype(np.int64)
+    highest = np.maximum.accumulate(numbers) if len(numbers) else numbers
+    positions = np.flatnonzero(numbers < highest)
+    # The greatest so far never falls, so the earliest greater arrival is where it first passes the packet's number.
+    discontinuities = np.searchsorted(highest, numbers[positions], side="right")
+    runs = np.diff(positions, prepend=-1) - 1
+    return Reordering(
+        positions=positions.astype(np.int64),
+        extents=(positions - discontinuities).astype(np.int64),
+        n_reordering=_n_reordering(numbers, positions),
+        gaps=np.diff(np.unique(discontinuities)).astype(np.int64),
+        runs=runs.astype(np.int64),
+    )
+
+
+def _n_reordering(numbers: Integers, positions: NDArray[np.intp]) -> Integers:
+    """Return for each position how many packets right before it have a greater number, in one pass with a stack."""
+    lower: list[int] = []  # Positions of ever greater numbers: the nearest lower one is on top.
+    found = {}
+    is_asked = np.full(len(numbers), False)
+    is_asked[positions] = True
+    for position, number in enumerate(numbers.tolist() if len(positions) else []):
+        while lower and numbers[lower[-1]] > number:
+            lower.pop()
+        if is_asked[position]:
+            found[position] = position - (lower[-1] if lower else -1) - 1
+        lower.append(position)
+    return np.array([found[int(position)] for position in positions], dtype=np.int64)

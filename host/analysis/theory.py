@@ -1,0 +1,63 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What an Ethernet link can carry: arithmetic on frame lengths, in octets without FCS (60 to 9000)."""
+
+OVERHEAD = 24  # Octets on the wire beside the frame: preamble 7, SFD 1, FCS 4, IFG 12 (IEEE 802.3).
+FCS = 4
+MAC_HEADER = 14
+UDP_HEADERS = 42  # MAC 14, IPv4 20, UDP 8.
+LINE_RATE_BPS = 10**9
+OCTET_NS = 8  # At 1 Gb/s.
+
+
+def slot_ns(length: int, line_rate_bps: float = LINE_RATE_BPS) -> float:
+    """Return the time (ns) from SFD to SFD of frames back to back."""
+    return 8e9 * (length + OVERHEAD) / line_rate_bps
+
+
+def frames_per_second(length: int, line_rate_bps: float = LINE_RATE_BPS) -> float:
+    """Return the greatest frame rate of the link (1/s)."""
+    return line_rate_bps / (8 * (length + OVERHEAD))
+
+
+def share(length: int, octets: int) -> float:
+    """Return which part of the link ``octets`` of each frame are, when frames go back to back (0 to 1).
+
+    ``octets`` is ``length`` for the frame, length + 4 with its FCS, length - 14 for IP, length - 42 for UDP payload.
+    """
+    return octets / (length + OVERHEAD)
+
+
+def utilisation(length: int, interval_ns: float | None, line_rate_bps: float = LINE_RATE_BPS) -> float:
+    """Return octets on the wire over octets that the link could carry (0 to 1).
+
+    Parameters
+    ----------
+    length : int
+        Frame length without FCS (octets).
+    interval_ns : float or None
+        SFD to SFD (ns); None: back to back.
+    """
+    return 1.0 if interval_ns is None else slot_ns(length, line_rate_bps) / interval_ns
+
+
+def dispersion_rate(capacity_bps: float, load: float, input_rate_bps: float) -> float:
+    """Return the asymptotic dispersion rate (b/s) of one hop with cross traffic: neither capacity nor what is free.
+
+    Parameters
+    ----------
+    capacity_bps : float
+        Capacity of the hop (b/s).
+    load : float
+        Cross traffic over the hop's capacity (0 to 1).
+    input_rate_bps : float
+        Rate at which the train comes in (b/s).
+
+    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
+    """
+    return capacity_bps / (1 + load * capacity_bps / input_rate_bps)
+
+
+def tick_error(length: int, count: int) -> float:
+    """Return the relative error of a train's capacity when its dispersion is off by one octet time (8 ns at 1 Gb/s)."""
+    return 1 / ((count - 1) * (length + OVERHEAD)) if count > 1 else float("inf")

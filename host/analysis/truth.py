@@ -1,0 +1,124 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The simulation's truth: when each frame was on the wire, against which a measurement is held."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import NO_SEQUENCE
+from liteprobe.host.errors import ProbeError
+
+TICK_NS = 8
+
+#: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
+TRUTH_DTYPE = np.dtype(
+    [
+        ("sfd_tick", "<u8"),
+        ("frame", "<u4"),
+        ("length", "<u4"),
+        ("port", "u1"),
+        ("direction", "u1"),
+        ("fate", "u1"),
+        ("flags", "u1"),
+        ("sequence", "<u4"),
+        ("origin_tick", "<u8"),
+    ]
+)
+OUT, IN = 0, 1
+DELIVERED, DUPLICATE = 0, 3
+
+
+def read(path: Path) -> NDArray[np.void]:
+    """Return the rows of a truth file, shape (rows,), of ``TRUTH_DTYPE``; a row still being written is left out."""
+    try:
+        octets = path.read_bytes()
+    except OSError as error:
+        raise ProbeError(f"the truth file {path} can't be read ({error.strerror}): run the simulation again") from None
+    whole = len(octets) // TRUTH_DTYPE.itemsize
+    return np.frombuffer(octets, TRUTH_DTYPE, count=whole)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What happened to the probe frames of one program.
+
+    Attributes
+    ----------
+    sequence : array, shape (arrivals,)
+        Sequence numbers that came in whole, in order of arrival.
+    departure_tick, arrival_tick : array, shape (arrivals,)
+        SFD at the pins, out of and into the probe (ticks since reset).
+    sent : array, shape (frames,)
+        SFD of every frame that left (ticks), in order.
+    """
+
+    sequence: NDArray[np.int64]
+    departure_tick: NDArray[np.int64]
+    arrival_tick: NDArray[np.int64]
+    sent: NDArray[np.int64]
+
+    @property
+    def owd_ns(self) -> NDArray[np.int64]:
+        """True one-way delay of each arrival (ns)."""
+        return TICK_NS * (self.arrival_tick - self.departure_tick)
+
+
+def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[int]) -> list[Truth]:
+    """Split the truth of one run into its programs, in the order in which they were sent.
+
+    Parameters
+    ----------
+    rows : array of ``TRUTH_DTYPE``
+        The whole file.
+    transmit, receive : int
+        Ports of the probe.
+    totals : list of int
+        Frames that each program sent.
+
+    Raises
+    ------
+    ProbeError
+        If the file holds another number of probe frames than the programs sent.
+    """
+    probe = rows[rows["sequence"] != NO_SEQUENCE]
+    out = probe[(probe["direction"] == OUT) & (probe["port"] == transmit)]
+    out = out[np.argsort(out["sfd_tick"], kind="stable")]
+    if len(out) != sum(totals):
+        raise ProbeError(f"the truth file holds {len(out)} frames, but {sum(totals)} were sent: run again")
+    came = (probe["direction"] == IN) & (probe["port"] == receive) & (probe["flags"] & 1 == 0)
+    came &= np.isin(probe["fate"], [DELIVERED, DUPLICATE])
+    into = probe[came]
+    into = into[np.argsort(into["sfd_tick"], kind="stable")]
+    ends = np.cumsum(totals)
+    found = []
+    for start, end in zip(ends - totals, ends, strict=True):
+        sent = out["sfd_tick"][start:end]
+        is_ours = np.isin(into["origin_tick"], sent)
+        found.append(
+            Truth(
+                sequence=into["sequence"][is_ours].astype(np.int64),
+                departure_tick=into["origin_tick"][is_ours].astype(np.int64),
+                arrival_tick=into["sfd_tick"][is_ours].astype(np.int64),
+                sent=sent.astype(np.int64),
+            )
+        )
+    return found
+
+
+def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], truth: Truth) -> NDArray[np.int64]:
+    """Return measured less true delay of each packet (ns), shape (packets,).
+
+    Raises
+    ------
+    ProbeError
+        If a packet was measured that never came in.
+    """
+    first = np.unique(truth.sequence, return_index=True)[1]
+    known, true_ns = truth.sequence[first], truth.owd_ns[first]
+    at = np.searchsorted(known, sequences)
+    if len(sequences) and (len(known) == 0 or (known[np.minimum(at, len(known) - 1)] != sequences).any()):
+        raise ProbeError("a packet was measured that the truth file doesn't know: run again")
+    return owd_ns - true_ns[at]
