@@ -4,6 +4,7 @@
 
 from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.headers import Headers
+from liteprobe.host.probe import Probe
 from liteprobe.host.train import TrainProgram, TrainResult
 
-__all__ = ["Headers", "MapError", "NoProbeError", "ProbeError", "TrainProgram", "TrainResult", "UsageError"]
+__all__ = ["Headers", "MapError", "NoProbeError", "Probe", "ProbeError", "TrainProgram", "TrainResult", "UsageError"]

@@ -6,7 +6,7 @@ import ipaddress
 import struct
 from dataclasses import dataclass, replace
 
-from liteprobe.cores.formats import SIGNATURE
+from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
 from liteprobe.host.errors import UsageError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -18,12 +18,9 @@ ETHERTYPE_IPV6 = 0x86DD
 PROTOCOL_UDP = 17
 
 MACS_LENGTH = 12
-VLAN_LENGTH = 4
 IPV4_LENGTH = 20
 IPV6_LENGTH = 40
 UDP_LENGTH = 8
-PAYLOAD_LENGTH_MIN = 18  # Signature 4, stream id 2, sequence 4, TX stamp 8.
-COMPLEMENT_LENGTH = 2  # Checksum complement at the end of the payload (RFC 7820).
 VLAN_TAGS_MAX = 2
 
 # All ones is minus zero: the constant adds nothing to the sum, and is not the 0 that says "no checksum".
@@ -36,7 +33,7 @@ def ones_complement_sum(octets: bytes) -> int:
     Source: RFC 1071, section 1.
     """
     padded = octets + bytes(len(octets) % 2)
-    total = sum(struct.unpack(f">{len(padded) // 2}H", padded))
+    total: int = sum(struct.unpack(f">{len(padded) // 2}H", padded))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
     return total
@@ -109,7 +106,7 @@ class Headers:
         mac_octets(self.source_mac)
         if ip_address(self.source_ip).version != ip_address(self.destination_ip).version:
             raise UsageError(
-                f"{self.source_ip} and {self.destination_ip} are of different families: give two IPv4 or two IPv6 addresses"
+                f"{self.source_ip} and {self.destination_ip} are of different families: give both IPv4 or both IPv6"
             )
         if len(self.vlan_tags) > VLAN_TAGS_MAX:
             raise UsageError(f"{len(self.vlan_tags)} VLAN tags are too many: give up to {VLAN_TAGS_MAX}")
@@ -128,7 +125,7 @@ class Headers:
     @property
     def network_offset(self) -> int:
         """Octets before the IP header."""
-        return MACS_LENGTH + 2 + VLAN_LENGTH * len(self.vlan_tags)
+        return MACS_LENGTH + 2 + VLAN_TAG * len(self.vlan_tags)
 
     @property
     def payload_offset(self) -> int:
@@ -138,7 +135,7 @@ class Headers:
     @property
     def length_min(self) -> int:
         """Length of the shortest frame (without FCS) that holds these headers and the probe payload."""
-        return max(60, self.payload_offset + PAYLOAD_LENGTH_MIN + (COMPLEMENT_LENGTH if self.is_ipv6 else 0))
+        return max(60, self.payload_offset + PAYLOAD_MIN + (CHECKSUM_OCTETS if self.is_ipv6 else 0))
 
     def swapped(self) -> "Headers":
         """Return the headers of the opposite direction."""

@@ -155,7 +155,7 @@ def check(program: TrainProgram) -> None:
         raise UsageError(f"repeats {program.repeats} is out of range: give 1 or more")
     if program.total > COUNT_MAX:
         raise UsageError(
-            f"count {program.count} x repeats {program.repeats} is {program.total} frames: give {COUNT_MAX} or less in all"
+            f"count {program.count} x repeats {program.repeats} is {program.total} frames: give {COUNT_MAX} at most"
         )
     if not 0 <= program.stream_id <= 0xFFFF:
         raise UsageError(f"stream id {program.stream_id} is out of range: give 0 to 65535")

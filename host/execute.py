@@ -1,0 +1,311 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs trains: load, arm, start together, drain while they run, wait for the last frame, count."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import NO_SEQUENCE, RECORD_DTYPE, TransmitState
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.link.base import Link
+from liteprobe.host.port import Port
+from liteprobe.host.registers import Registers
+from liteprobe.host.timebase import Timebase
+from liteprobe.host.train import Schedule, TrainProgram, TrainResult, check, schedule
+
+Progress = Callable[[int, int], None]
+
+RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
+READY_TIMEOUT_NS = 20_000_000
+START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
+SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What a run works with: the parts of a probe."""
+
+    link: Link
+    registers: Registers
+    timebase: Timebase
+    ports: Sequence[Port]
+
+
+@dataclass
+class _Job:
+    """A program on its way from one port to another."""
+
+    program: TrainProgram
+    schedule: Schedule
+    transmit: Port
+    receive: Port
+    records: list[NDArray[np.void]] = field(default_factory=list)
+    recorded: int = 0
+    sent: int = 0
+    is_running: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def with_records(self) -> bool:
+        return self.program.total <= RECORDS_MAX
+
+    @property
+    def fits(self) -> bool:
+        """Whether the ring holds the whole program, so that nobody need drain it."""
+        return not self.with_records or self.program.total <= self.receive.receive.depth
+
+    @property
+    def half_ring_ns(self) -> int:
+        """Time in which the program fills half the ring at most."""
+        return int(self.schedule.duration_ns * self.receive.receive.depth / 2 / self.program.total)
+
+    def drain(self) -> None:
+        if self.with_records:
+            records = self.receive.receive.drain()
+            self.records.append(records)
+            self.recorded += len(records)
+
+
+class Execution:
+    """One start of one program or several, all in the same tick.
+
+    Parameters
+    ----------
+    devices : Devices
+        Parts of the probe.
+    requests : sequence of (TrainProgram, int, int)
+        Programs, each with its transmit and receive port.
+    progress : callable or None
+        Called with the frames sent and the frames to send, now and then.
+
+    Raises
+    ------
+    UsageError
+        When a program or a port can't be.
+    """
+
+    def __init__(
+        self,
+        devices: Devices,
+        requests: Sequence[tuple[TrainProgram, int, int]],
+        progress: Progress | None = None,
+    ) -> None:
+        self._devices = devices
+        self._progress = progress or (lambda sent, total: None)
+        self._check_ports([transmit for _, transmit, _ in requests], "transmit")
+        self._check_ports([receive for _, _, receive in requests], "receive")
+        for program, _, _ in requests:
+            check(program)
+        increment = devices.timebase.increment
+        self._jobs = [
+            _Job(program, schedule(program, increment), devices.ports[transmit], devices.ports[receive])
+            for program, transmit, receive in requests
+        ]
+
+    def run(self) -> list[TrainResult]:
+        """Send everything, and return a result for each program.
+
+        Raises
+        ------
+        ProbeError
+            When a link is down, or nothing comes back.
+        KeyboardInterrupt
+            Passed on after the trains were stopped.
+        """
+        self._check_links()
+        for job in self._jobs:
+            self._load(job)
+        try:
+            end_ns = self._start()
+            self._follow(end_ns)
+            self._collect()
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            self._devices.link.expect_silence(0)
+        return [self._result(job) for job in self._jobs]
+
+    # Before -----------------------------------------------------------------------------------
+
+    def _check_ports(self, numbers: Sequence[int], direction: str) -> None:
+        ports = len(self._devices.ports)
+        for number in numbers:
+            if not 0 <= number < ports:
+                raise UsageError(f"there is no {direction} port {number}: give 0 to {ports - 1}")
+        if len(set(numbers)) != len(numbers):
+            raise UsageError(f"a {direction} port is given twice: each takes one program at a time")
+
+    def _check_links(self) -> None:
+        for job in self._jobs:
+            for port in (job.transmit, job.receive):
+                if not port.transmit.is_link_up:
+                    raise ProbeError(
+                        f"the link of port {port.number} is down: plug in its cable, and check the other end"
+                    )
+
+    def _load(self, job: _Job) -> None:
+        job.receive.receive.start(job.program.stream_id, job.with_records)
+        job.transmit.transmit.clear()
+        job.transmit.transmit.load(job.program, job.schedule)
+        job.transmit.transmit.arm()
+
+    def _start(self) -> int:
+        """Start all programs, and return when the last of them ends (ns of the probe's clock)."""
+        timebase = self._devices.timebase
+        now_ns = timebase.now_ns
+        deadline_ns = now_ns + READY_TIMEOUT_NS
+        while any(job.transmit.transmit.state != TransmitState.READY for job in self._jobs):
+            now_ns = timebase.now_ns
+            if now_ns > deadline_ns:
+                raise ProbeError(
+                    "the probe doesn't get its first frames ready: reset it, and report this with the command"
+                )
+        starts_ns = [self._start_ns(job.program, now_ns) for job in self._jobs]
+        end_ns = max(
+            start + int(job.schedule.duration_ns) + 1 for start, job in zip(starts_ns, self._jobs, strict=True)
+        )
+        self._devices.link.expect_silence((end_ns + START_MARGIN_NS - now_ns) / 1e9)
+        mask = sum(1 << job.transmit.number for job in self._jobs)
+        self._devices.registers.write("probe_start", mask)
+        return end_ns
+
+    @staticmethod
+    def _start_ns(program: TrainProgram, now_ns: int) -> int:
+        if program.start_time_ns is None:
+            return now_ns
+        if program.start_time_ns < now_ns + START_MARGIN_NS:
+            raise UsageError(
+                f"start time {program.start_time_ns} ns is past or too near (the probe's clock reads {now_ns} ns): "
+                f"give one {START_MARGIN_NS // 1000} us ahead or more"
+            )
+        return program.start_time_ns
+
+    # While it runs ----------------------------------------------------------------------------
+
+    def _follow(self, end_ns: int) -> None:
+        """Drain and wait until every frame has been sent, or none has for the arrival timeout."""
+        patience_ns = int(self._devices.link.arrival_timeout_s * 1e9)
+        now_ns = self._devices.timebase.now_ns
+        overdue_ns = end_ns + patience_ns
+        while True:
+            self._wait(end_ns - now_ns)
+            has_moved = self._look()
+            if not any(job.is_running for job in self._jobs):
+                return
+            now_ns = self._devices.timebase.now_ns
+            if has_moved:
+                overdue_ns = max(end_ns, now_ns) + patience_ns
+            if now_ns > overdue_ns:
+                self._stop()
+                return
+
+    def _wait(self, left_ns: int) -> None:
+        """Wait for the end, or until a ring that can fill up is half full."""
+        waits_ns = [job.half_ring_ns for job in self._jobs if not job.fits]
+        wait_ns = min(left_ns, self._step_ns, *waits_ns)
+        if wait_ns > 0:
+            self._devices.link.wait(wait_ns / 1e9)
+
+    @property
+    def _step_ns(self) -> int:
+        """Longest wait between two looks, for the sake of progress: half the arrival timeout."""
+        return int(self._devices.link.arrival_timeout_s * 1e9 / 2)
+
+    def _look(self) -> bool:
+        """Drain the rings, see what was sent, and return whether anything was."""
+        sent_before = sum(job.sent for job in self._jobs)
+        for job in self._jobs:
+            if not job.fits:
+                job.drain()
+            # State first: what is idle by now has counted its last frame.
+            job.is_running = job.transmit.transmit.state != TransmitState.IDLE
+            job.sent = job.transmit.transmit.sent
+        sent = sum(job.sent for job in self._jobs)
+        self._progress(sent, sum(job.program.total for job in self._jobs))
+        return sent > sent_before
+
+    def _stop(self) -> None:
+        """Stop all programs, whatever state the link is in."""
+        for job in self._jobs:
+            with suppress(ProbeError):
+                job.transmit.transmit.stop()
+
+    # Afterwards -------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Drain until every frame has come, or the arrival timeout has passed."""
+        left_s = self._devices.link.arrival_timeout_s
+        step_s = left_s / SETTLE_PARTS
+        while left_s > 0 and not all(self._has_all(job) for job in self._jobs):
+            self._devices.link.wait(step_s)
+            left_s -= step_s
+            step_s = min(2 * step_s, max(left_s, 0.0))
+        if any(job.records for job in self._jobs) or any(not job.fits for job in self._jobs):
+            self._devices.link.wait(0)
+        for job in self._jobs:
+            job.drain()
+
+    def _has_all(self, job: _Job) -> bool:
+        job.drain()
+        counters = job.receive.receive.counters()
+        return counters["frames"] - counters["duplicated"] >= job.sent
+
+    def _result(self, job: _Job) -> TrainResult:
+        received = job.receive.receive.counters()
+        sent = job.transmit.transmit.counters()
+        counters = {("transmit_" + name if name in received else name): value for name, value in sent.items()}
+        counters |= received
+        self._check_arrival(job, counters)
+        records = np.concatenate(job.records) if job.records else np.empty(0, dtype=RECORD_DTYPE)
+        is_complete = job.sent == job.program.total and job.with_records and counters["records_lost"] == 0
+        return TrainResult(
+            program=job.program,
+            records=records,
+            counters=counters,
+            sent=job.sent,
+            late=counters["late"],
+            clock_state=self._devices.timebase.clock_state,
+            uncertainty_ns=self._devices.timebase.uncertainty_ns(max(map(abs, _delays(counters)))),
+            complete=is_complete,
+            notes=(*job.schedule.notes, *_notes(job, counters)),
+        )
+
+    def _check_arrival(self, job: _Job, counters: dict[str, int]) -> None:
+        for port in (job.transmit, job.receive):
+            if not port.transmit.is_link_up:
+                raise ProbeError(
+                    f"the link of port {port.number} went down during the train ({counters['frames']} of {job.sent} "
+                    f"frames had come): plug in its cable, and run again"
+                )
+        if not counters["frames"]:
+            raise ProbeError(
+                f"nothing came back: {job.sent} frames left port {job.transmit.number}, none reached port "
+                f"{job.receive.number} whole ({counters['fcs_errors']} with a bad FCS, {counters['foreign_streams']} "
+                f"of other streams): check the cable and what is on the way, or name the port it leads to (--receive)"
+            )
+
+
+def _delays(counters: dict[str, int]) -> tuple[int, int]:
+    return counters["delay_min"], counters["delay_max"]
+
+
+def _notes(job: _Job, counters: dict[str, int]) -> list[str]:
+    """Return what the reader of the figures must know."""
+    missing = job.program.total - job.sent
+    notes = {
+        f"{missing} frames were not sent: the train stood still": missing,
+        f"{counters['late']} frames started after their tick, number {counters['first_late']} first": counters["late"]
+        and counters["first_late"] != NO_SEQUENCE,
+        f"{counters['underruns']} frames were built too late for the line": counters["underruns"],
+        f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
+        f"send fewer frames at once, or a gap between trains": counters["records_lost"],
+        f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
+        f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
+        f"more than {RECORDS_MAX} frames: measured by accumulators, without records": not job.with_records,
+    }
+    return [note for note, holds in notes.items() if holds]

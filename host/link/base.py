@@ -1,0 +1,63 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a link to a probe can do, whatever it runs over."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+
+
+class Link(ABC):
+    """Reads and writes 32-bit words of a probe's bus.
+
+    Every read of the probe's map may be repeated without harm, so links repeat what gets lost.
+
+    Attributes
+    ----------
+    arrival_timeout_s : float
+        How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
+    oscillator_ppm : float
+        Bound of the rate error of the probe's oscillator while nothing disciplines it.
+    map_file : Path or None
+        The register map of the probe, where the link knows it.
+    """
+
+    arrival_timeout_s: float = 1.0
+    oscillator_ppm: float = 50.0
+    map_file: Path | None = None
+
+    @abstractmethod
+    def read(self, address: int, count: int = 1) -> Words:
+        """Return ``count`` words from ``address`` (bytes, a multiple of 4) upwards."""
+
+    @abstractmethod
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        """Return the words at ``addresses``, in their order."""
+
+    @abstractmethod
+    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards.
+
+        A write that may not happen twice (``repeatable`` False) is sent once, even when the answer gets lost.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the link; closing twice is harmless."""
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass."""
+        time.sleep(seconds)
+
+    def expect_silence(self, seconds: float) -> None:
+        """Say that the probe may not answer for ``seconds`` (probe time), because a train holds its port; 0 ends it."""
+
+    def receive_port(self, transmit: int, ports: int) -> int:
+        """Return the port that frames sent on port ``transmit`` of ``ports`` arrive at."""
+        return transmit ^ 1 if transmit ^ 1 < ports else transmit

@@ -1,0 +1,238 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
+
+import contextlib
+import logging
+import subprocess
+import sys
+import tempfile
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.link.etherbone import EtherboneLink, Patience
+
+log = logging.getLogger(__name__)
+
+EXECUTABLE = "liteprobe-sim"
+MAP = "csr.json"
+USAGE_EXIT_CODE = 2
+CLOSE_TIMEOUT_S = 5.0
+RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
+
+
+@dataclass(frozen=True)
+class SimOptions:
+    """What to simulate.
+
+    Parameters
+    ----------
+    wire : str
+        Wire specification: ``loopback``, ``cable?delay=1us``, ``switch?latency=3us&rate=1G``.
+    link : str
+        ``own``: Etherbone on a port of its own; ``shared``: in band on test port 0.
+    with_cpu : bool
+        Whether the simulated SoC has its softcore.
+    truth, pcap : Path or None
+        File of the truth, prefix of the captures that the simulation writes.
+    build : Path or None
+        Folder of a simulated probe that is built already; None: build it, or take it from the cache.
+    """
+
+    wire: str = "loopback"
+    link: str = "own"
+    with_cpu: bool = True
+    truth: Path | None = None
+    pcap: Path | None = None
+    build: Path | None = None
+
+
+def build(options: SimOptions) -> Path:
+    """Build the simulated probe, or find it in the cache, and return its folder."""
+    command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
+    command += [] if options.with_cpu else ["--no-cpu"]
+    log.info("building the simulated probe, unless it is built (about a minute, once)")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        tail = "\n".join(done.stderr.strip().splitlines()[-15:])
+        raise ProbeError(f"the simulated probe can't be built; '{' '.join(command[1:])}' says:\n{tail}")
+    return Path(lines[-1])
+
+
+class SimProcess:
+    """A running ``liteprobe-sim``: commands go to its stdin, one line of answer comes back for each.
+
+    Parameters
+    ----------
+    command : list of str
+        The executable and its options.
+
+    Attributes
+    ----------
+    udp_port : int
+        Where it listens on localhost.
+
+    Raises
+    ------
+    UsageError
+        When it refuses its options (a wire that can't be).
+    ProbeError
+        When it ends without an answer.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        files = contextlib.ExitStack()
+        self._errors: IO[str] = files.enter_context(tempfile.TemporaryFile("w+"))  # A pipe nobody reads would block it.
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the host, which then stops the train.
+            )
+        except OSError as error:
+            raise ProbeError(f"can't start {command[0]} ({error.strerror}): delete its folder, and run again") from None
+        self.close = weakref.finalize(self, _end, self._process, files)
+        word, _, number = self._answer().partition(" ")
+        if word != "listening" or not number.isdecimal():
+            raise self._failure(f"'{word} {number}' where 'listening PORT' was due")
+        self.udp_port = int(number)
+
+    def command(self, line: str) -> str:
+        """Send a line, and return what stands behind ``ok`` in the answer."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(line + "\n")
+            stdin.flush()
+        except OSError:
+            raise self._failure("its input is closed") from None
+        answer = self._answer()
+        word, _, rest = answer.partition(" ")
+        if word != "ok":
+            raise ProbeError(f"the simulated probe refuses '{line}': {answer}")
+        return rest
+
+    def _answer(self) -> str:
+        stdout = self._process.stdout
+        assert stdout is not None
+        line = stdout.readline()
+        if not line:
+            raise self._failure("it ended")
+        return line.strip()
+
+    def _failure(self, what: str) -> ProbeError:
+        """Return the error of a process that doesn't answer, with what it printed last."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._errors.seek(0)
+        said = self._errors.read().strip()
+        if self._process.returncode == USAGE_EXIT_CODE:
+            return UsageError(said or "the simulated probe refuses its options: see sim://switch?latency=3us")
+        tail = "\n".join(said.splitlines()[-5:])
+        return ProbeError(f"the simulated probe failed ({what}, exit code {self._process.returncode}): {tail}")
+
+
+def _end(process: "subprocess.Popen[str]", files: contextlib.ExitStack) -> None:
+    """End the process, asking first, so that its truth and capture files are whole."""
+    if process.poll() is None:
+        try:
+            process.communicate("quit\n", timeout=CLOSE_TIMEOUT_S)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            process.kill()
+            process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    files.close()
+
+
+class SimLink(EtherboneLink):
+    """A simulated probe of one's own, in lock-step: its time passes only while it is asked something.
+
+    Parameters
+    ----------
+    options : SimOptions
+        What to simulate.
+    """
+
+    arrival_timeout_s = 0.002
+    oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
+
+    def __init__(self, options: SimOptions) -> None:
+        self.options = options
+        folder = options.build or build(options)
+        self.map_file = folder / MAP
+        command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
+        command += ["--truth", str(options.truth)] if options.truth else []
+        command += ["--pcap", str(options.pcap)] if options.pcap else []
+        self._process = SimProcess(command)
+        self._silence_until_ns = 0
+        super().__init__("127.0.0.1", self._process.udp_port, Patience(timeout_s=1.0))
+
+    def now_ns(self) -> int:
+        """Return the simulated time since the start (ns)."""
+        return int(self._process.command("time"))
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of simulated time pass."""
+        left_ns = round(seconds * 10**9)
+        while left_ns > 0:
+            step_ns = min(left_ns, RUN_STEP_NS)
+            self._process.command(f"run {step_ns}")
+            left_ns -= step_ns
+
+    def set_link(self, port: int, is_up: bool) -> None:
+        """Plug (True) or pull (False) the cable of a port."""
+        self._process.command(f"link {port} {'up' if is_up else 'down'}")
+
+    def inject(self, port: int, octets: bytes) -> None:
+        """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
+        self._process.command(f"inject {port} {octets.hex()}")
+
+    def sync(self) -> None:
+        """Have the truth and capture files written up to now."""
+        self._process.command("sync")
+
+    def expect_silence(self, seconds: float) -> None:
+        """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
+        self._silence_until_ns = self.now_ns() + round(seconds * 10**9) if seconds > 0 else 0
+
+    def receive_port(self, transmit: int, ports: int) -> int:
+        """Return the port that the wire leads to."""
+        return transmit if self.options.wire.partition("?")[0] == "loopback" else super().receive_port(transmit, ports)
+
+    def close(self) -> None:
+        """Close the socket and end the process."""
+        super().close()
+        self._process.close()
+
+    # # #
+
+    def _receive(self, timeout_s: float) -> bytes | None:
+        """Return the next datagram; none comes any more once the process obeys a command again."""
+        datagram = super()._receive(timeout_s)
+        if datagram is None:
+            self.now_ns()
+            datagram = super()._receive(0.001)
+        return datagram
+
+    def _is_silent(self) -> bool:
+        """Let expected silence pass: nothing else moves the simulated time."""
+        left_ns = self._silence_until_ns - self.now_ns()
+        if left_ns <= 0:
+            return False
+        self._process.command(f"run {min(left_ns, RUN_STEP_NS)}")
+        return True
+
+    def _unreachable(self) -> str:
+        return (
+            "the simulated probe doesn't answer: that is a fault of the simulation; please report it with the command"
+        )

@@ -1,0 +1,141 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Probe URLs: which probe, over which link."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from liteprobe.host.errors import UsageError
+from liteprobe.host.link.base import Link
+from liteprobe.host.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
+from liteprobe.host.link.sim import SimLink, SimOptions
+from liteprobe.host.link.uart import DEFAULT_BAUD, UARTLink, open_line
+
+EXAMPLES = {
+    "sim": "sim://switch?latency=3us",
+    "etherbone": "etherbone://192.168.1.50",
+    "uart": "uart:///dev/ttyUSB0",
+}
+WIRES = ("loopback", "cable", "switch")
+SIM_OPTIONS = ("link", "cpu", "truth", "pcap", "build")  # For the host; all others are the wire's.
+SIM_LINKS = ("own", "shared")
+
+
+@dataclass(frozen=True)
+class ProbeURL:
+    """A probe URL, taken apart.
+
+    Attributes
+    ----------
+    scheme : str
+        ``sim``, ``etherbone`` or ``uart``.
+    target : str
+        What stands between ``://`` and ``?``: wire, host and port, or device.
+    options : dict
+        What stands behind ``?``.
+    """
+
+    scheme: str
+    target: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def parse(url: str) -> ProbeURL:
+    """Take a probe URL apart.
+
+    Raises
+    ------
+    UsageError
+        When it can't be understood; the message has an example.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in EXAMPLES:
+        raise UsageError(f"'{url}' is no probe URL: write it like {', '.join(EXAMPLES.values())}")
+    target, _, query = rest.partition("?")
+    options: dict[str, str] = {}
+    for item in query.split("&") if query else []:
+        name, equals, value = item.partition("=")
+        if not (name and equals and value):
+            raise _bad(url, scheme, f"option '{item}' has no name or no value")
+        if name in options:
+            raise _bad(url, scheme, f"option '{name}' is given twice")
+        options[name] = value
+    if not target.strip("/"):
+        raise _bad(url, scheme, "it names no probe")
+    return ProbeURL(scheme, target, options)
+
+
+def open_link(url: str) -> Link:
+    """Open the link to the probe at ``url``.
+
+    Raises
+    ------
+    UsageError
+        When the URL can't be understood.
+    NoProbeError
+        When its host or device can't be reached.
+    """
+    parsed = parse(url)
+    if parsed.scheme == "sim":
+        return SimLink(sim_options(url))
+    if parsed.scheme == "uart":
+        _only(url, parsed, ("baud",))
+        baud = _number(url, parsed, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
+        return UARTLink(open_line(parsed.target, baud), parsed.target)
+    _only(url, parsed, ("timeout",))
+    host, port = _host_and_port(url, parsed)
+    timeout_s = parsed.options.get("timeout")
+    return EtherboneLink(host, port, None if timeout_s is None else Patience(_seconds(url, parsed, timeout_s)))
+
+
+def sim_options(url: str) -> SimOptions:
+    """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
+    parsed = parse(url)
+    own = {name: value for name, value in parsed.options.items() if name in SIM_OPTIONS}
+    of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in SIM_OPTIONS]
+    wire = parsed.target.strip("/")
+    if wire not in WIRES:
+        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join(WIRES)}")
+    link = own.get("link", "own")
+    if link not in SIM_LINKS:
+        raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
+    cpu = own.get("cpu", "1")
+    if cpu not in ("0", "1"):
+        raise _bad(url, "sim", "cpu is 0 or 1")
+    paths = {name: Path(own[name]) for name in ("truth", "pcap", "build") if name in own}
+    specification = wire + ("?" + "&".join(of_wire) if of_wire else "")
+    return SimOptions(specification, link, cpu == "1", paths.get("truth"), paths.get("pcap"), paths.get("build"))
+
+
+def _bad(url: str, scheme: str, why: str) -> UsageError:
+    return UsageError(f"'{url}' can't be understood ({why}): write it like {EXAMPLES[scheme]}")
+
+
+def _only(url: str, parsed: ProbeURL, names: tuple[str, ...]) -> None:
+    for name in parsed.options:
+        if name not in names:
+            raise _bad(url, parsed.scheme, f"there is no option '{name}', only {', '.join(names)}")
+
+
+def _number(url: str, parsed: ProbeURL, name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise _bad(url, parsed.scheme, f"{name} '{text}' is no number")
+    return int(text)
+
+
+def _seconds(url: str, parsed: ProbeURL, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 3600:
+        raise _bad(url, parsed.scheme, f"timeout '{text}' is no number of seconds")
+    return seconds
+
+
+def _host_and_port(url: str, parsed: ProbeURL) -> tuple[str, int]:
+    host, colon, text = parsed.target.rstrip("/").partition(":")
+    port = _number(url, parsed, "port", text) if colon else DEFAULT_PORT
+    if not host or "/" in host or port > 0xFFFF:
+        raise _bad(url, parsed.scheme, "it needs HOST or HOST:PORT")
+    return host, port

@@ -1,0 +1,219 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A test port: its transmit program, its receive counters and its ring of records."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState
+from liteprobe.host.headers import header_words
+from liteprobe.host.link.base import Words
+from liteprobe.host.registers import Registers
+from liteprobe.host.train import FILLS, Schedule, TrainProgram
+
+TRANSMIT_COUNTERS = (
+    "sent",
+    "late",
+    "first_late",
+    "underruns",
+    "management_sent",
+    "management_held",
+    "management_dropped",
+)
+PROBE_ACCUMULATORS = (
+    "frames",
+    "octets",
+    "first_stamp",
+    "last_stamp",
+    "delay_min",
+    "delay_max",
+    "delay_sum",
+    "delay_square_sum",
+    "lost",
+    "duplicated",
+    "reordered",
+    "beyond_window",
+    "expected",
+    "length_errors",
+    "foreign_streams",
+)
+PORT_ACCUMULATORS = (
+    "all_frames",
+    "all_octets",
+    "fcs_errors",
+    "runts",
+    "giants",
+    "preamble_errors",
+    "symbol_errors",
+    "overflows",
+    "stamp_errors",
+    "management_frames",
+    "management_dropped",
+)
+WORD = 2**32
+DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
+
+
+def decode_records(words: Words) -> NDArray[np.void]:
+    """Return the records that ``words`` of a ring hold, shape (records,), of ``RECORD_DTYPE``."""
+    table = words.reshape(-1, RECORD_WORDS).astype(np.uint64)
+    records = np.empty(len(table), dtype=RECORD_DTYPE)
+    records["sequence"] = table[:, 0]
+    records["tx_stamp"] = table[:, 1] | table[:, 2] << np.uint64(32)
+    records["rx_stamp"] = table[:, 3] | table[:, 4] << np.uint64(32)
+    records["length"] = table[:, 5] & np.uint64(0xFFFF)
+    records["flags"] = table[:, 5] >> np.uint64(16)
+    return records
+
+
+class TransmitPort:
+    """The transmit side of a port.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+        Of the port.
+    """
+
+    def __init__(self, registers: Registers, number: int) -> None:
+        self._registers = registers
+        self._prefix = f"port{number}_tx_"
+        self._header = f"port{number}_header"
+
+    def load(self, program: TrainProgram, schedule: Schedule) -> None:
+        """Write a program and its headers; nothing is sent before ``arm`` and a start."""
+        headers = program.headers
+        words = header_words(headers.octets(program.length, program.stream_id))
+        self._registers.write_memory(self._header, 0, words)
+        self._write_many(
+            length=program.length,
+            count=program.count,
+            repeats=program.repeats,
+            interval_ticks=schedule.interval_ticks,
+            interval_fraction=schedule.interval_fraction,
+            gap_ticks=schedule.gap_ticks,
+            start_time=program.start_time_ns or 0,
+            timed=int(program.start_time_ns is not None),
+            fill=FILLS[program.fill],
+            payload_offset=headers.payload_offset,
+            checksum_enable=int(headers.is_ipv6),
+            checksum_seed=headers.checksum_seed(program.length),
+        )
+
+    def clear(self) -> None:
+        """Set the counters to zero."""
+        self._registers.write(self._prefix + "clear", 1)
+
+    def arm(self) -> None:
+        """Take the program, and build its first frames."""
+        self._registers.write(self._prefix + "arm", 1)
+
+    def stop(self) -> None:
+        """End the program after the present frame."""
+        self._registers.write(self._prefix + "stop", 1)
+
+    @property
+    def state(self) -> TransmitState:
+        """What the port does."""
+        return TransmitState(self._registers.read(self._prefix + "state"))
+
+    @property
+    def sent(self) -> int:
+        """Frames of the program whose SFD has left."""
+        return self._registers.read(self._prefix + "sent")
+
+    @property
+    def is_link_up(self) -> bool:
+        """Whether the PHY has a link, as far as the board can tell."""
+        return bool(self._registers.read(self._prefix + "link_up"))
+
+    def counters(self) -> dict[str, int]:
+        """Return all counters, by register name."""
+        values = self._registers.read_many(self._prefix + name for name in TRANSMIT_COUNTERS)
+        return {name.removeprefix(self._prefix): value for name, value in values.items()}
+
+    def _write_many(self, **values: int) -> None:
+        self._registers.write_many({self._prefix + name: value for name, value in values.items()})
+
+
+class ReceivePort:
+    """The receive side of a port, with its ring of records.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+        Of the port.
+    depth : int
+        Records that the ring holds.
+    """
+
+    def __init__(self, registers: Registers, number: int, depth: int) -> None:
+        self._registers = registers
+        self._prefix = f"port{number}_rx_"
+        self._memory = f"port{number}_records"
+        self.depth = depth
+        self._read = 0
+
+    def start(self, stream_id: int | None, with_records: bool = True) -> None:
+        """Begin anew: counters, sequence window and ring cleared, taking ``stream_id`` only (None: all)."""
+        self._registers.write_many(
+            {
+                self._prefix + "stream_id": stream_id or 0,
+                self._prefix + "stream_any": int(stream_id is None),
+                self._prefix + "records_enable": int(with_records),
+            }
+        )
+        self._registers.write(self._prefix + "clear", 1)
+        # Cleared or not, the ring is empty when both counts agree.
+        self._read = self._registers.read(self._prefix + "records_written")
+        self._registers.write_many({self._prefix + "records_read": self._read})
+
+    def drain(self) -> NDArray[np.void]:
+        """Take the records that have come since the last time, and free their places in the ring."""
+        written = self._registers.read(self._prefix + "records_written")
+        parts = []
+        while waiting := (written - self._read) % WORD:
+            first = self._read % self.depth
+            count = min(waiting, self.depth - first, DRAIN_RECORDS)
+            words = self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count)
+            parts.append(decode_records(words))
+            self._read = (self._read + count) % WORD
+            self._registers.write_many({self._prefix + "records_read": self._read})
+        return np.concatenate(parts) if parts else np.empty(0, dtype=RECORD_DTYPE)
+
+    @property
+    def records_lost(self) -> int:
+        """Records that found the ring full."""
+        return self._registers.read(self._prefix + "records_lost")
+
+    @property
+    def is_link_up(self) -> bool:
+        """Whether the PHY has a link, as far as the board can tell."""
+        return bool(self._registers.read(self._prefix + "link_up"))
+
+    def counters(self) -> dict[str, int]:
+        """Return all accumulators, of one moment, and the counts of the ring, by register name."""
+        self._registers.write(self._prefix + "latch", 1)
+        names = (*PROBE_ACCUMULATORS, *PORT_ACCUMULATORS, "records_written", "records_lost")
+        values = self._registers.read_many(self._prefix + name for name in names)
+        return {name.removeprefix(self._prefix): value for name, value in values.items()}
+
+
+class Port:
+    """A test port.
+
+    Attributes
+    ----------
+    number : int
+    transmit : TransmitPort
+    receive : ReceivePort
+    """
+
+    def __init__(self, registers: Registers, number: int, depth: int) -> None:
+        self.number = number
+        self.transmit = TransmitPort(registers, number)
+        self.receive = ReceivePort(registers, number, depth)

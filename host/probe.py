@@ -1,0 +1,134 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A probe: the one object that a script needs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from liteprobe.host.execute import Devices, Execution, Progress
+from liteprobe.host.link.base import Link
+from liteprobe.host.link.url import open_link
+from liteprobe.host.port import Port
+from liteprobe.host.registers import open_registers
+from liteprobe.host.timebase import Timebase
+from liteprobe.host.train import TrainProgram, TrainResult
+
+
+class Probe:
+    """A probe, on a board or simulated.
+
+    Parameters
+    ----------
+    url : str or Link
+        ``sim://loopback``, ``etherbone://HOST[:PORT]``, ``uart:///dev/ttyUSB0``; or a link that is open.
+    map : str, Path or None
+        Register map (``csr.json``); None: the one at hand whose hash the probe confirms.
+
+    Attributes
+    ----------
+    link : Link
+    registers : Registers
+    timebase : Timebase
+    ports : list of Port
+
+    Raises
+    ------
+    UsageError
+        When the URL or the map can't be understood.
+    NoProbeError
+        When no probe answers.
+    MapError
+        When the map is that of another build.
+    """
+
+    def __init__(self, url: str | Link, map: str | Path | None = None) -> None:
+        self.url = url if isinstance(url, str) else type(url).__name__
+        self.link = open_link(url) if isinstance(url, str) else url
+        try:
+            self.registers = open_registers(self.link, Path(map) if map else None)
+            self._identity = self.registers.read_many(
+                ("probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
+            )
+        except BaseException:
+            self.link.close()
+            raise
+        self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
+        depth = self._identity["probe_record_depth"]
+        self.ports = [Port(self.registers, number, depth) for number in range(self._identity["probe_ports"])]
+
+    def __enter__(self) -> "Probe":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the probe; a simulated one ends."""
+        self.link.close()
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass."""
+        self.link.wait(seconds)
+
+    def info(self) -> dict[str, int | float | str | bool]:
+        """Return what the probe is and how it is: a row for each fact."""
+        facts: dict[str, int | float | str | bool] = {
+            "url": self.url,
+            "map": self.registers.source,
+            "map_hash": f"{self.registers.map_hash:08x}",
+        }
+        facts |= {name.removeprefix("probe_"): value for name, value in self._identity.items()}
+        facts |= {
+            "now_ns": self.timebase.now_ns,
+            "tick_ns": float(self.timebase.tick_ns),
+            "clock_state": self.timebase.clock_state,
+            "uncertainty_ns": self.timebase.uncertainty_ns(),
+        }
+        facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
+        return facts
+
+    def train(
+        self,
+        program: TrainProgram,
+        transmit: int = 0,
+        receive: int | None = None,
+        progress: Progress | None = None,
+    ) -> TrainResult:
+        """Send a program from port ``transmit``, and measure it at port ``receive``.
+
+        Parameters
+        ----------
+        program : TrainProgram
+            What to send.
+        transmit : int
+            Port that sends.
+        receive : int or None
+            Port that measures; None: the one that the wire leads to (behind a real link, the neighbour).
+        progress : callable or None
+            Called with the frames sent and the frames to send, now and then.
+
+        Raises
+        ------
+        UsageError
+            When the program or a port can't be.
+        ProbeError
+            When a link is down, or nothing comes back.
+        """
+        return self.trains([(program, transmit, receive)], progress)[0]
+
+    def trains(
+        self,
+        requests: Sequence[tuple[TrainProgram, int, int | None]],
+        progress: Progress | None = None,
+    ) -> list[TrainResult]:
+        """Send several programs, their first SFDs in the same tick; each is (program, transmit, receive)."""
+        count = len(self.ports)
+        whole = [
+            (program, transmit, self.link.receive_port(transmit, count) if receive is None else receive)
+            for program, transmit, receive in requests
+        ]
+        devices = Devices(self.link, self.registers, self.timebase, self.ports)
+        return Execution(devices, whole, progress).run()
