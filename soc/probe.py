@@ -85,3 +85,23 @@ class ProbeSoC(SoCCore):
         SoCCore.finalize(self)
         # Known only now that every register has its address; the Verilog is written later.
         self.probe.map_hash.status.reset = Constant(identity(self), 32)
+
+    # Way in ---------------------------------------------------------------------------------------
+
+    def add_management(self, receive, transmit):
+        """Answer the frames of ``receive`` on ``transmit``, and give Etherbone the bus."""
+        config = self.probe_config
+        self.management = ManagementStack(
+            mac_address = config.mac_address,
+            ip_address  = config.ip_address,
+            clk_freq    = self.sys_clk_freq,
+        )
+        self.comb += [
+            receive.connect(self.management.sink),
+            self.management.source.connect(transmit),
+        ]
+        self.bus.add_master("etherbone", self.management.bus)
+
+    def add_link_uart(self):
+        """Reach the bus through the serial port."""
+        self.add_uartbone(baudrate=self.probe_config.uart_baud)

@@ -1,0 +1,233 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From a board and a configuration to a bitstream with a report: ``python -m liteprobe.soc.build BOARD``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import shutil
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from liteprobe.boards import BOARDS, board
+from liteprobe.soc.config import LINKS, ProbeConfig
+from liteprobe.soc.export import identity, write_map
+from liteprobe.soc.load import load
+from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.report import area_of, clocks_of, misses
+from liteprobe.soc.toolchain import BuildError, require, run_tool, tail, version_of
+
+BUILD = Path("build")
+TOP = "liteprobe"
+SYNTHESIS = f"""\
+read_verilog *.v
+attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0
+synth_ecp5 -top {TOP}
+write_json {TOP}.json
+"""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What goes into the tools, all in one folder and named relative to it."""
+
+    folder: Path
+    device: str
+    place_arguments: tuple[str, ...]
+    asked_mhz: dict[str, float]
+
+    def digest(self, *more: str) -> str:
+        """Return a hash of the sources, tools and ``more``; comments don't count: they hold the date."""
+        total = hashlib.sha256(json.dumps([self.place_arguments, self.asked_mhz, more]).encode())
+        for path in sorted(self.folder.iterdir()):
+            if path.suffix in (".v", ".init", ".lpf", ".ys"):
+                lines = path.read_text(encoding="utf-8").splitlines()
+                total.update("\n".join([path.name, *(x for x in lines if not x.startswith("//"))]).encode())
+        return total.hexdigest()
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    target = board(name)
+    soc = ProbeSoC(target, config)
+    folder = (out / "gateware").resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    soc.finalize()
+    write_map(soc, out / "csr.json")
+    soc.build(build_dir=str(folder), build_name=TOP, run=False)
+    for source, *_ in soc.platform.sources:
+        if Path(source).parent != folder:
+            shutil.copy(source, folder)
+    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+    asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
+    asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
+    design = Design(folder, soc.platform.device, device_arguments(soc.platform), asked)
+    return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
+
+
+def device_arguments(platform: Any) -> tuple[str, ...]:
+    """Return nextpnr's arguments for the device of a platform."""
+    toolchain = platform.toolchain
+    family, size, speed, package = toolchain.nextpnr_ecp5_parse_device(platform.device)
+    architecture = toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
+    return (f"--{architecture}", "--package", package, "--speed", speed)
+
+
+def synthesize(design: Design, versions: dict[str, str]) -> tuple[Path, float]:
+    """Return the netlist and the seconds it took; a netlist of the same sources is used again."""
+    netlists = design.folder.parent / "netlists"
+    netlist = netlists / f"{design.digest(versions['yosys'])[:16]}.json"
+    seconds = netlist.with_suffix(".seconds")
+    if not netlist.exists() or not seconds.exists():
+        say(f"synthesis, yosys {versions['yosys']}")
+        started = time.monotonic()
+        require("yosys", ["-q", f"{TOP}.ys"], design.folder, design.folder / "yosys.log")
+        shutil.rmtree(netlists, ignore_errors=True)
+        netlists.mkdir()
+        shutil.move(design.folder / f"{TOP}.json", netlist)
+        seconds.write_text(f"{time.monotonic() - started:.1f}", encoding="utf-8")
+    return netlist, float(seconds.read_text(encoding="utf-8"))
+
+
+def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict[str, Any]:
+    """Place and route in the folder ``run``, strictly; return nextpnr's report.
+
+    Raises BuildError, naming clock, Fmax and target, when a constraint is missed.
+    """
+    for source, target in ((netlist, f"{TOP}.json"), (design.folder / f"{TOP}.lpf", f"{TOP}.lpf")):
+        shutil.copy(source, run / target)
+    arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
+    arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
+    code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
+    (run / f"{TOP}.json").unlink()
+    if not (run / "nextpnr.json").exists():
+        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
+    report: dict[str, Any] = json.loads((run / "nextpnr.json").read_text(encoding="utf-8"))
+    lines = misses(clocks_of(report), design.asked_mhz)
+    if lines:
+        raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {run / 'nextpnr.log'}, or try another --seed")
+    if code != 0:
+        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
+    return report
+
+
+def build(name: str, config: ProbeConfig | None = None, seed: int = 1, out: Path | None = None) -> dict[str, Any]:
+    """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
+
+    Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
+    logs for each seed in ``seed<N>``.
+
+    Raises
+    ------
+    ValueError
+        If the board can't hold the configuration.
+    BuildError
+        If a tool fails or a timing constraint is missed.
+    """
+    out = out or BUILD / name
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    design, facts = elaborate(name, config or ProbeConfig(), out)
+    versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
+    key = design.digest(*versions.values(), str(seed))
+    run = out / f"seed{seed}"
+    if not is_current(run, key):
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir()
+        facts |= {"seed": seed, "key": key, "tools": versions, "seconds": {"elaborate": since(started)}}
+        implement(design, facts, seed, run)
+    for product in ("report.json", f"{TOP}.bit", f"{TOP}.svf"):
+        shutil.copy(run / product, out / product)
+    report: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> None:
+    """Synthesize, place, route and pack into ``run``; the report is written last."""
+    netlist, facts["seconds"]["synthesis"] = synthesize(design, facts["tools"])
+    say(f"place and route, nextpnr {facts['tools']['nextpnr-ecp5']}, seed {seed}")
+    started = time.monotonic()
+    report = place_and_route(design, netlist, seed, run)
+    facts["seconds"]["place_and_route"] = since(started)
+    started = time.monotonic()
+    arguments = ["--compress", f"{TOP}.config", "--svf", f"{TOP}.svf", "--bit", f"{TOP}.bit"]
+    require("ecppack", arguments, run, run / "ecppack.log")
+    facts["seconds"]["pack"] = since(started)
+    facts["seconds"]["total"] = round(sum(facts["seconds"].values()), 1)
+    facts["bitstream_sha256"] = hashlib.sha256((run / f"{TOP}.bit").read_bytes()).hexdigest()
+    facts["area"] = area_of(report)
+    facts["clocks"] = {c.name: {"fmax_mhz": c.fmax_mhz, "constraint_mhz": c.constraint_mhz} for c in clocks_of(report)}
+    (run / "report.json").write_text(json.dumps(facts, indent=4) + "\n", encoding="utf-8")
+
+
+def is_current(run: Path, key: str) -> bool:
+    """Whether ``run`` holds the products of the sources and tools with this key."""
+    report = run / "report.json"
+    return report.exists() and json.loads(report.read_text(encoding="utf-8"))["key"] == key
+
+
+def since(started: float) -> float:
+    """Return the seconds since ``started``, to a tenth."""
+    return round(time.monotonic() - started, 1)
+
+
+def say(line: str) -> None:
+    """Tell the progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def summary(report: dict[str, Any]) -> str:
+    """Return a report in a few lines."""
+    lines = [f"{report['board']} ({report['device']}), seed {report['seed']}, {report['seconds']['total']} s"]
+    for name, entry in report["area"].items():
+        lines.append(f"  {name:<10} {entry['used']:>6} of {entry['available']:>6} {entry['percent']:>6} %")
+    for name, entry in report["clocks"].items():
+        lines.append(f"  {name:<10} {entry['fmax_mhz']:>7.2f} MHz, {entry['constraint_mhz']:g} MHz asked for")
+    return "\n".join(lines)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = argparse.ArgumentParser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    default = ProbeConfig()
+    parser.add_argument("board", choices=list(BOARDS), help="what to build for")
+    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of placement (default: 1)")
+    parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
+    parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
+    parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
+    parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
+    parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD)")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build, report and, if asked for, load; return the exit code."""
+    args = parse(arguments)
+    logging.disable(logging.INFO)
+    names = ("ports", "link", "with_cpu", "record_depth", "ip_address")
+    try:
+        report = build(args.board, ProbeConfig(**{name: getattr(args, name) for name in names}), args.seed, args.out)
+        print(summary(report))
+        if args.load:
+            load(board(args.board).cable, (args.out or BUILD / args.board) / f"{TOP}.bit")
+    except ValueError as error:
+        say(f"build: {error}")
+        return 2
+    except BuildError as error:
+        say(f"build: {error}")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

