@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
-CODE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(r"`[^`\n]*`")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
 
@@ -18,7 +19,7 @@ def anchor(heading: str) -> str:
 
 def anchors(page: Path) -> set[str]:
     """Return the anchors of all headings of ``page``, code blocks left out."""
-    return {anchor(heading) for heading in HEADING.findall(CODE.sub("", page.read_text()))}
+    return {anchor(heading) for heading in HEADING.findall(FENCED.sub("", page.read_text()))}
 
 
 def fault(page: Path, target: str) -> str | None:
@@ -38,7 +39,7 @@ def broken_links(pages: list[Path]) -> list[str]:
     """Return a line ``page: link: what is wrong`` for each broken link."""
     found = []
     for page in pages:
-        for target in LINK.findall(CODE.sub("", page.read_text())):
+        for target in LINK.findall(QUOTED.sub("", FENCED.sub("", page.read_text()))):
             if (wrong := fault(page, target)) is not None:
                 found.append(f"{page}: ({target}): {wrong}")
     return found

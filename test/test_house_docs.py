@@ -1,0 +1,122 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the pages claim is what the code does: links, commands, figures, names; and the link check itself."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from liteprobe.host.analysis.theory import slot_ns, tick_error
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE_HEADINGS = ["Purpose", "Interface", "Timing", "Registers", "Accuracy and limits", "Verified by", "Source"]
+
+
+def pages() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [ROOT / path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
+
+
+def load_links() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("links", ROOT / "tools/links.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the fenced blocks of ``page`` in ``language`` ("" for those that name none)."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+# The link check -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("[a](there.md)", []),
+        ("[a](there.md#two-words)", []),
+        ("[a](#here)\n# Here", []),
+        ("[a](folder/)", []),
+        ("[a](https://example.org/nowhere)", []),
+        ("`[a](gone.md)`", []),
+        ("```\n[a](gone.md)\n```", []),
+        ("[a](gone.md)", ["there is no gone.md"]),
+        ("![a](gone.png)", ["there is no gone.png"]),
+        ("[a](there.md#three-words)", ["there.md has no heading #three-words"]),
+        ("[a](#here)\n```\n# Here\n```", ["page.md has no heading #here"]),
+        ("[a](there.md) [b](gone.md) [c](../gone)", ["there is no gone.md", "there is no ../gone"]),
+    ],
+)
+def test_link_check_finds_what_leads_nowhere_and_nothing_else(tmp_path: Path, text: str, faults: list[str]) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "there.md").write_text("# There\n\n## Two `words`\n")
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    assert [line.split("): ")[1] for line in load_links().broken_links([page])] == faults
+
+
+def test_no_page_has_a_link_that_leads_nowhere() -> None:
+    assert load_links().broken_links(pages()) == []
+
+
+# Commands and names -------------------------------------------------------------------------------
+
+
+def test_each_run_command_that_a_page_shows_exists() -> None:
+    usage = subprocess.run([ROOT / "run", "help"], check=True, capture_output=True, text=True).stdout
+    commands = set(re.findall(r"^\s+.*?\b(\w+)(?: [A-Z\[]\S*)?  ", usage, re.MULTILINE)) | {"help", "shell"}
+    shown = {(page.name, name) for page in pages() for name in re.findall(r"\./run ([a-z]\w*)", page.read_text())}
+    assert {"demo", "test"} <= {name for _, name in shown}
+    assert {item for item in shown if item[1] not in commands} == set()
+
+
+def test_the_readme_explains_each_folder_of_the_tree() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    folders = {path.split("/")[0] for path in listed.splitlines() if "/" in path and path[0] != "."}
+    explained = set(re.findall(r"^(\w+)/ ", (ROOT / "README.md").read_text(), re.MULTILINE))
+    assert explained == folders
+
+
+@pytest.mark.parametrize("page", [page.relative_to(ROOT) for page in pages()], ids=str)
+def test_python_on_a_page_names_only_what_liteprobe_has(page: Path) -> None:
+    """Each name that an example imports from liteprobe can be imported."""
+    for block in blocks(ROOT / page, "python"):
+        imports = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom) and node.module]
+        for node in imports:
+            names = ", ".join(alias.name for alias in node.names)
+            done = subprocess.run([sys.executable, "-c", f"from {node.module} import {names}"], check=False)
+            assert done.returncode == 0, f"from {node.module} import {names}"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/cores").glob("*.md")), ids=lambda page: page.stem)
+def test_the_page_of_a_core_has_the_headings_of_all_cores(page: Path) -> None:
+    headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
+    assert headings == CORE_HEADINGS
+
+
+def test_the_changelog_has_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert re.search(rf"^## .*\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_capacity_errors_is_arithmetic() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| (\d+) \| ([\d.]+) ppm \| ([\d.]+) ppm \|$", (ROOT / "docs/accuracy.md").read_text(), re.MULTILINE
+    )
+    assert [int(row[0]) for row in rows] == [60, 64, 128, 256, 512, 1024, 1514, 9000]
+    for length, slot, short, long in rows:
+        computed = [1e6 * tick_error(int(length), count) for count in (100, 1000)]
+        assert (float(slot), [short, long]) == (slot_ns(int(length)), [f"{error:.3g}" for error in computed])
