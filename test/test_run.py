@@ -209,11 +209,13 @@ def test_setup_installs_the_pins_of_its_sections_and_nothing_else(ready: Machine
 def test_a_second_call_sets_nothing_up_and_takes_no_time(ready: Machine) -> None:
     ready.run("python", "-c", "1")
     ready.calls()
-    began = time.monotonic()
-    done = ready.run("python", "-c", "2")
-    took = time.monotonic() - began
-    assert (ready.calls(), done.stderr) == (["python -c 2"], "")
-    assert took < 0.3
+    took_s = []
+    for _ in range(5):  # The least: other tests share the machine.
+        began = time.monotonic()
+        done = ready.run("python", "-c", "2")
+        took_s.append(time.monotonic() - began)
+        assert (ready.calls(), done.stderr) == (["python -c 2"], "")
+    assert min(took_s) < 0.3
 
 
 def test_output_of_the_command_is_not_mixed_with_progress(ready: Machine) -> None:
