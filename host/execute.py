@@ -231,6 +231,7 @@ class Execution:
 
     def _stop(self) -> None:
         """Stop all programs, whatever state the link is in."""
+        self._devices.link.expect_silence(0)  # A stopped train holds no reply back.
         for job in self._jobs:
             with suppress(ProbeError):
                 job.transmit.transmit.stop()
@@ -240,13 +241,12 @@ class Execution:
     def _collect(self) -> None:
         """Drain until every frame has come, or the arrival timeout has passed."""
         left_s = self._devices.link.arrival_timeout_s
-        step_s = left_s / SETTLE_PARTS
+        step_s = settle_s = left_s / SETTLE_PARTS
         while left_s > 0 and not all(self._has_all(job) for job in self._jobs):
             self._devices.link.wait(step_s)
             left_s -= step_s
             step_s = min(2 * step_s, max(left_s, 0.0))
-        if any(job.records for job in self._jobs) or any(not job.fits for job in self._jobs):
-            self._devices.link.wait(0)
+        self._devices.link.wait(settle_s)
         for job in self._jobs:
             job.drain()
 

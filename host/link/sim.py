@@ -6,8 +6,9 @@ import contextlib
 import logging
 import subprocess
 import sys
-import tempfile
+import threading
 import weakref
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -85,20 +86,23 @@ class SimProcess:
     """
 
     def __init__(self, command: list[str]) -> None:
-        files = contextlib.ExitStack()
-        self._errors: IO[str] = files.enter_context(tempfile.TemporaryFile("w+"))  # A pipe nobody reads would block it.
+        self._said: deque[str] = deque(maxlen=50)
+        self._unread = 0
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._errors,
+                stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the host, which then stops the train.
             )
         except OSError as error:
             raise ProbeError(f"can't start {command[0]} ({error.strerror}): delete its folder, and run again") from None
-        self.close = weakref.finalize(self, _end, self._process, files)
+        self.close = weakref.finalize(self, _end, self._process)
+        # A pipe that nobody reads would block it.
+        self._listener = threading.Thread(target=_listen, args=(self._process.stderr, self._said), daemon=True)
+        self._listener.start()
         word, _, number = self._answer().partition(" ")
         if word != "listening" or not number.isdecimal():
             raise self._failure(f"'{word} {number}' where 'listening PORT' was due")
@@ -113,7 +117,10 @@ class SimProcess:
             stdin.flush()
         except OSError:
             raise self._failure("its input is closed") from None
-        answer = self._answer()
+        self._unread += 1
+        while self._unread:  # More than one after an interrupt, which came before an answer was read.
+            answer = self._answer()
+            self._unread -= 1
         word, _, rest = answer.partition(" ")
         if word != "ok":
             raise ProbeError(f"the simulated probe refuses '{line}': {answer}")
@@ -131,27 +138,38 @@ class SimProcess:
         """Return the error of a process that doesn't answer, with what it printed last."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
-        self._errors.seek(0)
-        said = self._errors.read().strip()
+        self._listener.join(1.0)
+        said = list(self._said)
         if self._process.returncode == USAGE_EXIT_CODE:
-            return UsageError(said or "the simulated probe refuses its options: see sim://switch?latency=3us")
-        tail = "\n".join(said.splitlines()[-5:])
+            return UsageError(
+                "\n".join(said) or "the simulated probe refuses its options: see sim://switch?latency=3us"
+            )
+        tail = "\n".join(said[-5:])
         return ProbeError(f"the simulated probe failed ({what}, exit code {self._process.returncode}): {tail}")
 
 
-def _end(process: "subprocess.Popen[str]", files: contextlib.ExitStack) -> None:
+def _listen(stderr: IO[str], said: deque[str]) -> None:
+    """Keep the last lines that the process prints."""
+    with stderr:
+        said.extend(line.rstrip() for line in stderr)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
     """End the process, asking first, so that its truth and capture files are whole."""
+    assert process.stdin is not None
     if process.poll() is None:
+        with contextlib.suppress(OSError, ValueError):
+            process.stdin.write("quit\n")
+            process.stdin.flush()
         try:
-            process.communicate("quit\n", timeout=CLOSE_TIMEOUT_S)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
+            process.wait(CLOSE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
-    files.close()
 
 
 class SimLink(EtherboneLink):

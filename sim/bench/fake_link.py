@@ -1,0 +1,74 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A link to the model of a probe: what tests of the host use where a board or the simulation would stand."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from liteprobe.host.link.base import Link, Words
+from liteprobe.sim.models.probe import TICKS_PER_SECOND, ModelProbe
+
+REQUEST_TICKS = 200  # A datagram there and back, beside its words.
+WORD_TICKS = 12
+
+
+class FakeLink(Link):
+    """Reads and writes a model, whose time passes with each request and each wait.
+
+    Parameters
+    ----------
+    model : ModelProbe
+        The probe.
+    folder : Path
+        Where the register map is written to.
+
+    Attributes
+    ----------
+    silences : list of float
+        Arguments of ``expect_silence`` (s), in order.
+    waits : list of float
+        Arguments of ``wait`` (s), in order.
+    is_closed : bool
+    """
+
+    arrival_timeout_s = 0.002
+    oscillator_ppm = 0.0
+
+    def __init__(self, model: ModelProbe, folder: Path) -> None:
+        self.model = model
+        self.map_file = folder / "csr.json"
+        self.map_file.write_text(json.dumps(model.map))
+        self.silences: list[float] = []
+        self.waits: list[float] = []
+        self.is_closed = False
+
+    def read(self, address: int, count: int = 1) -> Words:
+        """Return ``count`` words from ``address`` upwards."""
+        return self.read_scattered(range(address, address + 4 * count, 4))
+
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        """Return the words at ``addresses``."""
+        self.model.advance(REQUEST_TICKS + WORD_TICKS * len(addresses))
+        return np.array([self.model.read(address) for address in addresses], dtype=np.uint32)
+
+    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+        """Write ``words`` from ``address`` upwards, and read them back."""
+        for number, word in enumerate(words):
+            self.model.write(address + 4 * number, word)
+        return self.read(address, len(words))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.waits.append(seconds)
+        self.model.advance(round(seconds * TICKS_PER_SECOND))
+
+    def expect_silence(self, seconds: float) -> None:
+        """Note what was expected."""
+        self.silences.append(seconds)
+
+    def close(self) -> None:
+        """Note it."""
+        self.is_closed = True

@@ -1,0 +1,348 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A probe as its registers show it: programs run, frames cross a wire, records and accumulators fill.
+
+The truth for tests of the host: exact in ticks, without gateware or simulation. Source: docs/design/interfaces.md.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from liteprobe.cores.formats import (
+    DAMAGE,
+    HEADER_OCTETS,
+    NO_SEQUENCE,
+    RECORD_OCTETS,
+    RecordFlag,
+    TransmitState,
+    map_hash,
+)
+
+CSR_BASE = 0xF0000000
+HEADER_BASE = 0x40000000
+RECORDS_BASE = 0x50000000
+PORT_STRIDE = 0x01000000
+OVERHEAD = 24
+INCREMENT_ONE = 2**40
+TICKS_PER_SECOND = 125_000_000
+BUILD_TICKS = 500  # From arm to ready.
+
+# Registers of each module: name -> width in bits; those in STROBES act when written.
+PROBE = {"map_hash": 32, "ports": 8, "record_depth": 32, "start": 2, "ticks_per_second": 32, "data_width": 8}
+TIMEBASE = {
+    "latch": 1,
+    "now": 64,
+    "now_fraction": 32,
+    "ticks": 64,
+    "increment": 48,
+    "set_time": 64,
+    "set": 1,
+    "adjust": 64,
+    "adjust_apply": 1,
+}
+PROGRAM = {
+    "length": 14,
+    "count": 32,
+    "repeats": 32,
+    "interval_ticks": 32,
+    "interval_fraction": 32,
+    "gap_ticks": 32,
+    "start_time": 64,
+    "timed": 1,
+    "fill": 2,
+    "payload_offset": 8,
+    "checksum_enable": 1,
+    "checksum_seed": 16,
+}
+TX_STATUS = dict.fromkeys(
+    ("sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped"), 32
+)
+TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
+ACCUMULATORS = {
+    "frames": 32,
+    "octets": 64,
+    "first_stamp": 64,
+    "last_stamp": 64,
+    "delay_min": 64,
+    "delay_max": 64,
+    "delay_sum": 64,
+    "delay_square_sum": 96,
+} | dict.fromkeys(
+    ("lost", "duplicated", "reordered", "beyond_window", "expected", "length_errors", "foreign_streams", "all_frames"),
+    32,
+)
+PORT_COUNTERS = {"all_octets": 64} | dict.fromkeys(
+    ("fcs_errors", "runts", "giants", "preamble_errors", "symbol_errors", "overflows", "stamp_errors"), 32
+)
+RX_CONTROL = {"stream_id": 16, "stream_any": 1, "clear": 1, "latch": 1, "records_read": 32, "records_enable": 1}
+RX_STATUS = {"records_written": 32, "records_lost": 32, "link_up": 1}
+MANAGEMENT = {"management_frames": 32, "management_dropped": 32}
+RX = RX_CONTROL | RX_STATUS | ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
+READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "stream_any", "records_read", "records_enable"}
+STROBES = {"start", "latch", "set", "adjust_apply", "arm", "stop", "clear"}
+
+
+def register_map(ports: int, depth: int) -> dict[str, Any]:
+    """Return a map as LiteX writes it (``csr.json``), for a probe of ``ports`` with rings of ``depth`` records."""
+    modules = {"probe": PROBE, "timebase": TIMEBASE}
+    for port in range(ports):
+        modules |= {f"port{port}_tx": TX, f"port{port}_rx": RX}
+    registers, address = {}, CSR_BASE
+    for module, widths in modules.items():
+        for name, width in widths.items():
+            words = math.ceil(width / 32)
+            kind = "rw" if name in READ_WRITE | STROBES else "ro"
+            registers[f"{module}_{name}"] = {"addr": address, "size": words, "type": kind}
+            address += 4 * words
+    memories = {}
+    for port in range(ports):
+        offset = PORT_STRIDE * port
+        memories[f"port{port}_header"] = {"base": HEADER_BASE + offset, "size": HEADER_OCTETS, "type": "io"}
+        memories[f"port{port}_records"] = {"base": RECORDS_BASE + offset, "size": depth * RECORD_OCTETS, "type": "io"}
+    return {"csr_bases": {}, "csr_registers": registers, "constants": {}, "memories": memories}
+
+
+@dataclass(frozen=True)
+class ModelFrame:
+    """A probe frame on the wire; ``stamp`` in ns, ``length`` in octets without FCS."""
+
+    port: int
+    sequence: int
+    stream_id: int
+    length: int
+    stamp: int
+    flags: RecordFlag = RecordFlag.NONE
+
+
+#: What becomes of a frame that leaves a port: (port that it reaches, delay in ticks, frame as it arrives), in any number.
+Wire = Callable[[ModelFrame], Iterable[tuple[int, int, ModelFrame]]]
+
+
+def loopback(delay_ticks: int = 10) -> Wire:
+    """Return a wire that leads each port to itself."""
+    return lambda frame: [(frame.port, delay_ticks, frame)]
+
+
+def cable(delay_ticks: int = 10) -> Wire:
+    """Return a wire between ports 0 and 1."""
+    return lambda frame: [(1 - frame.port, delay_ticks, frame)]
+
+
+class ModelProbe:
+    """A probe behind its bus.
+
+    Parameters
+    ----------
+    wire : Wire
+        What becomes of the frames.
+    ports, depth : int
+        Test ports, records of a ring.
+
+    Attributes
+    ----------
+    map : dict
+        Its register map.
+    tick : int
+        Ticks since reset.
+    values : dict
+        Registers by name, as an unsigned number; a test may set any.
+    """
+
+    def __init__(self, wire: Wire | None = None, ports: int = 2, depth: int = 1024) -> None:
+        self.map = register_map(ports, depth)
+        self.wire = wire or loopback()
+        self.ports, self.depth = ports, depth
+        self.tick, self._set_tick, self._set_ns = 0, 0, Fraction(0)
+        self.values = dict.fromkeys(self.map["csr_registers"], 0)
+        self.values |= {"probe_map_hash": map_hash(self.map), "probe_ports": ports, "probe_record_depth": depth}
+        self.values |= {"probe_ticks_per_second": TICKS_PER_SECOND, "probe_data_width": 32}
+        self.values["timebase_increment"] = 8 * INCREMENT_ONE
+        self._words = {
+            entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
+            for name, entry in self.map["csr_registers"].items()
+            for number in range(entry["size"])
+        }
+        self._memory: dict[int, int] = {}
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._number = 0
+        self._programs: list[dict[str, int]] = [{}] * ports
+        self._seen: list[set[int]] = [set() for _ in range(ports)]
+        self._live: list[dict[str, int]] = [{} for _ in range(ports)]
+        for port in range(ports):
+            self.values[f"port{port}_tx_link_up"] = self.values[f"port{port}_rx_link_up"] = 1
+            self.values[f"port{port}_tx_first_late"] = NO_SEQUENCE
+            self.values[f"port{port}_rx_records_enable"] = self.values[f"port{port}_rx_stream_any"] = 1
+
+    # Bus --------------------------------------------------------------------------------------
+
+    def read(self, address: int) -> int:
+        """Return the word at ``address``; a read changes nothing."""
+        if address not in self._words:
+            return self._memory.get(address, 0)
+        name, shift = self._words[address]
+        return 0 if name.rpartition("_")[2] in STROBES else (self.values[name] >> shift) & 0xFFFFFFFF
+
+    def write(self, address: int, word: int) -> None:
+        """Write the word at ``address``."""
+        if address not in self._words:
+            self._memory[address] = word
+            return
+        name, shift = self._words[address]
+        if self.map["csr_registers"][name]["type"] == "ro":
+            return
+        self.values[name] = self.values[name] & ~(0xFFFFFFFF << shift) | word << shift
+        self._act(name, word)
+
+    def now(self) -> int:
+        """Return the time (ns)."""
+        elapsed = self.tick - self._set_tick
+        return int(self._set_ns + Fraction(elapsed * self.values["timebase_increment"], INCREMENT_ONE))
+
+    def advance(self, ticks: int) -> None:
+        """Let ``ticks`` pass."""
+        end = self.tick + ticks
+        while self._events and self._events[0][0] <= end:
+            self.tick, _, act = heapq.heappop(self._events)
+            act()
+        self.tick = end
+
+    # # #
+
+    def _at(self, tick: int, act: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._events, (tick, self._number, act))
+
+    def _act(self, name: str, word: int) -> None:
+        module, _, strobe = name.rpartition("_")
+        if name == "timebase_adjust_apply":
+            adjust = self.values["timebase_adjust"]
+            self._set_clock(self.now() + Fraction(adjust - (adjust >> 63 << 64), 2**32))
+        elif name == "timebase_set":
+            self._set_clock(Fraction(self.values["timebase_set_time"]))
+        elif name == "timebase_latch":
+            self.values |= {"timebase_now": self.now(), "timebase_ticks": self.tick}
+        elif name == "probe_start":
+            self._start([port for port in range(self.ports) if word >> port & 1])
+        elif strobe in ("arm", "stop", "clear", "latch"):
+            port, direction = int(module[4]), module[-2:]
+            getattr(self, f"_{direction}_{strobe}")(port)
+
+    def _set_clock(self, time_ns: Fraction) -> None:
+        self._set_tick, self._set_ns = self.tick, time_ns
+
+    # Transmit ---------------------------------------------------------------------------------
+
+    def _tx(self, port: int, **values: int) -> None:
+        self.values |= {f"port{port}_tx_{name}": value for name, value in values.items()}
+
+    def _tx_clear(self, port: int) -> None:
+        self._tx(port, **dict.fromkeys(TX_STATUS, 0) | {"first_late": NO_SEQUENCE})
+
+    def _tx_arm(self, port: int) -> None:
+        self._programs[port] = {name: self.values[f"port{port}_tx_{name}"] for name in PROGRAM}
+        offset = self._programs[port]["payload_offset"] + 4
+        words = [self._memory.get(HEADER_BASE + PORT_STRIDE * port + at - at % 4, 0) for at in (offset, offset + 1)]
+        octets = [words[at - offset] >> 8 * (at % 4) & 0xFF for at in (offset, offset + 1)]
+        self._programs[port]["stream_id"] = octets[0] << 8 | octets[1]
+        self._tx(port, state=TransmitState.ARMED, sent=0)
+        self._at(self.tick + BUILD_TICKS, lambda: self._tx(port, state=TransmitState.READY))
+
+    def _tx_stop(self, port: int) -> None:
+        self._programs[port] = {}
+        self._tx(port, state=TransmitState.IDLE)
+
+    def _start(self, ports: list[int]) -> None:
+        """Schedule the first frames of all ``ports`` for one tick, if all of them are ready."""
+        if any(self.values[f"port{port}_tx_state"] != TransmitState.READY for port in ports):
+            return
+        for port in ports:
+            program = self._programs[port]
+            wait_ns = max(0, program["start_time"] - self.now()) if program["timed"] else 0
+            first = self.tick + 1 + math.ceil(Fraction(wait_ns * INCREMENT_ONE, self.values["timebase_increment"]))
+            self._tx(port, state=TransmitState.WAITING if wait_ns else TransmitState.RUNNING)
+            self._at(first, lambda port=port, first=first: self._send(port, self._programs[port], first, 0))  # type: ignore[misc]
+
+    def _send(self, port: int, program: dict[str, int], first: int, sequence: int) -> None:
+        """Send a frame now, and schedule the next: absolute times, so that no error adds up."""
+        if program is not self._programs[port] or not program:
+            return
+        frame = ModelFrame(port, sequence, program["stream_id"], program["length"], self.now())
+        self._tx(port, state=TransmitState.RUNNING, sent=sequence + 1)
+        for target, delay, arrived in self.wire(frame):
+            self._at(self.tick + delay, lambda target=target, arrived=arrived: self._receive(target, arrived))  # type: ignore[misc]
+        slot = program["length"] + OVERHEAD
+        if sequence + 1 == program["count"] * program["repeats"]:
+            self._at(self.tick + slot, lambda: self._tx_stop(port))
+            return
+        interval = Fraction(program["interval_ticks"]) + Fraction(program["interval_fraction"], 2**32) or Fraction(slot)
+        train, number = divmod(sequence + 1, program["count"])
+        offset = (train * program["count"] + number) * interval + train * program["gap_ticks"]
+        self._at(first + math.ceil(offset), lambda: self._send(port, program, first, sequence + 1))
+
+    # Receive ----------------------------------------------------------------------------------
+
+    def _rx_clear(self, port: int) -> None:
+        self._seen[port] = set()
+        self._live[port] = {}
+        self.values |= dict.fromkeys((f"port{port}_rx_{name}" for name in (*RX_STATUS, "records_read")), 0)
+        self.values[f"port{port}_rx_link_up"] = self.values[f"port{port}_tx_link_up"]
+
+    def _rx_latch(self, port: int) -> None:
+        names = ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
+        live = self._live[port]
+        self.values |= {f"port{port}_rx_{name}": live.get(name, 0) % 2**width for name, width in names.items()}
+
+    def _receive(self, port: int, frame: ModelFrame) -> None:
+        live = self._live[port]
+        if not self.values[f"port{port}_rx_link_up"]:
+            return
+        self._add(port, all_frames=1, all_octets=frame.length)
+        if frame.flags & DAMAGE:
+            self._add(port, fcs_errors=int(bool(frame.flags & RecordFlag.FCS_ERROR)))
+        elif (
+            frame.stream_id != self.values[f"port{port}_rx_stream_id"] and not self.values[f"port{port}_rx_stream_any"]
+        ):
+            self._add(port, foreign_streams=1)
+            return
+        else:
+            delay = self.now() - frame.stamp
+            seen = self._seen[port]
+            is_seen = frame.sequence in seen
+            is_late = frame.sequence < live.get("expected", 0)
+            seen.add(frame.sequence)
+            live["delay_min"] = min(live.get("delay_min", delay), delay)
+            live["delay_max"] = max(live.get("delay_max", delay), delay)
+            live["expected"] = max(live.get("expected", 0), frame.sequence + 1)
+            live["lost"] = live["expected"] - len(seen)
+            live.setdefault("first_stamp", self.now())
+            live["last_stamp"] = self.now()
+            self._add(port, frames=1, octets=frame.length, delay_sum=delay, delay_square_sum=delay**2)
+            self._add(port, duplicated=int(is_seen), reordered=int(is_late and not is_seen))
+        if self.values[f"port{port}_rx_records_enable"]:
+            self._record(port, frame)
+
+    def _add(self, port: int, **amounts: int) -> None:
+        live = self._live[port]
+        live |= {name: live.get(name, 0) + amount for name, amount in amounts.items()}
+
+    def _record(self, port: int, frame: ModelFrame) -> None:
+        prefix = f"port{port}_rx_records_"
+        written = self.values[prefix + "written"]
+        if written - self.values[prefix + "read"] == self.depth:
+            self.values[prefix + "lost"] += 1
+            return
+        now = self.now()
+        base = RECORDS_BASE + PORT_STRIDE * port + RECORD_OCTETS * (written % self.depth)
+        stamps = (frame.stamp & 0xFFFFFFFF, frame.stamp >> 32, now & 0xFFFFFFFF, now >> 32)
+        words = (frame.sequence, *stamps, frame.length | int(frame.flags) << 16)
+        self._memory |= {base + 4 * number: word for number, word in enumerate(words)}
+        self.values[prefix + "written"] += 1
+
+
+def damaged(frame: ModelFrame) -> ModelFrame:
+    """Return ``frame`` with a bad FCS."""
+    return replace(frame, flags=frame.flags | RecordFlag.FCS_ERROR)
