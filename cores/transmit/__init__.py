@@ -1,0 +1,213 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From a program to octets on the PHY: schedule -> build -> pace -> stamp -> mac."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.crossing import HeldCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
+from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
+from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.transmit.build import FrameBuild
+from liteprobe.cores.transmit.counters import TransmitCounters
+from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout, word_description
+from liteprobe.cores.transmit.mac import TransmitMAC
+from liteprobe.cores.transmit.management import ManagementQueue
+from liteprobe.cores.transmit.narrow import Narrow
+from liteprobe.cores.transmit.pace import TrainPacer
+from liteprobe.cores.transmit.registers import add_registers
+from liteprobe.cores.transmit.schedule import TrainSchedule
+from liteprobe.cores.transmit.stamp import Stamp
+
+COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped"]
+
+# Transmit Path ------------------------------------------------------------------------------------
+
+class TransmitPath(LiteXModule):
+    """Sends programs of probe frames on one port, each frame on its tick, with its stamp.
+
+    Parameters
+    ----------
+    clock : Clock
+        Shared by all ports.
+    data_width : int
+        Of the ``sys`` side, 32 or 64.
+    with_management : bool
+        Let management frames into the gaps.
+
+    Attributes
+    ----------
+    program : Record(program_layout), in, ``sys``
+        Taken by ``arm``; free to change afterwards.
+    header : Memory(32, 32), ``sys``
+        What precedes the sequence; give it a bus port. Must stand still while a program runs.
+    arm, stop, clear : Signal(), in, ``sys``
+        One pulse each. ``arm`` is ignored unless idle, and for a count, a repeats or a length (below 60) that
+        no program has; it clears what is counted for a program.
+    state : Signal(3), out, ``sys``
+        ``formats.TransmitState``.
+    sent, late, first_late, underruns, management_sent, management_held, management_dropped : Signal(32), out, ``sys``
+    start_strobe, ready : Signal(), in and out, ``timebase``
+        For StartGate.
+    source : Endpoint(eth_phy_description(8)), out, ``timebase``
+        To the PHY, registered; ``ready`` is not looked at.
+    management_sink : Endpoint(eth_phy_description(32)), in, ``sys``
+        With management: frames without preamble, padding and FCS. Never stalls.
+    phy_link_up : Signal(), in, asynchronous
+    link_up : Signal(), out, ``sys``
+    """
+    def __init__(self, clock, data_width=32, with_management=False):
+        self.program      = Record(program_layout)
+        self.arm          = Signal()
+        self.stop         = Signal()
+        self.clear        = Signal()
+        self.state        = Signal(3)
+        self.start_strobe = Signal()
+        self.ready        = Signal()
+        self.source       = stream.Endpoint(eth_phy_description(8))
+        self.phy_link_up  = Signal(reset=1)
+        self.link_up      = Signal()
+        for name in COUNTERS:
+            setattr(self, name, Signal(32, name=name))
+
+        # # #
+
+        self.schedule = TrainSchedule()
+        self.build    = FrameBuild(data_width)
+        self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase")
+        self.narrow   = Narrow(data_width)
+        self.pace     = TrainPacer()
+        self.stamp    = Stamp()
+        self.mac      = TransmitMAC()
+        self.counters = TransmitCounters()
+        self.header   = self.build.header
+        self.is_busy  = Signal() # From arm to the end of the program, in ``sys``.
+        self.add_stream()
+        self.add_program()
+        self.add_state()
+        self.add_time(clock)
+        self.add_counters()
+        if with_management:
+            self.add_management()
+
+    def add_stream(self):
+        """Join the stages in the order of the data."""
+        self.comb += [
+            self.schedule.source.connect(self.build.sink),
+            self.build.source.connect(self.crossing.sink),
+            self.crossing.source.connect(self.narrow.sink),
+            self.narrow.source.connect(self.pace.sink),
+            self.pace.source.connect(self.stamp.sink, omit={"ready"}),
+            self.stamp.source.connect(self.mac.sink, omit={"ready"}),
+            self.mac.source.connect(self.source, omit={"ready"}),
+        ]
+
+    def add_program(self):
+        """Take the program, with what the pacer needs ready-made, and hold it for both sides."""
+        program = self.program
+        derived = Record(pace_layout)
+        taken   = Record(program_layout + pace_layout)
+        is_good = Signal()
+        take    = Signal(2)
+        self.held = held = HeldCrossing(len(taken), "sys", "timebase")
+        self.sync += [
+            derived.slot.eq(program.length + OVERHEAD),
+            derived.interval.eq(program.interval_ticks),
+            If((program.interval_ticks == 0) & (program.interval_fraction == 0), derived.interval.eq(program.length + OVERHEAD)),
+            derived.interval_gap.eq(derived.interval + program.gap_ticks),
+            is_good.eq((program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
+            take.eq(Cat(self.arm & ~self.is_busy, take)),
+        ]
+        self.comb += [
+            held.i.eq(Cat(program.raw_bits(), derived.raw_bits())),
+            held.take.eq(take[-1] & is_good & ~self.is_busy),
+            taken.raw_bits().eq(held.o),
+            self.pace.arm.eq(held.taken),
+            self.pace.program.raw_bits().eq(held.o),
+            self.schedule.count.eq(taken.count),
+            self.schedule.repeats.eq(taken.repeats),
+            self.build.length.eq(taken.length),
+            self.build.payload_offset.eq(taken.payload_offset),
+            self.build.fill.eq(taken.fill),
+            self.stamp.payload_offset.eq(taken.payload_offset),
+            self.stamp.checksum_enable.eq(taken.checksum_enable),
+            self.stamp.checksum_seed.eq(taken.checksum_seed),
+        ]
+
+    def add_state(self):
+        """Start and stop the schedule, and say how far the program is."""
+        is_stopped    = Signal()
+        begin         = Signal(3) # Held program, then what the stages derive from it, are still by then.
+        self.paced    = paced    = WordCrossing(3, "timebase", "sys")
+        self.finished = finished = PulseCrossing("timebase", "sys")
+        self.stopping = stopping = LevelCrossing("timebase")
+        self.comb += [
+            paced.i.eq(self.pace.state),
+            finished.i.eq(self.pace.finished),
+            stopping.i.eq(is_stopped),
+            self.pace.stop.eq(stopping.o),
+            self.schedule.start.eq(begin[-1]),
+            self.schedule.stop.eq(is_stopped),
+            If(self.is_busy,
+                self.state.eq(paced.o),
+                If(paced.o == TransmitState.IDLE, self.state.eq(TransmitState.ARMED)),
+            ),
+        ]
+        self.sync += [
+            begin.eq(Cat(self.held.take, begin)),
+            If(self.held.take, self.is_busy.eq(1)),
+            If(self.stop & self.is_busy, is_stopped.eq(1)),
+            If(finished.o,
+                self.is_busy.eq(0),
+                is_stopped.eq(0),
+            ),
+        ]
+
+    def add_time(self, clock):
+        """Give pacer and stamp the one time, and the gate its handshake."""
+        self.comb += [
+            self.pace.now.eq(clock.now),
+            self.pace.ticks.eq(clock.ticks),
+            self.stamp.now.eq(clock.now),
+            self.stamp.sfd.eq(self.mac.sfd),
+            self.pace.start_strobe.eq(self.start_strobe),
+            self.ready.eq(self.pace.ready),
+        ]
+
+    def add_counters(self):
+        """Count in ``sys``."""
+        counters = self.counters
+        self.link = link = LevelCrossing("sys")
+        self.comb += [
+            counters.events["late"].eq(self.pace.late),
+            counters.events["sent"].eq(self.mac.sfd_probe),
+            counters.events["underruns"].eq(self.pace.line.underrun),
+            counters.events["management_sent"].eq(self.pace.management_started),
+            counters.events["management_held"].eq(self.pace.management_held),
+            counters.clear.eq(self.clear),
+            counters.clear_program.eq(self.held.take),
+            link.i.eq(self.phy_link_up),
+            self.link_up.eq(link.o),
+            *[getattr(self, name).eq(getattr(counters, name)) for name in COUNTERS],
+        ]
+
+    def add_management(self):
+        """Bring management frames to the line, where the pacer arbitrates."""
+        self.management      = management = ManagementQueue()
+        self.management_sink = management.sink
+        self.comb += [
+            management.source.connect(self.pace.management),
+            self.pace.management_waiting.eq(management.waiting),
+            self.pace.management_slot.eq(management.slot),
+            management.start.eq(self.pace.start_management),
+            self.counters.dropped.eq(management.dropped),
+        ]
+
+    def add_csr(self):
+        """Add the registers of the contract."""
+        add_registers(self)

@@ -1,0 +1,174 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""When the next frame is due."""
+
+from migen import *
+
+from litex.gen import *
+
+TICK_BITS = 61 # A tick is 8 ns, so ticks and nanoseconds share one 64-bit comparison.
+NS_BITS   = 3
+HALF      = 32
+
+# From an event to the first start: the same for all ports, and longer than the longest management frame.
+LEAD_TICKS  = 2048
+# From the tick whose ``now`` lies TIMED_NS before ``start_time``, to the first start.
+TIMED_NS    = 512
+FAR_BITS    = 14 # Of nanoseconds: 16 us, beyond any management frame.
+SETTLE_BITS = 4  # 16 ticks after an event all outputs follow it.
+
+# Due Time -----------------------------------------------------------------------------------------
+
+class DueTime(LiteXModule):
+    """Keeps the tick at which the next frame is due, in absolute time; in ``timebase``.
+
+    Each advance adds the interval to the tick that was due, not to the tick of the start: a rounding
+    error or a late frame moves none that follow. The fraction is carried in 2^-32 ticks.
+
+    Attributes
+    ----------
+    now, ticks : Signal(64), in
+        From the clock.
+    interval : Signal(32), in
+        Whole ticks from start to start; must stand still, as all below.
+    interval_gap : Signal(33), in
+        Added instead, after the last frame of a train.
+    interval_fraction : Signal(32), in
+        2^-32 ticks, added to both.
+    start_time : Signal(64), in
+        ns, of the first SFD.
+    is_timed : Signal(), in
+        While high, outputs are about ``start_time`` and ``now``; else about the next frame.
+    begin : Signal(), in
+        One pulse: the first frame is due ``lead`` ticks after this one, fraction 0.
+    lead : Signal(12), in
+        With ``begin``.
+    advance, advance_gap : Signal(), in
+        One pulse as a frame starts: the next one is due an interval later; with gap: ``interval_gap``.
+    disturb : Signal(), in
+        Holds ``is_settled`` back, as an event does: a mode has changed.
+    is_due : Signal(), out
+        Three ticks after the due tick, until the next advance; only when settled.
+    is_reached : Signal(), out
+        ``start_time`` is at most TIMED_NS (plus four ticks) ahead.
+    is_far : Signal(), out
+        More than 2^FAR_BITS ns are left. Four ticks late.
+    min_ticks : Signal(11), in
+        For ``fits``; must stand still for three ticks before ``fits`` counts.
+    fits : Signal(), out
+        At least ``min_ticks`` + 1 ticks are left to the due tick. Five ticks late.
+    is_settled : Signal(), out
+    """
+    def __init__(self):
+        self.now               = Signal(64)
+        self.ticks             = Signal(64)
+        self.interval          = Signal(32)
+        self.interval_gap      = Signal(33)
+        self.interval_fraction = Signal(32)
+        self.start_time        = Signal(64)
+        self.is_timed          = Signal()
+        self.begin             = Signal()
+        self.lead              = Signal(12)
+        self.advance           = Signal()
+        self.advance_gap       = Signal()
+        self.disturb           = Signal()
+        self.is_due            = Signal()
+        self.is_reached        = Signal()
+        self.is_far            = Signal()
+        self.min_ticks         = Signal(FAR_BITS - NS_BITS)
+        self.fits              = Signal()
+        self.is_settled        = Signal()
+
+        # # #
+
+        self.due       = Signal(TICK_BITS) # Tick.
+        self.remaining = Signal(64)        # ns left, less one, three ticks ago.
+        self.add_schedule()
+        self.add_remaining()
+        self.add_verdicts()
+
+    def add_schedule(self):
+        """Add the interval in two halves and the fraction beside it, a tick each."""
+        fraction = Signal(32)
+        summed   = Signal(33)
+        carry    = Signal()
+        carry_d  = Signal()
+        step     = Signal(34)
+        add_low  = Signal()
+        add_high = Signal()
+        unused   = Signal(2)
+        self.sync.timebase += [
+            summed.eq(fraction + self.interval_fraction),
+            add_low.eq(self.begin | self.advance),
+            add_high.eq(add_low),
+            If(self.advance,
+                step.eq(Mux(self.advance_gap, self.interval_gap, self.interval)),
+                fraction.eq(summed),
+                carry.eq(summed[32]),
+            ),
+            If(self.begin,
+                step.eq(self.lead),
+                fraction.eq(0),
+                carry.eq(0),
+                self.due.eq(self.ticks),
+            ),
+            If(add_low,
+                # One adder each: the carry comes in through an extra lowest bit.
+                Cat(unused[0], self.due[:HALF], carry_d).eq(
+                    Cat(Constant(1, 1), self.due[:HALF]) + Cat(carry, step[:HALF])),
+            ),
+            If(add_high,
+                Cat(unused[1], self.due[HALF:]).eq(
+                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry_d, step[HALF:])),
+            ),
+        ]
+
+    def add_remaining(self):
+        """Subtract the present from what is waited for, in two halves, a tick apart."""
+        target    = Signal(64)
+        present   = Signal(64)
+        present_d = Signal(64 - HALF)
+        low       = Signal(HALF)
+        carry     = Signal()
+        unused    = Signal()
+        self.sync.timebase += [
+            target.eq(Mux(self.is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
+            present.eq(Mux(self.is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks[:TICK_BITS]))),
+            present_d.eq(present[HALF:]),
+            # a + ~b is a - b - 1.
+            Cat(low, carry).eq(target[:HALF] + ~present[:HALF]),
+            self.remaining[:HALF].eq(low),
+            Cat(unused, self.remaining[HALF:]).eq(
+                Cat(Constant(1, 1), target[HALF:]) + Cat(carry, ~present_d)),
+        ]
+
+    def add_verdicts(self):
+        """Compare what remains."""
+        reach    = log2_int(TIMED_NS)
+        is_past  = self.remaining[-1]
+        above    = Signal() # At or beyond 2^FAR_BITS ns.
+        between  = Signal() # Some bit from TIMED_NS to there.
+        past_d   = Signal()
+        enough   = Signal()
+        settling = Signal(SETTLE_BITS + 1)
+        self.comb += [
+            self.is_due.eq(is_past & self.is_settled),
+            self.is_reached.eq((past_d | ~(above | between)) & self.is_settled),
+            self.is_far.eq(above & ~past_d & self.is_settled),
+        ]
+        self.sync.timebase += [
+            above.eq(self.remaining[FAR_BITS:] != 0),
+            between.eq(self.remaining[reach:FAR_BITS] != 0),
+            past_d.eq(is_past),
+            enough.eq(self.remaining[NS_BITS:FAR_BITS] >= self.min_ticks),
+            self.fits.eq((above | enough) & ~past_d & self.is_settled),
+            If(self.begin | self.advance | self.disturb,
+                settling.eq(0),
+                self.is_settled.eq(0),
+            ).Elif(~settling[-1],
+                settling.eq(settling + 1),
+            ).Else(
+                self.is_settled.eq(1),
+            ),
+        ]

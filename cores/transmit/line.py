@@ -1,0 +1,108 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Who has the line, and until when."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.transmit.frames import octet_description
+
+SLOT_BITS = 14
+
+# Line ---------------------------------------------------------------------------------------------
+
+class Line(LiteXModule):
+    """Sends one frame for each start and keeps the line busy for its slot; in ``timebase``.
+
+    The first octet leaves ``source`` two ticks after ``start``; then one octet a tick.
+
+    Attributes
+    ----------
+    probe, management : Endpoint(octet_description()), in
+        Frames in waiting.
+    source : Endpoint(octet_description()), out
+        ``ready`` is not looked at. ``probe`` tells which of the two it came from.
+    start : Signal(), in
+        Begins a frame in this tick; only when ``is_free`` and the chosen frame is in waiting.
+    choose_management : Signal(), in
+        With ``start``: send the management frame.
+    slot : Signal(14), in
+        With ``start``: ticks until the line is free again, from 4.
+    is_free : Signal(), out
+        High again exactly ``slot`` ticks after ``start``.
+    is_sending : Signal(), out
+        Octets are being taken.
+    is_management : Signal(), out
+        The present, or else the last, frame is management.
+    discard : Signal(), in
+        While high and not sending, probe frames are taken and thrown away.
+    is_discarding : Signal(), out
+        The rest of a broken probe frame is being thrown away: nothing new is in waiting.
+    underrun : Signal(), out
+        One pulse when a frame has no octet in time: it is cut there, with a wrong FCS.
+    """
+    def __init__(self):
+        self.probe             = probe      = stream.Endpoint(octet_description())
+        self.management        = management = stream.Endpoint(octet_description())
+        self.source            = source     = stream.Endpoint(octet_description())
+        self.start             = Signal()
+        self.choose_management = Signal()
+        self.slot              = Signal(SLOT_BITS)
+        self.is_free           = Signal(reset=1)
+        self.is_sending        = Signal()
+        self.is_management     = Signal()
+        self.discard           = Signal()
+        self.is_discarding     = Signal()
+        self.underrun          = Signal()
+
+        # # #
+
+        left  = Signal(SLOT_BITS + 1, reset=2**SLOT_BITS) # Its top bit is set once it is through.
+        valid = Signal()
+        last  = Signal()
+
+        # Occupation.
+        # -----------
+        self.sync.timebase += [
+            If(self.start,
+                left.eq(self.slot - 3),
+                self.is_free.eq(0),
+            ).Elif(left[-1],
+                self.is_free.eq(1),
+            ).Else(
+                left.eq(left - 1),
+            ),
+        ]
+
+        # Octets.
+        # -------
+        self.comb += [
+            valid.eq(Mux(self.is_management, management.valid, probe.valid)),
+            last.eq(Mux(self.is_management, management.last, probe.last)),
+            management.ready.eq(self.is_sending & self.is_management),
+            probe.ready.eq((self.is_sending & ~self.is_management) | self.is_discarding | (self.discard & ~self.is_sending)),
+        ]
+        self.sync.timebase += [
+            self.underrun.eq(0),
+            source.valid.eq(self.is_sending),
+            source.data.eq(Mux(self.is_management, management.data, probe.data)),
+            source.last.eq(last | ~valid),
+            source.error.eq(~valid),
+            source.probe.eq(~self.is_management),
+            If(self.start,
+                self.is_sending.eq(1),
+                self.is_management.eq(self.choose_management),
+            ).Elif(self.is_sending & (last | ~valid),
+                self.is_sending.eq(0),
+                If(~valid,
+                    self.underrun.eq(1),
+                    self.is_discarding.eq(~self.is_management),
+                ),
+            ),
+            If(self.is_discarding & probe.valid & probe.last,
+                self.is_discarding.eq(0),
+            ),
+        ]

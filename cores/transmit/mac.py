@@ -1,0 +1,135 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the wire asks for around a frame."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+from liteeth.mac.crc import LiteEthMACCRCEngine
+
+from liteprobe.cores.ethernet import FCS, FCS_POLYNOMIAL, MIN_LENGTH, PREAMBLE, PREAMBLE_OCTET, SFD, SFD_OCTET
+from liteprobe.cores.transmit.frames import octet_description
+
+# Transmit MAC -------------------------------------------------------------------------------------
+
+class TransmitMAC(LiteXModule):
+    """Adds preamble, SFD, padding to 60 octets and FCS at a fixed latency; in ``timebase``.
+
+    The gap between frames is kept by whoever starts them (``line.py``): the MAC never makes one wait, so
+    that the start of a frame fixes the tick of its SFD.
+
+    Attributes
+    ----------
+    sink : Endpoint(octet_description()), in
+        No stall. Frames must start ``ethernet.slot_octets(length)`` ticks apart or more. ``error`` on the last
+        octet makes the FCS wrong (inverted).
+    source : Endpoint(eth_phy_description(8)), out
+        To the PHY, registered; ``valid`` is TX_EN. The first preamble octet stands there one tick after the
+        first octet on ``sink``, the SFD seven ticks later.
+    sfd : Signal(), out
+        High while the SFD stands on ``source``.
+    sfd_probe : Signal(), out
+        Likewise, of a frame of the program only.
+
+    Source: IEEE 802.3, 3.2 (fields), 3.2.9 and 4.2.3 (FCS, padding).
+    """
+    def __init__(self):
+        self.sink      = stream.Endpoint(octet_description())
+        self.source    = stream.Endpoint(eth_phy_description(8))
+        self.sfd       = Signal()
+        self.sfd_probe = Signal()
+
+        # # #
+
+        self.preamble = Signal(PREAMBLE + SFD) # One-hot octet of it that goes out next.
+        self.octet    = stream.Endpoint(octet_description())
+        self.is_long  = Signal() # With this octet the frame is long enough.
+        self.is_pad   = Signal()
+        self.fcs      = Signal(FCS) # One-hot octet of the FCS that goes out next.
+        self.crc      = Signal(32, reset=2**32 - 1)
+        self.is_bad   = Signal()
+        self.add_preamble()
+        self.add_padding()
+        self.add_fcs()
+        self.add_output()
+
+    def add_preamble(self):
+        """Delay the frame by what goes before it."""
+        sink   = self.sink
+        was    = Signal() # Sink was valid: not a first octet.
+        later  = Signal(PREAMBLE + SFD - 1)
+        stages = [sink]
+        for _ in range(PREAMBLE + SFD):
+            stage = stream.Endpoint(octet_description())
+            self.sync.timebase += [
+                getattr(stage, name).eq(getattr(stages[-1], name)) for name in ["valid", "data", "last", "error"]
+            ]
+            stages.append(stage)
+        self.comb += [
+            self.preamble.eq(Cat(sink.valid & ~was, later)),
+            stages[-1].connect(self.octet, omit={"ready"}),
+        ]
+        self.sync.timebase += [
+            was.eq(sink.valid),
+            later.eq(self.preamble),
+        ]
+
+    def add_padding(self):
+        """Go on with zeros after the last octet until the frame is long enough."""
+        octet = self.octet
+        left  = Signal(max=MIN_LENGTH)
+        ends  = Signal() # The last octet, padding included.
+        self.comb += ends.eq(((octet.valid & octet.last) | self.is_pad) & self.is_long)
+        self.sync.timebase += [
+            self.is_pad.eq(((octet.valid & octet.last) | self.is_pad) & ~self.is_long),
+            self.fcs.eq(Cat(ends, self.fcs)),
+            If(octet.valid | self.is_pad,
+                left.eq(left - 1),
+                If(left == 1, self.is_long.eq(1)),
+            ),
+            If(self.preamble[-1],
+                left.eq(MIN_LENGTH - 1),
+                self.is_long.eq(0),
+            ),
+        ]
+
+    def add_fcs(self):
+        """Run the CRC over octets and padding, then shift it out."""
+        octet       = self.octet
+        self.engine = engine = LiteEthMACCRCEngine(data_width=8, width=32, polynom=FCS_POLYNOMIAL)
+        self.comb += [
+            If(~self.is_pad, engine.data.eq(octet.data)),
+            engine.crc_prev.eq(self.crc),
+        ]
+        self.sync.timebase += [
+            If(octet.valid | self.is_pad,
+                self.crc.eq(engine.crc_next),
+            ).Else(
+                self.crc.eq(self.crc << 8),
+            ),
+            If(self.preamble[-1],
+                self.crc.eq(self.crc.reset),
+                self.is_bad.eq(0),
+            ),
+            If(octet.valid & octet.last & octet.error, self.is_bad.eq(1)),
+        ]
+
+    def add_output(self):
+        """Choose the octet of the tick."""
+        source, octet = self.source, self.octet
+        fcs_octet = Signal(8)
+        self.comb += fcs_octet.eq(self.crc[24:][::-1] ^ Replicate(~self.is_bad, 8))
+        self.sync.timebase += [
+            source.valid.eq((self.preamble != 0) | octet.valid | self.is_pad | (self.fcs != 0)),
+            source.data.eq(0),
+            If(octet.valid,            source.data.eq(octet.data)),
+            If(self.preamble != 0,     source.data.eq(PREAMBLE_OCTET)),
+            If(self.preamble[-1],      source.data.eq(SFD_OCTET)),
+            If(self.fcs != 0,          source.data.eq(fcs_octet)),
+            self.sfd.eq(self.preamble[-1]),
+            self.sfd_probe.eq(self.preamble[-1] & self.sink.probe),
+        ]

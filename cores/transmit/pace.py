@@ -1,0 +1,208 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""When each frame starts."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.transmit.due import LEAD_TICKS, TIMED_NS, DueTime
+from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout
+from liteprobe.cores.transmit.line import Line
+
+START_TO_SFD = 15 # Ticks, through line, stamp and MAC.
+# Of the ticks from the comparison with ``start_time`` to the SFD, four pass before ``is_reached`` and
+# three between the due tick and ``is_due``.
+TIMED_LEAD_TICKS = TIMED_NS//8 - 4 - 3 - START_TO_SFD
+# A management frame is compared with what was left six ticks ago, a start comes three ticks after its due
+# tick, one tick is in the comparison.
+MANAGEMENT_TICKS = 2
+
+# Train Pacer --------------------------------------------------------------------------------------
+
+class TrainPacer(LiteXModule):
+    """Starts each frame of a program at its tick, and management frames where they disturb none.
+
+    A frame starts in the first tick at or after ``due`` at which the line is free and the frame is there;
+    ``due`` moves in absolute time. A management frame starts only where its slot ends before the next
+    start, or outside of a program. All in ``timebase``.
+
+    Attributes
+    ----------
+    sink : Endpoint(octet_description()), in
+        Frames of the program, in order, up to a ``final`` one.
+    management : Endpoint(octet_description()), in
+        Whole frames: once one begins it must not pause.
+    source : Endpoint(octet_description()), out
+        Never stalls: ``ready`` is not looked at.
+    program : Record(program_layout + pace_layout), in
+        Must stand still from ``arm`` on.
+    now, ticks : Signal(64), in
+    arm : Signal(), in
+        One pulse: a program is coming.
+    stop : Signal(), in
+        Level: end after the present frame, throw away what comes up to ``final``.
+    start_strobe : Signal(), in
+        Starts the program when ready: first SFD a fixed number of ticks later, or at ``start_time``.
+    ready : Signal(), out
+        The first frame is in waiting.
+    state : Signal(3), out
+        ``formats.TransmitState``.
+    management_waiting : Signal(), in
+        A whole management frame is in waiting; falls, or is about the next one, after ``start_management``.
+    management_slot : Signal(11), in
+        Ticks that it will hold the line.
+    start_management : Signal(), out
+        One pulse as it starts.
+    started, late : Signal(), out
+        One pulse for each frame of the program as it starts; ``late`` with it, for a start after its tick.
+    management_started, management_held : Signal(), out
+        Likewise; ``held`` with it, if it had to wait for the program.
+    finished : Signal(), out
+        One pulse as the state turns idle.
+    """
+    def __init__(self):
+        self.sink               = stream.Endpoint(octet_description())
+        self.management         = stream.Endpoint(octet_description())
+        self.source             = stream.Endpoint(octet_description())
+        self.program            = Record(program_layout + pace_layout)
+        self.now                = Signal(64)
+        self.ticks              = Signal(64)
+        self.arm                = Signal()
+        self.stop               = Signal()
+        self.start_strobe       = Signal()
+        self.ready              = Signal()
+        self.state              = Signal(3)
+        self.management_waiting = Signal()
+        self.management_slot    = Signal(11)
+        self.start_management   = Signal()
+        self.started            = Signal()
+        self.late               = Signal()
+        self.management_started = Signal()
+        self.management_held    = Signal()
+        self.finished           = Signal()
+
+        # # #
+
+        self.due  = DueTime()
+        self.line = Line()
+        self.fsm  = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
+        self.start      = Signal()
+        self.in_program = Signal()
+        self.comb += [
+            self.sink.connect(self.line.probe),
+            self.management.connect(self.line.management),
+            self.line.source.connect(self.source, omit={"ready"}),
+            self.line.start.eq(self.start | self.start_management),
+            self.line.choose_management.eq(self.start_management),
+            self.line.slot.eq(Mux(self.start_management, self.management_slot, self.program.slot)),
+            self.due.now.eq(self.now),
+            self.due.ticks.eq(self.ticks),
+            *[getattr(self.due, name).eq(getattr(self.program, name))
+                for name in ["interval", "interval_gap", "interval_fraction", "start_time"]],
+            self.due.min_ticks.eq(self.management_slot + MANAGEMENT_TICKS),
+            self.due.advance.eq(self.start),
+            self.due.advance_gap.eq(self.sink.train_last),
+        ]
+        self.add_program()
+        self.add_lateness()
+        self.add_management()
+
+    def add_program(self):
+        """Take a program from arm to idle."""
+        fsm, due, line, sink = self.fsm, self.due, self.line, self.sink
+        is_there = Signal() # The next frame's first octet.
+        self.comb += is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding)
+        fsm.act("IDLE",
+            If(self.arm, NextState("ARMED")),
+        )
+        fsm.act("ARMED",
+            self.state.eq(TransmitState.ARMED),
+            If(self.stop, NextState("DRAIN")).Elif(is_there, NextState("READY")),
+        )
+        fsm.act("READY",
+            self.state.eq(TransmitState.READY),
+            self.ready.eq(1),
+            due.lead.eq(LEAD_TICKS),
+            If(self.stop,
+                NextState("DRAIN"),
+            ).Elif(self.start_strobe,
+                If(self.program.timed,
+                    due.disturb.eq(1),
+                    NextState("WAIT"),
+                ).Else(
+                    due.begin.eq(1),
+                    NextState("RUN"),
+                ),
+            ),
+        )
+        fsm.act("WAIT",
+            self.state.eq(TransmitState.WAITING),
+            self.in_program.eq(1),
+            due.is_timed.eq(1),
+            due.lead.eq(TIMED_LEAD_TICKS),
+            If(self.stop,
+                NextState("DRAIN"),
+            ).Elif(due.is_reached,
+                due.begin.eq(1),
+                NextState("RUN"),
+            ),
+        )
+        fsm.act("RUN",
+            self.state.eq(TransmitState.RUNNING),
+            self.in_program.eq(1),
+            self.start.eq(due.is_due & line.is_free & is_there & ~self.stop),
+            If(self.stop,
+                NextState("DRAIN"),
+            ).Elif(self.start & sink.final,
+                NextState("FINISH"),
+            ),
+        )
+        # A stopped program ends at its final frame, which is thrown away with the rest.
+        fsm.act("DRAIN",
+            self.state.eq(TransmitState.RUNNING),
+            line.discard.eq(1),
+            If(sink.valid & sink.ready & sink.last & sink.final, NextState("FINISH")),
+        )
+        fsm.act("FINISH",
+            self.state.eq(TransmitState.RUNNING),
+            If(line.is_free & ~line.is_sending & ~line.is_discarding,
+                self.finished.eq(1),
+                NextState("IDLE"),
+            ),
+        )
+
+    def add_lateness(self):
+        """Tell a start after its tick from one on it."""
+        was_due  = Signal()
+        is_first = Signal()
+        self.sync.timebase += [
+            was_due.eq(self.due.is_due),
+            If(self.arm, is_first.eq(1)),
+            If(self.start, is_first.eq(0)),
+            self.started.eq(self.start),
+            self.late.eq(self.start & was_due & ~is_first),
+        ]
+
+    def add_management(self):
+        """Let management frames into the gaps."""
+        fsm, due, line = self.fsm, self.due, self.line
+        is_there   = Signal(4) # Long enough for ``fits`` to be about this frame.
+        is_allowed = Signal()
+        had_to     = Signal()
+        self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
+        self.sync.timebase += [
+            is_there.eq(Cat(1, is_there[:-1])),
+            If(~self.management_waiting | ~self.management.valid | line.is_sending, is_there.eq(0)),
+            is_allowed.eq(~self.in_program | (fsm.ongoing("WAIT") & due.is_far) | (fsm.ongoing("RUN") & due.fits)),
+            self.management_started.eq(self.start_management),
+            self.management_held.eq(self.start_management & had_to),
+            If(self.start_management,
+                had_to.eq(0),
+            ).Elif(is_there[-1] & self.in_program & ~(is_allowed & line.is_free),
+                had_to.eq(1),
+            ),
+        ]

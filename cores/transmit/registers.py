@@ -1,0 +1,59 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The registers of a transmit port (docs/design/interfaces.md, ``port<n>_tx``)."""
+
+from migen import *
+
+from litex.soc.interconnect.csr import *
+
+from liteprobe.cores.transmit.frames import program_layout
+
+PROGRAM = {
+    "length":            "Bytes of a frame, without FCS (60 to 9000).",
+    "count":             "Frames of a train, from 1.",
+    "repeats":           "Trains, from 1.",
+    "interval_ticks":    "Ticks from start to start; 0 with a fraction of 0 is back to back.",
+    "interval_fraction": "Of the interval, 2^-32 ticks.",
+    "gap_ticks":         "Ticks between the slot of a train's last frame and the next head.",
+    "start_time":        "Time of the first SFD (ns), where timed.",
+    "timed":             "Wait for start_time after the start.",
+    "fill":              "0 zero, 1 counting, 2 PRBS-31.",
+    "payload_offset":    "Byte offset of the UDP payload.",
+    "checksum_enable":   "Write the checksum complement into the last two octets.",
+    "checksum_seed":     "One's complement sum of pseudo-header and UDP header.",
+}
+
+STROBES = {
+    "arm":   "Write: take the program and build its first frames; ignored unless idle.",
+    "stop":  "Write: end after the present frame.",
+    "clear": "Write: clear the counters.",
+}
+
+STATUS = {
+    "state":              "0 idle, 1 armed, 2 ready, 3 waiting for start_time, 4 running.",
+    "sent":               "Frames of this program whose SFD has left.",
+    "late":               "Frames that started after their tick.",
+    "first_late":         "Sequence of the first late frame; 0xffffffff: none.",
+    "underruns":          "Frames cut because an octet was not there in time.",
+    "management_sent":    "Management frames that started.",
+    "management_held":    "Of these, frames that had to wait for a program.",
+    "management_dropped": "Management frames that found no room while waiting.",
+    "link_up":            "The PHY's link is up.",
+}
+
+def add_registers(path):
+    """Give a TransmitPath its registers, in the order of the contract."""
+    for name, width in program_layout:
+        register = CSRStorage(width, name=name, description=PROGRAM[name])
+        setattr(path, f"_{name}", register)
+        path.comb += getattr(path.program, name).eq(register.storage)
+    for name, description in STROBES.items():
+        register = CSRStorage(1, name=name, description=description)
+        setattr(path, f"_{name}", register)
+        path.comb += getattr(path, name).eq(register.re)
+    for name, description in STATUS.items():
+        signal   = getattr(path, name)
+        register = CSRStatus(len(signal), name=name, description=description)
+        setattr(path, f"_{name}", register)
+        path.comb += register.status.eq(signal)

@@ -1,0 +1,77 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Which frames a program consists of."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.transmit.frames import descriptor_description
+
+# Train Schedule -----------------------------------------------------------------------------------
+
+class TrainSchedule(LiteXModule):
+    """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains; in ``sys``.
+
+    Attributes
+    ----------
+    source : Endpoint(descriptor_description()), out
+        ``sequence`` counts from 0 over the whole program; ``train_last`` marks the last frame of each
+        train, ``final`` the last frame of all.
+    count, repeats : Signal(32), in
+        From 1; must stand still while active.
+    start : Signal(), in
+        Begins the program; ignored while active.
+    stop : Signal(), in
+        While high, the next descriptor is ``empty`` and ``final``: the program ends early.
+    is_active : Signal(), out
+    """
+    def __init__(self):
+        self.source    = source = stream.Endpoint(descriptor_description())
+        self.count     = Signal(32)
+        self.repeats   = Signal(32)
+        self.start     = Signal()
+        self.stop      = Signal()
+        self.is_active = Signal()
+
+        # # #
+
+        frames   = Signal(32) # Frames of this train, this one included.
+        trains   = Signal(32) # Trains, this one included.
+        sequence = Signal(32)
+        is_empty = Signal()
+        taken    = Signal()
+        self.comb += [
+            taken.eq(source.valid & source.ready),
+            source.valid.eq(self.is_active),
+            source.first.eq(1),
+            source.last.eq(1),
+            source.sequence.eq(sequence),
+            source.train_last.eq(frames == 1),
+            source.final.eq(is_empty | ((frames == 1) & (trains == 1))),
+            source.empty.eq(is_empty),
+        ]
+        self.sync += [
+            If(taken | ~self.is_active,
+                # Sampled between descriptors only: one that waits must not change.
+                is_empty.eq(self.stop),
+            ),
+            If(taken,
+                sequence.eq(sequence + 1),
+                frames.eq(frames - 1),
+                If(source.train_last,
+                    frames.eq(self.count),
+                    trains.eq(trains - 1),
+                ),
+                If(source.final,
+                    self.is_active.eq(0),
+                ),
+            ).Elif(self.start & ~self.is_active,
+                frames.eq(self.count),
+                trains.eq(self.repeats),
+                sequence.eq(0),
+                self.is_active.eq(1),
+            ),
+        ]

@@ -1,0 +1,129 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Management frames in waiting."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
+from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.transmit.frames import word_description
+
+STORE_WORDS = 1024
+STORE_FRAMES = 16
+FRAME_WORDS = 384 # Longest management frame: 1536 octets.
+WORD_OCTETS = 4
+
+# Frame Store --------------------------------------------------------------------------------------
+
+class FrameStore(LiteXModule):
+    """Holds whole frames until they may leave; in ``sys``.
+
+    Never stalls its sink: while a train keeps the line busy, requests must still be obeyed (``stop``!), so a
+    reply that finds no room is dropped whole and counted.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(32)), in
+        ``ready`` is constant 1.
+    source : Endpoint(word_description(32)), out
+        Words of whole frames.
+    slots : Endpoint([("slot", 11)]), out
+        For each frame that is whole: ticks that it takes on the line, padding and gap included.
+    dropped : Signal(), out
+        One pulse for each frame dropped: store full or frame above 1536 octets.
+    """
+    def __init__(self):
+        self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
+        self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
+        self.slots   = stream.Endpoint([("slot", 11)])
+        self.dropped = Signal()
+
+        # # #
+
+        bits          = log2_int(STORE_WORDS)
+        self.read     = Signal(bits) # Next word to read.
+        self.memory   = Memory(8*WORD_OCTETS, STORE_WORDS)
+        self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("slot", 11)], STORE_FRAMES)
+        self.specials += self.memory
+        self.add_write(bits)
+        self.add_read(bits)
+
+    def add_write(self, bits):
+        """Write words at once, and take the frame back if it doesn't fit."""
+        sink    = self.sink
+        write   = Signal(bits) # Next word to write.
+        begin   = Signal(bits) # First word of the present frame.
+        words   = Signal(9)    # Of the present frame, before this one.
+        is_lost = Signal()
+        fits    = Signal()
+        length  = Signal(11)
+        port    = self.memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += port
+        self.comb += [
+            sink.ready.eq(1),
+            fits.eq(~is_lost & ((write + 1)[:bits] != self.read) & (words != FRAME_WORDS) & self.lengths.sink.ready),
+            port.adr.eq(write),
+            port.dat_w.eq(sink.data),
+            port.we.eq(sink.valid & fits),
+            length.eq(Cat(Constant(0, 2), words) + Mux(sink.last_be == 0, WORD_OCTETS, bytes_of_last_be(sink.last_be))),
+            self.lengths.sink.valid.eq(sink.valid & sink.last & fits),
+            self.lengths.sink.words.eq(words),
+            self.lengths.sink.last_be.eq(Mux(sink.last_be == 0, 1 << (WORD_OCTETS - 1), sink.last_be)),
+            self.lengths.sink.slot.eq(Mux(length < MIN_LENGTH, MIN_LENGTH, length) + OVERHEAD),
+            self.dropped.eq(sink.valid & sink.last & ~fits),
+        ]
+        self.sync += If(sink.valid,
+            write.eq(write + 1),
+            words.eq(words + 1),
+            If(~fits,
+                is_lost.eq(1),
+                write.eq(begin),
+            ),
+            If(sink.last,
+                is_lost.eq(0),
+                words.eq(0),
+                If(fits, begin.eq(write + 1)),
+            ),
+        )
+
+    def add_read(self, bits):
+        """Read out frames that are whole, and announce each as its words begin to leave."""
+        lengths, source, slots = self.lengths.source, self.source, self.slots
+        port      = self.memory.get_port(has_re=True, mode=READ_FIRST)
+        self.specials += port
+        left      = Signal(9)
+        is_open   = Signal() # The frame was announced.
+        is_ahead  = Signal() # The memory's output is the next word.
+        advance   = Signal()
+        last_be   = Signal(WORD_OCTETS)
+        self.comb += [
+            slots.valid.eq(lengths.valid & ~is_open),
+            slots.slot.eq(lengths.slot),
+            advance.eq(is_open & (source.ready | ~is_ahead)),
+            port.adr.eq(self.read),
+            port.re.eq(advance),
+            source.valid.eq(is_ahead),
+            source.data.eq(port.dat_r),
+            lengths.ready.eq(advance & (left == 0)),
+        ]
+        self.sync += [
+            If(source.ready, is_ahead.eq(0)),
+            If(slots.valid & slots.ready,
+                is_open.eq(1),
+                left.eq(lengths.words),
+            ),
+            If(advance,
+                is_ahead.eq(1),
+                source.last.eq(left == 0),
+                source.last_be.eq(Mux(left == 0, lengths.last_be, 0)),
+                self.read.eq(self.read + 1),
+                left.eq(left - 1),
+                If(left == 0, is_open.eq(0)),
+            ),
+        ]
