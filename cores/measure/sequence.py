@@ -1,0 +1,115 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Loss, duplication and reordering by sequence number."""
+
+from migen import *
+
+from litex.gen import *
+
+# Sequence Tracker ---------------------------------------------------------------------------------
+
+class SequenceTracker(LiteXModule):
+    """Tells lost, duplicated and reordered frames apart, frame by frame.
+
+    A frame at or after the next expected one moves it on, and those in between count as lost. An earlier frame is
+    reordered, and no longer lost, unless it was seen before: then it is a duplicate. A memory of the last ``window``
+    sequence numbers knows. Frames farther back can't be told apart: they count as beyond the window and stay lost.
+
+    Parameters
+    ----------
+    window : int
+        Frames that the memory covers; a power of two from 2 to 1024 for two block RAMs.
+
+    Attributes
+    ----------
+    sequence : Signal(32), in
+        Compared modulo 2^32. Must stand still up to ``commit``; the flags are right three cycles after it changed.
+    commit : Signal(), in
+        One cycle, from then on: counts the frame and remembers it.
+    clear : Signal(), in
+        Forgets everything in one cycle and expects 0.
+    is_duplicate, is_reordered, is_beyond : Signal(), out
+        What the frame is; at most one.
+    expected, lost, duplicated, reordered, beyond_window : Signal(32), out
+        Next expected sequence number, and counts. Wrap.
+
+    Limits: `clear` makes old memory invalid by a generation of 14 bits; a slot that was not written once in 16384 clears
+    could pass for a new one.
+
+    Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates).
+    """
+    def __init__(self, window=1024):
+        self.sequence      = Signal(32)
+        self.commit        = Signal()
+        self.clear         = Signal()
+        self.is_duplicate  = Signal()
+        self.is_reordered  = Signal()
+        self.is_beyond     = Signal()
+        self.expected      = Signal(32)
+        self.lost          = Signal(32)
+        self.duplicated    = Signal(32)
+        self.reordered     = Signal(32)
+        self.beyond_window = Signal(32)
+
+        # # #
+
+        # Memory.
+        # -------
+        # A slot holds the latest frame that fell on it: sequence without the slot's own bits, and generation.
+        slot_bits  = log2_int(window)
+        generation = Signal(14, reset=1) # 0 is what the memory holds at power-up.
+        tag        = Cat(self.sequence[slot_bits:], generation)
+        memory     = Memory(len(tag), window)
+        read_port  = memory.get_port()
+        write_port = memory.get_port(write_capable=True)
+        self.specials += memory, read_port, write_port
+
+        stored = Signal(len(tag))
+        is_known_low, is_known_high = Signal(), Signal()
+        half = len(tag)//2
+        self.comb += [
+            read_port.adr.eq(self.sequence[:slot_bits]),
+            write_port.adr.eq(self.sequence[:slot_bits]),
+            write_port.dat_w.eq(tag),
+            write_port.we.eq(self.commit & ~self.is_beyond),
+        ]
+        self.sync += [
+            stored.eq(read_port.dat_r),
+            is_known_low.eq(stored[:half] == tag[:half]),
+            is_known_high.eq(stored[half:] == tag[half:]),
+        ]
+
+        # Verdict.
+        # --------
+        ahead     = Signal(32) # Of the expected one; modulo 2^32, so the upper half is behind.
+        is_behind = Signal()
+        is_near   = Signal()
+        self.sync += [
+            ahead.eq(self.sequence - self.expected),
+            is_behind.eq(ahead[-1]),
+            is_near.eq(ahead[slot_bits:] == 2**(32 - slot_bits) - 1), # 1 to ``window`` behind.
+        ]
+        self.comb += [
+            self.is_beyond.eq(   is_behind & ~is_near),
+            self.is_duplicate.eq(is_near &  (is_known_low & is_known_high)),
+            self.is_reordered.eq(is_near & ~(is_known_low & is_known_high)),
+        ]
+
+        # Counters.
+        # ---------
+        self.sync += [
+            If(self.commit,
+                If(~is_behind, self.expected.eq(self.sequence + 1)),
+                self.lost.eq(self.lost + Mux(is_behind, Replicate(self.is_reordered, 32), ahead)),
+                self.duplicated.eq(self.duplicated + self.is_duplicate),
+                self.reordered.eq(self.reordered + self.is_reordered),
+                self.beyond_window.eq(self.beyond_window + self.is_beyond),
+            ),
+            If(self.clear,
+                generation.eq(generation + 1),
+                *[count.eq(0) for count in (
+                    self.expected, self.lost, self.duplicated, self.reordered, self.beyond_window
+                )],
+            ),
+        ]

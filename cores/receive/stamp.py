@@ -1,0 +1,128 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Arrival stamps: taken in timebase, paired with their frames by number in sys."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.crossing import NumberCrossing, StreamCrossing
+from liteprobe.cores.ethernet import OCTET_NS
+from liteprobe.cores.receive.mac import number_bits
+from liteprobe.cores.receive.parse import report_layout
+
+# Arrival Stamper ----------------------------------------------------------------------------------
+
+# From the tick in which the SFD stands on the PHY's source to the tick in which its number stands in timebase, where
+# both run from one clock: pads' register, Gray register, two registers of the crossing.
+latency_ticks = 4
+
+class ArrivalStamper(LiteXModule):
+    """Stamps each SFD in ``timebase`` with the tick in which it stood on the PHY's source.
+
+    With asynchronous clocks the stamp is that of the tick in which the SFD began to stand there, or, by the metastability
+    of the crossing, of the next one.
+
+    Attributes
+    ----------
+    sfd : Signal(), in, eth_rx
+        From `ReceiveMAC`.
+    now : Signal(64), in, timebase
+        Present time (ns).
+    source : Endpoint([("stamp", 64), ("number", number_bits)]), out, sys
+        One for each SFD, in order. Where 16 wait, the next ones are lost; their frames find none and tell.
+
+    Limits: takes a tick for 8 ns where it goes back to the SFD's tick: 100 ppm of servo are 0.003 ns.
+    """
+    def __init__(self):
+        self.sfd    = Signal()
+        self.now    = Signal(64)
+        layout      = [("stamp", 64), ("number", number_bits)]
+        self.source = stream.Endpoint(layout)
+
+        # # #
+
+        self.number = number = NumberCrossing(number_bits, "eth_rx", "timebase")
+        self.fifo   = fifo   = StreamCrossing(layout, "timebase", "sys", depth=16)
+
+        seen = Signal(number_bits)
+        self.comb += [
+            number.step.eq(self.sfd),
+            fifo.source.connect(self.source),
+        ]
+        self.sync.timebase += [
+            seen.eq(number.o),
+            fifo.sink.valid.eq(seen != number.o),
+            # The number's first frame is 1: ``number`` counts SFDs, the frame knows the count at its end.
+            fifo.sink.number.eq(number.o),
+            fifo.sink.stamp.eq(self.now - latency_ticks*OCTET_NS),
+        ]
+
+# Stamp Pairing ------------------------------------------------------------------------------------
+
+class StampPairing(LiteXModule):
+    """Gives each frame that was reported the stamp of its own SFD, by number.
+
+    Stamps of frames that nobody reported (cut, or too short to wait for their stamp) are thrown away when a later frame
+    is paired, so a mismatch never lasts.
+
+    Attributes
+    ----------
+    report : Endpoint(report_layout()), in
+        One cycle of ``valid`` for each frame; always ready.
+    stamps : Endpoint, in
+        From `ArrivalStamper`.
+    stamp : Signal(64), out
+        Arrival of the frame (ns), valid with ``paired``.
+    paired : Signal(), out
+        One cycle for each probe frame that has its stamp. From two cycles after its report.
+    stamp_error : Signal(), out
+        One cycle for each probe frame, or other frame of 60 bytes or more, that found no stamp.
+    """
+    def __init__(self):
+        self.report      = report = stream.Endpoint(report_layout())
+        self.stamps      = stamps = stream.Endpoint([("stamp", 64), ("number", number_bits)])
+        self.stamp       = Signal(64)
+        self.paired      = Signal()
+        self.stamp_error = Signal()
+
+        # # #
+
+        wanted   = Signal(number_bits)
+        is_probe = Signal()
+        is_owed  = Signal() # Long enough that its stamp must be here by now.
+        ahead    = Signal(number_bits)
+
+        self.comb += [
+            report.ready.eq(1),
+            ahead.eq(stamps.number - wanted),
+        ]
+        take = [
+            NextValue(wanted, report.number),
+            NextValue(is_probe, report.is_probe),
+            NextValue(is_owed, report.is_probe | ~report.runt),
+        ]
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            If(report.valid, *take, NextState("SEARCH"))
+        )
+        fsm.act("SEARCH",
+            stamps.ready.eq((ahead == 0) | ahead[-1]),
+            If(~stamps.valid | ~ahead[-1],
+                If(report.valid, *take).Else(NextState("IDLE")),
+                self.stamp_error.eq(is_owed & ~(stamps.valid & (ahead == 0))),
+            ).Elif(report.valid,
+                # Stale stamps without end: only broken clocks can do this.
+                self.stamp_error.eq(is_owed),
+                *take,
+            )
+        )
+        self.sync += [
+            self.paired.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & is_probe),
+            If(fsm.ongoing("SEARCH"),
+                self.stamp.eq(stamps.stamp)
+            ),
+        ]

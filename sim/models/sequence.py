@@ -1,0 +1,45 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Truth for the sequence tracker: loss, duplication and reordering.
+
+Source: RFC 4737, section 3; RFC 5560.
+"""
+
+from dataclasses import dataclass, field
+
+from liteprobe.cores.formats import RecordFlag
+
+MODULUS = 1 << 32
+
+
+@dataclass
+class SequenceModel:
+    """Follows arrivals; remembers every frame, and looks back ``window`` frames like the gateware."""
+
+    window: int = 1024
+    expected: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    beyond_window: int = 0
+    seen: set[int] = field(default_factory=set)
+
+    def arrive(self, sequence: int) -> RecordFlag:
+        """Take one frame and return its flag (NONE when it is in order)."""
+        ahead = (sequence - self.expected) % MODULUS
+        if ahead < MODULUS // 2:
+            self.lost = (self.lost + ahead) % MODULUS
+            self.expected = (sequence + 1) % MODULUS
+            self.seen.add(sequence)
+            return RecordFlag.NONE
+        if MODULUS - ahead > self.window:
+            self.beyond_window += 1
+            return RecordFlag.BEYOND_WINDOW
+        if sequence in self.seen:
+            self.duplicated += 1
+            return RecordFlag.DUPLICATE
+        self.seen.add(sequence)
+        self.reordered += 1
+        self.lost = (self.lost - 1) % MODULUS
+        return RecordFlag.REORDERED
