@@ -1,0 +1,154 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The simulated board: three GMII ports whose pins the harness drives, and every clock from outside."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
+from litex.build.sim.common import sim_special_overrides
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+PORTS = 3
+
+# IOs ----------------------------------------------------------------------------------------------
+
+_io = [
+    ("clk", 0,
+        Subsignal("sys",      Pins(1)),
+        Subsignal("timebase", Pins(1)),
+        *[Subsignal(f"eth_rx{port}", Pins(1)) for port in range(PORTS)],
+    ),
+    ("rst_sys", 0, Pins(1)),
+    *[("gmii", port,
+        Subsignal("tx_en",   Pins(1)),
+        Subsignal("tx_data", Pins(8)),
+        Subsignal("rx_dv",   Pins(1)),
+        Subsignal("rx_er",   Pins(1)),
+        Subsignal("rx_data", Pins(8)),
+        Subsignal("link_up", Pins(1)),
+    ) for port in range(PORTS)],
+    ("serial", 0,
+        Subsignal("tx", Pins(1)),
+        Subsignal("rx", Pins(1)),
+    ),
+    ("pps", 0, Pins(1)),
+]
+
+class Platform(GenericPlatform):
+    """Gives Verilog only: the harness is built by sim/system/build.py."""
+    def __init__(self):
+        GenericPlatform.__init__(self, device="simulated", io=_io, name="liteprobe_sim")
+
+    def get_verilog(self, *args, special_overrides=None, **kwargs):
+        overrides = {**sim_special_overrides, **(special_overrides or {})}
+        return GenericPlatform.get_verilog(self, *args, special_overrides=overrides, **kwargs)
+
+    def add_period_constraint(self, clk, period, **kwargs):
+        """Do nothing: the harness makes the clocks."""
+
+    def add_false_path_constraint(self, from_, to):
+        """Do nothing: simulation has no paths."""
+
+# CRG ----------------------------------------------------------------------------------------------
+
+class SimulatedClocks(LiteXModule):
+    """Takes ``sys`` and ``timebase`` from the pins.
+
+    Attributes
+    ----------
+    rst : Signal(), in
+        Resets ``sys`` and ``timebase``; driven by the SoC controller.
+
+    Only ``sys`` is reset at power-up (the CPU needs it): the timebase counts from its first edge, so that
+    the harness's tick is the SoC's tick.
+    """
+    def __init__(self, clocks, rst_sys):
+        self.rst         = Signal()
+        self.cd_sys      = ClockDomain()
+        self.cd_timebase = ClockDomain()
+
+        # # #
+
+        self.comb += [
+            self.cd_sys.clk.eq(clocks.sys),
+            self.cd_sys.rst.eq(rst_sys | self.rst),
+            self.cd_timebase.clk.eq(clocks.timebase),
+            self.cd_timebase.rst.eq(self.rst),
+        ]
+
+# PHY ----------------------------------------------------------------------------------------------
+
+class SimulatedPhy(LiteXModule):
+    """A PHY as a port sees it, with no register of its own: the pins are the timestamp points.
+
+    Parameters
+    ----------
+    pads : GMII pads with ``link_up``.
+    clock : Signal, receive clock of this port.
+    number : int, names the receive domain.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(8)), in, ``timebase``; always ready. Latency: 0 cycles to the pins.
+    source : Endpoint(eth_phy_description(8)), out, ``eth_rx<number>``; ``last`` is never set.
+    link_up : Signal(), out, asynchronous
+    """
+    rx_clk_freq = 125e6
+    tx_clk_freq = 125e6
+    def __init__(self, pads, clock, number):
+        self.sink    = sink   = stream.Endpoint(eth_phy_description(8))
+        self.source  = source = stream.Endpoint(eth_phy_description(8))
+        self.link_up = Signal()
+
+        # # #
+
+        cd_eth_rx = ClockDomain(f"eth_rx{number}")
+        setattr(self, f"cd_eth_rx{number}", cd_eth_rx)
+        self.comb += [
+            cd_eth_rx.clk.eq(clock),
+            cd_eth_rx.rst.eq(ResetSignal("timebase")),
+            pads.tx_en.eq(sink.valid),
+            pads.tx_data.eq(sink.data),
+            sink.ready.eq(1),
+            source.valid.eq(pads.rx_dv),
+            source.data.eq(pads.rx_data),
+            source.error.eq(pads.rx_er),
+            self.link_up.eq(pads.link_up),
+        ]
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board:
+    """What a SoC may ask of the simulated board; the same as of a real one."""
+    name         = "simulated"
+    ports        = PORTS
+    sys_clk_freq = 62.5e6
+    block_rams   = None # No limit.
+    with_serial  = True
+    cable        = None
+    limits       = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
+
+    def __init__(self):
+        self.platform = Platform()
+        # All pins exist in every build, so the harness is the same for all.
+        self.clocks = self.platform.request("clk")
+        self.rst    = self.platform.request("rst_sys")
+        self.gmii   = [self.platform.request("gmii", port) for port in range(PORTS)]
+        self.pps_pad = self.platform.request("pps")
+
+    def crg(self):
+        """Return the clocks and resets."""
+        return SimulatedClocks(self.clocks, self.rst)
+
+    def phy(self, port):
+        """Return the PHY of one port."""
+        return SimulatedPhy(self.gmii[port], getattr(self.clocks, f"eth_rx{port}"), port)
+
+    def pps(self):
+        """Return the pad of the PPS input."""
+        return self.pps_pad

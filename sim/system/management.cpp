@@ -1,0 +1,219 @@
+// This file is part of LiteProbe.
+// SPDX-License-Identifier: BSD-2-Clause
+
+#include "management.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "spec.h"
+
+namespace liteprobe {
+
+namespace {
+
+constexpr uint16_t ETHERBONE_PORT = 1234;
+constexpr uint16_t TYPE_ARP = 0x0806, TYPE_IPV4 = 0x0800;
+constexpr uint16_t ARP_REQUEST = 1, ARP_REPLY = 2;
+constexpr uint8_t PROTOCOL_UDP = 17;
+constexpr size_t LARGEST_PAYLOAD = 1472;
+constexpr unsigned MOST_CLIENTS = 64;
+constexpr Mac BROADCAST = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr uint8_t CLIENT_PREFIX[5] = {0x02, 'L', 'P', 0, 0};  // Locally administered.
+
+Mac mac_of(unsigned client) { return {0x02, 'L', 'P', 0, 0, static_cast<uint8_t>(client)}; }
+
+void put(std::vector<uint8_t> &out, uint64_t value, int octets) {
+    for (int i = octets - 1; i >= 0; i--)
+        out.push_back(value >> (8 * i) & 0xff);
+}
+
+void put(std::vector<uint8_t> &out, const Mac &mac) { out.insert(out.end(), mac.begin(), mac.end()); }
+
+uint32_t get(const uint8_t *data, int octets) {
+    uint32_t value = 0;
+    for (int i = 0; i < octets; i++)
+        value = value << 8 | data[i];
+    return value;
+}
+
+// RFC 1071.
+uint16_t checksum(const uint8_t *data, size_t size) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i + 1 < size; i += 2)
+        sum += get(data + i, 2);
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return ~sum & 0xffff;
+}
+
+// Etherbone: only reads and probes are answered. Source: CERN "Etherbone 1.0", packet and record headers.
+bool wants_reply(const std::vector<uint8_t> &payload) {
+    if (payload.size() < 4 || payload[0] != 0x4e || payload[1] != 0x6f)
+        return false;
+    bool is_probe = payload[2] & 1;
+    return is_probe || (payload.size() >= 12 && payload[11] != 0);
+}
+
+}  // namespace
+
+bool is_for_client(const uint8_t *content, size_t size) {
+    if (size < 14)
+        return false;
+    if (std::equal(BROADCAST.begin(), BROADCAST.end(), content))
+        return get(content + 12, 2) == TYPE_ARP;
+    return std::memcmp(content, CLIENT_PREFIX, sizeof(CLIENT_PREFIX)) == 0;
+}
+
+Management::Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder) : probe_ip_(probe_ip), feeder_(feeder) {
+    socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(udp_port);
+    socklen_t size = sizeof(address);
+    if (socket_ < 0 || bind(socket_, reinterpret_cast<sockaddr *>(&address), size) ||
+        getsockname(socket_, reinterpret_cast<sockaddr *>(&address), &size))
+        throw UsageError("can't listen on UDP port " + std::to_string(udp_port) + " of 127.0.0.1 (" + std::strerror(errno) +
+                         "): give another one, or 0 to pick one");
+    udp_port_ = ntohs(address.sin_port);
+}
+
+Management::~Management() {
+    if (socket_ >= 0)
+        ::close(socket_);
+}
+
+// A client keeps its station; beyond MOST_CLIENTS the one that came first loses its own.
+unsigned Management::client_of(const sockaddr_in &address) {
+    for (unsigned i = 0; i < clients_.size(); i++)
+        if (clients_[i].address.sin_port == address.sin_port && clients_[i].address.sin_addr.s_addr == address.sin_addr.s_addr)
+            return i;
+    if (clients_.size() < MOST_CLIENTS) {
+        clients_.push_back({address, 0});
+        return static_cast<unsigned>(clients_.size()) - 1;
+    }
+    unsigned client = oldest_++ % MOST_CLIENTS;
+    clients_[client].address = address;
+    return client;
+}
+
+// Stations count up from the probe's address, inside its /24: 50 + 1 + client, never 0 or 255.
+static uint32_t ip_of(uint32_t probe_ip, unsigned client) {
+    uint32_t host = ((probe_ip & 0xff) + client) % 254 + 1;
+    return (probe_ip & 0xffffff00) | host;
+}
+
+Management::Request Management::receive() {
+    Request request;
+    request.payload.resize(65536);
+    sockaddr_in from{};
+    socklen_t from_size = sizeof(from);
+    ssize_t size = recvfrom(socket_, request.payload.data(), request.payload.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
+    if (size < 0)
+        return request;
+    request.payload.resize(size);
+    request.got = true;
+    request.client = client_of(from);
+    request.wants_reply = wants_reply(request.payload);
+    return request;
+}
+
+void Management::send_arp(uint16_t operation, unsigned client, const Mac &to, const Mac &target, uint32_t target_ip) {
+    std::vector<uint8_t> out;
+    put(out, to);
+    put(out, mac_of(client));
+    put(out, TYPE_ARP, 2);
+    put(out, 0x0001'0800'0604ull << 16 | operation, 8);  // Ethernet, IPv4, 6 and 4 octets (RFC 826).
+    put(out, mac_of(client));
+    put(out, ip_of(probe_ip_, client), 4);
+    put(out, target);
+    put(out, target_ip, 4);
+    feeder_.from_client(make_frame(std::move(out)));
+}
+
+void Management::ask_for_probe(unsigned client) { send_arp(ARP_REQUEST, client, BROADCAST, Mac{}, probe_ip_); }
+
+void Management::send(const Request &request) {
+    if (request.payload.size() > LARGEST_PAYLOAD) {
+        std::fprintf(stderr, "liteprobe-sim: a datagram of %zu octets doesn't fit a frame and is dropped\n", request.payload.size());
+        return;
+    }
+    std::vector<uint8_t> out;
+    put(out, probe_mac_);
+    put(out, mac_of(request.client));
+    put(out, TYPE_IPV4, 2);
+    size_t udp_size = 8 + request.payload.size();
+    put(out, 0x4500, 2);
+    put(out, 20 + udp_size, 2);
+    put(out, 0, 4);
+    put(out, 64 << 8 | PROTOCOL_UDP, 2);
+    put(out, 0, 2);
+    put(out, ip_of(probe_ip_, request.client), 4);
+    put(out, probe_ip_, 4);
+    uint16_t sum = checksum(out.data() + 14, 20);
+    out[24] = sum >> 8;
+    out[25] = sum & 0xff;
+    put(out, ETHERBONE_PORT, 2);
+    put(out, ETHERBONE_PORT, 2);
+    put(out, udp_size, 2);
+    put(out, 0, 2);  // No checksum, as RFC 768 allows.
+    out.insert(out.end(), request.payload.begin(), request.payload.end());
+    feeder_.from_client(make_frame(std::move(out)));
+}
+
+void Management::ended(const FramePtr &frame, uint64_t) {
+    const uint8_t *content = frame->content();
+    size_t size = frame->size();
+    if (!fcs_is_right(content, size)) {
+        std::fprintf(stderr, "liteprobe-sim: the probe sent a management frame with a bad FCS (%zu octets)\n", size);
+        return;
+    }
+    size -= FCS;
+    uint32_t type = size >= 14 ? get(content + 12, 2) : 0;
+    if (type == TYPE_ARP)
+        take_arp(content, size);
+    else if (type == TYPE_IPV4)
+        take_ipv4(content, size);
+}
+
+void Management::take_arp(const uint8_t *content, size_t size) {
+    if (size < 42 || get(content + 28, 4) != probe_ip_)
+        return;
+    Mac sender;
+    std::copy(content + 22, content + 28, sender.begin());
+    uint32_t target_ip = get(content + 38, 4);
+    for (unsigned client = 0; client < clients_.size(); client++) {
+        if (ip_of(probe_ip_, client) != target_ip)
+            continue;
+        knows_probe_ = true;
+        probe_mac_ = sender;
+        if (get(content + 20, 2) == ARP_REQUEST)
+            send_arp(ARP_REPLY, client, sender, sender, probe_ip_);
+    }
+}
+
+void Management::take_ipv4(const uint8_t *content, size_t size) {
+    if (size < 42 || content[14] != 0x45 || content[23] != PROTOCOL_UDP)
+        return;
+    size_t udp_size = get(content + 38, 2);
+    if (checksum(content + 14, 20) != 0 || udp_size < 8 || 34 + udp_size > size) {
+        std::fprintf(stderr, "liteprobe-sim: the probe sent an IPv4 header that is wrong\n");
+        return;
+    }
+    for (unsigned client = 0; client < clients_.size(); client++) {
+        if (ip_of(probe_ip_, client) != get(content + 30, 4))
+            continue;
+        auto &to = clients_[client];
+        sendto(socket_, content + 42, udp_size - 8, 0, reinterpret_cast<sockaddr *>(&to.address), sizeof(to.address));
+        to.replies++;
+    }
+}
+
+}  // namespace liteprobe

@@ -1,0 +1,67 @@
+// This file is part of LiteProbe.
+// SPDX-License-Identifier: BSD-2-Clause
+
+// UDP clients of the host, as stations on the management port: each has a MAC and an IP address of its own,
+// because LiteEth's Etherbone answers to its own UDP port number, whatever port the request came from.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "pins.h"
+
+namespace liteprobe {
+
+using Mac = std::array<uint8_t, 6>;
+
+// True for what belongs to a management client: its MAC, or a broadcast ARP.
+bool is_for_client(const uint8_t *content, size_t size);
+
+class Management : public Sink {
+public:
+    // Opens the socket on 127.0.0.1; port 0 picks one. `probe_ip` in host order.
+    Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder);
+    ~Management() override;
+
+    int socket() const { return socket_; }
+    uint16_t udp_port() const { return udp_port_; }
+
+    struct Request {
+        bool got = false;
+        unsigned client = 0;
+        bool wants_reply = false;
+        std::vector<uint8_t> payload;
+    };
+    // The next datagram that waits, if any; never blocks.
+    Request receive();
+    bool knows_probe() const { return knows_probe_; }
+    void ask_for_probe(unsigned client);   // ARP request.
+    void send(const Request &request);     // As a frame, to the feeder.
+    uint64_t replies(unsigned client) const { return clients_[client].replies; }
+
+    void ended(const FramePtr &frame, uint64_t tick) override;  // A frame of the probe.
+
+private:
+    struct Client {
+        sockaddr_in address;
+        uint64_t replies;
+    };
+    unsigned client_of(const sockaddr_in &address);
+    void take_arp(const uint8_t *content, size_t size);
+    void take_ipv4(const uint8_t *content, size_t size);
+    void send_arp(uint16_t operation, unsigned client, const Mac &to, const Mac &target, uint32_t target_ip);
+
+    uint32_t probe_ip_;
+    Feeder &feeder_;
+    int socket_ = -1;
+    uint16_t udp_port_ = 0;
+    bool knows_probe_ = false;
+    Mac probe_mac_{};
+    std::vector<Client> clients_;
+    unsigned oldest_ = 0;
+};
+
+}  // namespace liteprobe

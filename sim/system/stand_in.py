@@ -1,0 +1,93 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A small SoC in the place of the probe, to test the harness alone: a copier and LiteEth's own Etherbone."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.integration.soc_core import SoCMini
+from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import *
+
+from liteeth.common import eth_phy_description
+
+class LastMarker(LiteXModule):
+    """Marks the last octet of each frame, as LiteEth's MAC asks of a PHY; ours doesn't.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(eth_phy_description(8)), transmit in, receive out. Latency of receive: 1 cycle.
+    """
+    dw = 8
+    def __init__(self, phy):
+        self.sink   = phy.sink
+        self.source = source = stream.Endpoint(eth_phy_description(8))
+
+        # # #
+
+        self.sync.eth_rx += [
+            source.valid.eq(phy.source.valid),
+            source.data.eq(phy.source.data),
+        ]
+        self.comb += source.last.eq(source.valid & ~phy.source.valid)
+
+class ConstantDecoder(LiteXModule):
+    """Decodes a constant, as LitePCIe's crossbar does: logic with no input that ever changes.
+
+    Attributes
+    ----------
+    selected : CSRStatus(8), 0x5a
+    """
+    def __init__(self):
+        self.selected = CSRStatus(8)
+
+        # # #
+
+        slot   = Signal(3)
+        chosen = Signal(8)
+        self.comb += [
+            slot.eq(5),
+            Case(slot, {
+                5         : chosen.eq(0x5a),
+                "default" : chosen.eq(0xff),
+            }),
+            self.selected.status.eq(chosen),
+        ]
+
+class StandIn(SoCMini):
+    """Copies what comes in on port 2 to ports 0 and 1, one tick later, and answers Etherbone on port 2.
+
+    What comes in on ports 0 and 1 goes nowhere, so every frame passes a wire once.
+    """
+    def __init__(self, board):
+        SoCMini.__init__(self, board.platform, int(board.sys_clk_freq),
+            ident            = "liteprobe stand-in",
+            integrated_sram_size = 4096,
+        )
+        self.crg  = board.crg()
+        self.phy0 = phy0 = board.phy(0)
+        self.phy1 = phy1 = board.phy(1)
+        self.phy2 = phy2 = board.phy(2)
+
+        self.decoder = ConstantDecoder()
+
+        # Copier.
+        # -------
+        for phy in [phy0, phy1]:
+            self.sync.timebase += [
+                phy.sink.valid.eq(phy2.source.valid),
+                phy.sink.data.eq(phy2.source.data),
+            ]
+
+        # Etherbone.
+        # ----------
+        self.cd_eth_tx = ClockDomain(reset_less=True)
+        self.cd_eth_rx = ClockDomain(reset_less=True)
+        self.comb += [
+            self.cd_eth_tx.clk.eq(ClockSignal("timebase")),
+            self.cd_eth_rx.clk.eq(ClockSignal("eth_rx2")),
+        ]
+        self.marker = LastMarker(phy2)
+        self.add_etherbone(phy=self.marker, phy_cd="eth", buffer_depth=64, with_timing_constraints=False)
