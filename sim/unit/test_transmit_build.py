@@ -1,0 +1,142 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Schedule and build, word by word against the model of a probe frame."""
+
+import random
+
+import pytest
+from migen import *
+
+from liteprobe.cores.formats import Fill
+from liteprobe.cores.transmit.build import FrameBuild
+from liteprobe.cores.transmit.schedule import TrainSchedule
+from liteprobe.sim.models.probe_frame import ProbeFrame
+
+class ScheduleAndBuild(Module):
+    def __init__(self, data_width):
+        self.submodules.schedule = TrainSchedule()
+        self.submodules.build    = FrameBuild(data_width)
+        self.comb += self.schedule.source.connect(self.build.sink)
+
+def header_words(frame):
+    header = frame.header() + bytes(128 - len(frame.header()))
+    return [int.from_bytes(header[n:n + 4], "little") for n in range(0, 128, 4)]
+
+def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=None):
+    """Return (frames as octets, marks of each) of one program."""
+    dut    = ScheduleAndBuild(data_width)
+    rng    = random.Random(seed)
+    source = dut.build.source
+    frames, marks = [], []
+    dut.build.header.init = header_words(frame)
+    def process():
+        yield dut.build.length.eq(frame.length)
+        yield dut.build.payload_offset.eq(frame.payload_offset)
+        yield dut.build.fill.eq(frame.fill)
+        yield dut.schedule.count.eq(count)
+        yield dut.schedule.repeats.eq(repeats)
+        yield
+        yield
+        yield dut.schedule.start.eq(1)
+        yield
+        yield dut.schedule.start.eq(0)
+        octets, is_final, cycles = b"", False, 0
+        while not is_final:
+            ready = rng.random() >= stall
+            yield source.ready.eq(ready)
+            if stop_at is not None and cycles >= stop_at:
+                yield dut.schedule.stop.eq(1)
+            yield
+            cycles += 1
+            assert cycles < 20000, "the program never ended"
+            if ready and (yield source.valid):
+                word    = (yield source.data).to_bytes(data_width//8, "little")
+                last_be = (yield source.last_be)
+                if (yield source.last):
+                    assert last_be in [1 << n for n in range(data_width//8)]
+                    frames.append(octets + word[:last_be.bit_length()])
+                    marks.append(((yield source.train_last), (yield source.final), (yield source.empty)))
+                    octets, is_final = b"", marks[-1][1]
+                else:
+                    assert last_be == 0
+                    octets += word
+        for _ in range(20):
+            yield
+            assert not (yield source.valid), "a word after the final frame"
+    run_simulation(dut, process())
+    return frames, marks
+
+def without_complement(frame, sequence):
+    """Return the frame as built: stamp still 0, the complement not written."""
+    octets = frame.octets(sequence, 0)
+    if frame.ipv6:
+        plain  = ProbeFrame(frame.length, fill=frame.fill).octets(0, 0)[60:]
+        plain += ProbeFrame(frame.length + 64, fill=frame.fill).octets(0, 0)[60 + len(plain):]
+        octets = octets[:-2] + plain[len(octets) - frame.payload_offset - 20:][:2]
+    return octets
+
+@pytest.mark.parametrize("data_width", [32, 64])
+@pytest.mark.parametrize("fill", list(Fill))
+@pytest.mark.parametrize("length", [*range(60, 77), 127, 128, 129, 350])
+def test_every_tail_length_is_built_to_the_octet(length, fill, data_width):
+    frame = ProbeFrame(length, fill=fill)
+    frames, _ = run_build(frame, data_width)
+    assert frames == [frame.octets(sequence, 0) for sequence in range(2)]
+
+@pytest.mark.parametrize("data_width", [32, 64])
+@pytest.mark.parametrize("vlan_tags", [(), (0x2064,), (0x6001, 0x0fff)])
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_every_header_layout_is_built(ipv6, vlan_tags, data_width):
+    frame = ProbeFrame(123, ipv6=ipv6, vlan_tags=vlan_tags, fill=Fill.COUNTING, stream_id=0xbeef)
+    frames, _ = run_build(frame, data_width)
+    assert frames == [without_complement(frame, sequence) for sequence in range(2)]
+
+@pytest.mark.parametrize("data_width", [32, 64])
+@pytest.mark.parametrize("stall", [0.3, 0.8])
+def test_stalls_change_nothing(stall, data_width):
+    seed = 7
+    print("seed", seed)
+    for length in [61, 64, 70]:
+        frame = ProbeFrame(length, fill=Fill.PRBS)
+        frames, _ = run_build(frame, data_width, count=5, stall=stall, seed=seed)
+        assert frames == [frame.octets(sequence, 0) for sequence in range(5)]
+
+@pytest.mark.parametrize("data_width", [32, 64])
+def test_a_word_leaves_each_cycle_but_one_between_frames_at_most(data_width):
+    """So 60 octets take 16 cycles of 20 ns at 32 bits: half of their 672 ns on the wire."""
+    words  = -(-60*8//data_width)
+    dut    = ScheduleAndBuild(data_width)
+    cycles = []
+    def process():
+        yield dut.build.length.eq(60)
+        yield dut.build.payload_offset.eq(42)
+        yield dut.schedule.count.eq(20)
+        yield dut.schedule.repeats.eq(1)
+        yield
+        yield
+        yield dut.schedule.start.eq(1)
+        yield dut.build.source.ready.eq(1)
+        for cycle in range(25*words):
+            yield
+            if (yield dut.build.source.valid) and (yield dut.build.source.last):
+                cycles.append(cycle)
+            yield dut.schedule.start.eq(0)
+    run_simulation(dut, process())
+    assert {b - a for a, b in zip(cycles, cycles[1:])} == {words} and len(cycles) == 20
+
+@pytest.mark.parametrize("count, repeats", [(1, 1), (1, 4), (4, 1), (3, 3)])
+def test_marks_tell_trains_and_the_end(count, repeats):
+    frame = ProbeFrame(60)
+    frames, marks = run_build(frame, 32, count, repeats, stall=0.2)
+    total = count*repeats
+    assert frames == [frame.octets(sequence, 0) for sequence in range(total)]
+    assert marks == [(int(k%count == count - 1), int(k == total - 1), 0) for k in range(total)]
+
+@pytest.mark.parametrize("stop_at", [0, 1, 15, 16, 17, 40])
+def test_a_stopped_program_ends_in_an_empty_final_frame(stop_at):
+    frame = ProbeFrame(60)
+    frames, marks = run_build(frame, 32, count=100, stop_at=stop_at)
+    assert frames[:-1] == [frame.octets(sequence, 0) for sequence in range(len(frames) - 1)]
+    assert marks == [(0, 0, 0)]*(len(frames) - 1) + [(0, 1, 1)]
+    assert len(frames) - 1 in (stop_at//15, stop_at//15 + 1)
