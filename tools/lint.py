@@ -26,6 +26,11 @@ def tracked(*patterns: str) -> list[Path]:
     return [path for line in sorted(set(listed.splitlines())) if (path := Path(line)).exists()]
 
 
+def is_gateware(path: Path) -> bool:
+    """Return whether a file is written in Migen: a bench at the signals of a core is."""
+    return "\nfrom migen import *\n" in (ROOT / path).read_text()
+
+
 def tool(*command: str | Path) -> bool:
     """Run a tool of the environment; return whether it is content."""
     return subprocess.run([sys.executable, "-m", *command], check=False).returncode == 0
@@ -37,8 +42,9 @@ def check_types() -> bool:
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(os.path.relpath(ROOT, link.parent))
-    targets = [Path("build/typing/liteprobe") / path for path in TYPED] + [Path(path) for path in TYPED_SCRIPTS]
-    return tool("mypy", *(path for path in targets if path.exists()))
+    typed = [path for path in tracked(*TYPED) if path.suffix == ".py" and not is_gateware(path)]
+    scripts = [path for path in tracked(*TYPED_SCRIPTS) if path.suffix == ".py"]
+    return tool("mypy", *(Path("build/typing/liteprobe") / path for path in typed), *scripts)
 
 
 def check_shell() -> bool:
