@@ -68,12 +68,12 @@ def packets(result: TrainResult, waiting_time_ns: int | None = None) -> Packets:
     )
 
 
-def trains(result: TrainResult, arrived: Packets) -> list[NDArray[np.uint64]]:
-    """Return the arrival stamps (ns) of each train of the program, shape (packets of that train,)."""
+def trains(result: TrainResult, arrived: Packets) -> list[NDArray[np.intp]]:
+    """Return the rows of ``arrived`` that belong to each train of the program, in order of arrival."""
     number = arrived.sequence // result.program.count
     order = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[order], np.arange(1, result.program.repeats))
-    return np.split(arrived.rx_stamp[order], bounds)
+    return np.split(order, bounds)
 
 
 def sample(values: NDArray[np.number]) -> Row:
@@ -126,7 +126,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     arrived = packets(result, waiting_time_ns)
     program = result.program
     per_train = trains(result, arrived)
-    rate = np.array([capacity.train_capacity(stamps, program.length) for stamps in per_train])
+    rate = np.array([capacity.train_capacity(arrived.rx_stamp[train], program.length) for train in per_train])
     payload = program.length - program.headers.payload_offset
     per_octet = rates(rate)["mean"]
     figures: Row = {
@@ -147,7 +147,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
         "complete": result.complete,
         "source": "records",
         "notes": list(result.notes),
-        "trains": [_train(number, stamps, rate[number]) for number, stamps in enumerate(per_train)],
+        "trains": [_train(number, arrived, train, rate[number]) for number, train in enumerate(per_train)],
     }
     if not result.complete:
         _use_accumulators(figures, result.counters)
@@ -194,12 +194,13 @@ def _ipdv(arrived: Packets, program: TrainProgram) -> NDArray[np.int64]:
     return delay.ipdv(arrived.sequence + arrived.sequence // program.count, arrived.owd_ns)
 
 
-def _train(number: int, stamps_ns: NDArray[np.uint64], rate_bps: float) -> Row:
-    dispersion = capacity.dispersions(stamps_ns)
+def _train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: float) -> Row:
+    dispersion = capacity.dispersions(arrived.rx_stamp[train])
     return {
         "number": number,
-        "received": len(stamps_ns),
+        "received": len(train),
         "throughput_bps": _finite(rate_bps),
+        "owd_mean_ns": float(arrived.owd_ns[train].mean()) if len(train) else None,
         "dispersion_ns": {
             "total": int(dispersion.sum()),
             "mean": float(dispersion.mean()) if len(dispersion) else None,

@@ -4,11 +4,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE
+from liteprobe.host.analysis import capacity
 from liteprobe.host.errors import ProbeError
 
 TICK_NS = 8
@@ -122,3 +124,42 @@ def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], tru
     if len(sequences) and (len(known) == 0 or (known[np.minimum(at, len(known) - 1)] != sequences).any()):
         raise ProbeError("a packet was measured that the truth file doesn't know: run again")
     return owd_ns - true_ns[at]
+
+
+def figures(
+    sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], count: int, length: int, truth: Truth
+) -> dict[str, Any]:
+    """Return the truth of a program beside its measured packets, and how far they are from it.
+
+    Parameters
+    ----------
+    sequences, owd_ns : array, shape (packets,)
+        Measured packets: number and one-way delay (ns).
+    count, length : int
+        Frames in a train; their length (octets without FCS).
+    truth : Truth
+        Of the same program.
+
+    Returns
+    -------
+    dict
+        ``throughput_bps`` and ``owd_ns`` (means over trains and packets), ``received`` (packets that came in),
+        ``deviation_ns`` (measured less true delay of each packet: mean, min, max).
+    """
+    first = np.unique(truth.sequence, return_index=True)[1]
+    number = truth.sequence[first] // count
+    arrivals = TICK_NS * truth.arrival_tick[first]
+    rates = [
+        capacity.train_capacity(arrivals[number == train].astype(np.uint64), length) for train in np.unique(number)
+    ]
+    deviation = deviations_ns(sequences, owd_ns, truth)
+    return {
+        "throughput_bps": float(np.nanmean(rates)) if len(rates) else None,
+        "owd_ns": float(truth.owd_ns[first].mean()) if len(first) else None,
+        "received": len(first),
+        "deviation_ns": {
+            "mean": float(deviation.mean()) if len(deviation) else None,
+            "min": int(deviation.min()) if len(deviation) else None,
+            "max": int(deviation.max()) if len(deviation) else None,
+        },
+    }

@@ -1,0 +1,23 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Prints the completion script of a shell."""
+
+import argparse
+
+import shtab
+
+HELP = "print the completion script for a shell"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument(
+        "shell", choices=shtab.SUPPORTED_SHELLS, help="source its output from the shell's start-up file"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the script."""
+    from liteprobe.host.cli.main import make_parser  # The parser is made of the commands: this one, too.
+
+    print(shtab.complete(make_parser(), args.shell))

@@ -1,0 +1,9 @@
+HELP = "d"
+
+
+def add_arguments(parser):
+    pass
+
+
+def run(args):
+    pass

@@ -1,0 +1,123 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What commands print: tables on stdout, progress on stderr; plain text where nobody looks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table, box
+
+from liteprobe.host.registers import Register
+
+Row = dict[str, Any]
+PLAIN_WIDTH = 160  # Of output that is no terminal: wide enough that nothing is cut.
+
+
+def console() -> Console:
+    """Return where tables go."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+
+
+def table(*columns: str, title: str | None = None, text: int = 1) -> Table:
+    """Return an empty table: the first ``text`` columns are words, the others numbers."""
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="left" if number < text else "right", no_wrap=number >= text)
+    return made
+
+
+def facts(found: Mapping[str, object]) -> None:
+    """Print names and values."""
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="cyan", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in found.items():
+        shown.add_row(name, str(value))
+    console().print(shown)
+
+
+def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> None:
+    """Print registers: where they lie, or what they hold."""
+    shown = table("register", "address", "bits", "access") if values is None else table("register", "decimal", "hex")
+    for entry in entries:
+        if values is None:
+            shown.add_row(entry.name, f"0x{entry.address:08x}", str(entry.bits), "rw" if entry.is_writable else "ro")
+        else:
+            value = values[entry.name]
+            digits = entry.bits // 4
+            shown.add_row(entry.name, str(value), f"0x{value % (1 << entry.bits):0{digits}x}")
+    console().print(shown)
+
+
+def rate(value_bps: float | None) -> str:
+    """Return a rate in Mb/s, to 1 kb/s."""
+    return "-" if value_bps is None else f"{value_bps / 1e6:.3f}"
+
+
+def ns(value_ns: float | None, digits: int = 1) -> str:
+    """Return a time in ns."""
+    return "-" if value_ns is None else f"{value_ns:.{digits}f}"
+
+
+def ppm(part: float, whole: float) -> str:
+    """Return how far ``part`` is from ``whole``, in ppm."""
+    deviation = 1e6 * (part / whole - 1)
+    return f"{0.0 if abs(deviation) < 0.005 else deviation:+.2f}"
+
+
+def trains(rows: Sequence[Row]) -> None:
+    """Print the figures of programs of trains, and below them what must be known about them."""
+    shown = table(
+        "length", "count", "repeat", "load %", "Mb/s", "std", "theory", "owd ns", "std", "p99", "ipdv std", "lost",
+        "dup", "reord", "late", text=0,
+    )  # fmt: skip
+    for row in rows:
+        throughput, delay = row["throughput_bps"], row["owd_ns"]
+        shown.add_row(
+            *(str(row[name]) for name in ("length", "count", "repeat")),
+            f"{100 * row['utilisation']:.2f}",
+            *(rate(throughput[name]) for name in ("half_sample_mode", "std")),
+            rate(row["theory_bps"]),
+            *(ns(delay[name]) for name in ("mean", "std", "p99")),
+            ns(row["ipdv_ns"]["std"]),
+            *(str(row[name]) for name in ("lost", "duplicated", "reordered", "late")),
+        )
+    out = console()
+    out.print(shown)
+    first = rows[0]
+    out.print(
+        f"Throughput on the wire, frame + 24 octets (half-sample mode over trains). Clock {first['clock_state']}; "
+        f"a delay is within {first['uncertainty_ns']:.1f} ns."
+    )
+    for row in rows:
+        damage = ", ".join(f"{row[name]} {name.replace('_', ' ')}" for name in _DAMAGE if row[name])
+        if not row["complete"] or row["notes"] or damage:
+            state = "" if row["complete"] else "[red]incomplete[/red]"
+            said = "; ".join(filter(None, [state, damage, *row["notes"]]))
+            out.print(f"length {row['length']}, count {row['count']}: {said}", soft_wrap=True)
+
+
+_DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Show progress on stderr while the body runs; nothing where stderr is no terminal."""
+    errors = Console(stderr=True)
+    bars = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("frames"),
+        TimeRemainingColumn(),
+        console=errors,
+        disable=not errors.is_terminal,
+        transient=True,
+    )
+    with bars:
+        yield bars

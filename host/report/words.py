@@ -1,0 +1,67 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a report says in words, apart from the figures."""
+
+DEFINITIONS = {
+    "Frame length": """
+        Octets from the destination address to the end of the payload, without FCS. On the wire a frame takes 24 octets
+        more: preamble 7, start delimiter 1, FCS 4, gap 12.""",
+    "Time stamps": """
+        Departure and arrival are the moments at which the start delimiter (SFD) is at the probe's pins. Departures are
+        written into the frame as it leaves.""",
+    "Throughput": """
+        Of a train of N frames of length L: (N − 1) × 8 × (L + 24) bits over the time from the first arrival to the
+        last. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
+    "Estimators": """
+        Over the trains of a row: mean, standard deviation, median and half-sample mode. The mode finds the capacity
+        where cross traffic stretches some trains and squeezes others.""",
+    "One-way delay": """
+        Arrival less departure of each frame, by sequence number (RFC 7679). Percentiles are observed values.""",
+    "IPDV, PDV": """
+        Delay less that of the frame sent before (RFC 3393); delay less the least of its row (RFC 5481).""",
+    "Lost, duplicated, reordered": """
+        Sent but not received whole (RFC 7680); arrived again (RFC 5560); arrived after a frame with a greater number
+        (RFC 4737).""",
+    "Late": """
+        Frames that left after the tick that was asked for. Each is counted; none is hidden.""",
+}
+
+PAPER = """
+    Ruiz et al. (2015) measured the same sizes, counts and repeats with a board of 1400 USD. Their delays include their
+    own buffers (13 ns an octet in a loopback) and a real switch; those here are from pin to pin, and the switch is
+    simulated with a latency that is known. So compare the deviations: theirs are 0 to 7 ns in the loopback, those of
+    software (pktgen) 5 to 17 µs."""
+
+DELAY_BOUND = """
+    The clock was {states}. A delay is within {bound} ns by the probe's own account: a departure is stamped by the clock
+    that sends it; an arrival may come to its stamp up to one tick late. That bound is of one delay; means are better
+    only where the error differs from frame to frame. Constant delays inside a PHY are not in it: liteprobe calibrate
+    takes them out, at each link-up."""
+
+RATE_BOUND = """
+    A train's throughput is known to one tick of its length: {span} in these rows. Standard deviations are the scatter
+    that was seen, not a bound; zero means that all trains took the same number of ticks."""
+
+THROUGHPUT = """
+    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is what one tick (8 ns) more or
+    less would make."""
+
+DELAY = """
+    Means, with bars from the least to the greatest delay of a row. Lines: least squares through the mean of every
+    train, the calibration of the path."""
+
+HISTOGRAM = """
+    Every packet, over the least delay of its row. The scale of shares is logarithmic, so that single packets show."""
+
+DISPERSION = """
+    {name}, {count} frames of {length} octets: time from arrival to arrival, {least} to {most} ns. Drawn thinned where
+    the train is long."""
+
+SENT = """
+    {frames} frames of {span} octets were sent as packet trains through: {names}. Every figure below is computed from
+    all of them."""
+
+
+def words(text: str, **figures: str) -> str:
+    """Return a text in one line, with its figures filled in."""
+    return " ".join(text.split()).format(**figures)

@@ -1,0 +1,196 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Sweeps: one program of trains after the other through one probe, or through several at once."""
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.analysis import summary, truth
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.link.sim import SimLink
+from liteprobe.host.probe import Probe
+from liteprobe.host.train import TrainProgram, TrainResult, interval_ns_for_rate
+
+Row = dict[str, Any]
+Progress = Callable[[int, int], None]  # Frames sent, frames to send.
+
+PAPER_LENGTHS = (60, 64, 128, 256, 512, 1024, 1514)  # Ruiz et al. 2015, Table 1 (octets without FCS).
+PAPER_COUNTS = (100, 1000)
+PAPER_REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one probe measured.
+
+    Attributes
+    ----------
+    name, url : str
+        What was measured, for headings; the probe.
+    probe : dict
+        What the probe said of itself.
+    results : list of TrainResult
+        In the order of the programs.
+    rows : list of dict
+        Their figures (``summary.row``); with ``truth`` where the simulation wrote one.
+    """
+
+    name: str
+    url: str
+    probe: Row
+    results: list[TrainResult]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep that is still to be run.
+
+    Attributes
+    ----------
+    name, url : str
+        What is measured, for headings; the probe.
+    programs : tuple of TrainProgram
+        What to send, one after the other.
+    map : Path or None
+        Register map; None: the one at hand whose hash the probe confirms.
+    transmit, receive : int or None
+        Ports; receive None: the one that the wire leads to.
+    waiting_time_ns : int or None
+        T_max of RFC 7680; None: as long as the probe listens.
+    truth : Path or None
+        Where the simulation writes its truth; also an option of ``url``.
+    """
+
+    name: str
+    url: str
+    programs: tuple[TrainProgram, ...]
+    map: Path | None = None
+    transmit: int = 0
+    receive: int | None = None
+    waiting_time_ns: int | None = None
+    truth: Path | None = None
+
+    @property
+    def total(self) -> int:
+        """Frames of all programs."""
+        return sum(program.total for program in self.programs)
+
+
+def programs_for(
+    lengths: Iterable[int], counts: Iterable[int], template: TrainProgram, rate_bps: float | None = None
+) -> tuple[TrainProgram, ...]:
+    """Return one program for each length and count, all else as in ``template``.
+
+    ``rate_bps`` (on the wire, overhead included) sets the interval of each length; None: as in ``template``.
+    """
+    made = []
+    for length, count in product(lengths, counts):
+        interval_ns = template.interval_ns if rate_bps is None else interval_ns_for_rate(length, rate_bps)
+        made.append(replace(template, length=length, count=count, interval_ns=interval_ns))
+    return tuple(made)
+
+
+def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | None = None) -> Sweep:
+    """Run a sweep, on ``probe`` if it is open already, and return what was measured."""
+    if probe is None:
+        with Probe(request.url, request.map) as opened:
+            return run(request, progress, opened)
+    report = progress or (lambda sent, total: None)
+    results, done = [], 0
+    for program in request.programs:
+
+        def count(sent: int, total: int, before: int = done) -> None:
+            report(before + sent, request.total)
+
+        results.append(probe.train(program, request.transmit, request.receive, count))
+        done += program.total
+        report(done, request.total)
+    rows = [summary.row(result, request.waiting_time_ns) for result in results]
+    if request.truth is not None and isinstance(probe.link, SimLink):
+        probe.link.sync()
+        _add_truth(rows, results, request, probe.link)
+    return Sweep(request.name, request.url, dict(probe.info()), results, rows)
+
+
+def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:
+    """Run sweeps at once, each in a process of its own, so that simulations take a core each.
+
+    Parameters
+    ----------
+    requests : sequence of SweepRequest
+        What to run.
+    progress : callable
+        Called with the number of the request, the frames sent and the frames to send.
+
+    Raises
+    ------
+    ProbeError
+        What the first sweep that failed raised; the others are ended.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[Connection, int] = {}
+    workers = []
+    found: dict[int, Sweep] = {}
+    try:
+        for number, request in enumerate(requests):
+            ours, theirs = context.Pipe(duplex=False)
+            worker = context.Process(target=_work, args=(request, theirs), daemon=True)
+            worker.start()
+            theirs.close()
+            workers.append(worker)
+            pipes[ours] = number
+        while len(found) < len(requests):
+            for pipe in wait(list(pipes)):
+                assert isinstance(pipe, Connection)
+                _take(pipe, pipes, found, progress)
+    finally:
+        for worker in workers:
+            worker.terminate() if len(found) < len(requests) else None
+            worker.join()
+    return [found[number] for number in range(len(requests))]
+
+
+def _take(
+    pipe: Connection, pipes: dict[Connection, int], found: dict[int, Sweep], progress: Callable[[int, int, int], None]
+) -> None:
+    """Take one message of a worker."""
+    number = pipes[pipe]
+    try:
+        message = pipe.recv()
+    except EOFError:
+        raise ProbeError("a sweep ended without a result: run it again, alone, with 'liteprobe train'") from None
+    if isinstance(message, Sweep):
+        found[number] = message
+        del pipes[pipe]
+    elif isinstance(message, BaseException):
+        raise message
+    else:
+        progress(number, *message)
+
+
+def _work(request: SweepRequest, pipe: Connection) -> None:
+    """Run a sweep in its own process: progress, then the result or the error, go through the pipe."""
+    try:
+        pipe.send(run(request, lambda sent, total: pipe.send((sent, total))))
+    except ProbeError as error:
+        pipe.send(ProbeError(str(error), error.exit_code))
+    except KeyboardInterrupt:
+        pass  # The parent was interrupted, too, and tells the user.
+
+
+def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, link: SimLink) -> None:
+    """Put beside each row what was at the pins."""
+    assert request.truth is not None
+    receive = link.receive_port(request.transmit, 2) if request.receive is None else request.receive
+    table = truth.read(request.truth)
+    found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
+    for row, result, true in zip(rows, results, found, strict=True):
+        arrived = summary.packets(result, request.waiting_time_ns)
+        program = result.program
+        row["truth"] = truth.figures(arrived.sequence, arrived.owd_ns, program.count, program.length, true)
