@@ -34,7 +34,7 @@ class FrameMeter(LiteXModule):
     done : Signal(), out
         One cycle, ``count_cycles`` after ``frame``: all counts change with it, and ``flags`` are valid.
     flags : Signal(16), out
-        As in a record.
+        As in a record; stay until the next frame.
     live : dict of name to Signal, out
         The accumulators by their register names.
 
@@ -109,11 +109,14 @@ class FrameMeter(LiteXModule):
 
         # Flags.
         # ------
-        self.comb += self.flags.eq(self.faults)
+        # Taken just before the frame is counted: afterwards the tracker would call it a duplicate.
+        flags = Signal(16)
+        self.comb += flags.eq(self.faults)
         for flag, condition in [
             (RecordFlag.DUPLICATE,      is_counted & tracker.is_duplicate),
             (RecordFlag.REORDERED,      is_counted & tracker.is_reordered),
             (RecordFlag.BEYOND_WINDOW,  is_counted & tracker.is_beyond),
             (RecordFlag.FOREIGN_STREAM, is_foreign),
         ]:
-            self.comb += self.flags[log2_int(int(flag))].eq(condition)
+            self.comb += flags[log2_int(int(flag))].eq(condition)
+        self.sync += If(step[-2], self.flags.eq(flags))

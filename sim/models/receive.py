@@ -154,6 +154,11 @@ class PortModel:
         names += ["overflows", "stamp_errors", "management_dropped"]
         self.counters = dict.fromkeys(names, 0)
 
+    @staticmethod
+    def is_probe(frame: WireFrame) -> bool:
+        """Tell whether the frame carries the signature: such frames get a stamp and a record."""
+        return probe_header(frame.data) is not None
+
     def receive(self, frame: WireFrame, rx_stamp: int) -> None:
         """Take one frame and its stamp (ns)."""
         length = min(len(frame.data), 0xFFFF)
