@@ -7,9 +7,17 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
+from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.receive.management import ManagementReceive
+from liteprobe.cores.receive.path import ReceivePath
+from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.transmit import TransmitPath
+from liteprobe.cores.transmit.management import ManagementTransmit
+from liteprobe.cores.transmit.start import StartGate
 from liteprobe.soc.export import identity
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.processor import processor_parameters
@@ -67,6 +75,7 @@ class ProbeSoC(SoCCore):
         # Identity and time ------------------------------------------------------------------------
         self.probe = ProbeIdentity(config)
         self.add_timebase()
+        self.add_start()
 
         # Ports ------------------------------------------------------------------------------------
         for number in range(config.ports):
@@ -79,12 +88,60 @@ class ProbeSoC(SoCCore):
             "uart":   self.add_link_uart,
         }[config.link]()
 
-    def finalize(self):
-        if self.finalized:
-            return
-        SoCCore.finalize(self)
-        # Known only now that every register has its address; the Verilog is written later.
-        self.probe.map_hash.status.reset = Constant(identity(self), 32)
+    # Time -----------------------------------------------------------------------------------------
+
+    def add_timebase(self):
+        """Keep the one time of all ports."""
+        self.timebase = Clock()
+        self.timebase.add_csr()
+
+    def add_start(self):
+        """Start the ports of a mask in one tick, by a write to ``probe_start``."""
+        self.gate = gate = StartGate(self.probe_config.ports)
+        self.comb += [
+            gate.mask.eq(self.probe.start.r),
+            gate.request.eq(self.probe.start.re),
+        ]
+
+    # Ports ----------------------------------------------------------------------------------------
+
+    def add_port(self, number, phy):
+        """Send and measure on a PHY; port 0 carries management too when it is in band."""
+        is_shared = self.probe_config.link == "shared" and number == 0
+        self.add_module(name=f"port{number}_phy", module=phy)
+        self.add_transmit(number, phy, is_shared)
+        self.add_receive(number, phy, is_shared)
+
+    def add_transmit(self, number, phy, with_management):
+        """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
+        path = TransmitPath(self.timebase, self.probe_config.data_width, with_management)
+        path.add_csr()
+        self.add_module(name=f"port{number}_tx", module=path)
+        self.comb += [
+            path.source.connect(phy.sink),
+            path.phy_link_up.eq(phy.link_up),
+            path.start_strobe.eq(self.gate.strobe[number]),
+            self.gate.ready[number].eq(path.ready),
+        ]
+        header = wishbone.SRAM(path.header)
+        self.add_module(name=f"port{number}_header", module=header)
+        self.add_memory(f"port{number}_header", header.bus, path.header.depth)
+
+    def add_receive(self, number, phy, with_management):
+        """Measure what a PHY receives: registers ``port<n>_rx``, memory ``port<n>_records``."""
+        config = self.probe_config
+        path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth)
+        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(path)
+        self.add_module(name=f"port{number}_rx", module=path)
+        self.comb += [
+            phy.source.connect(path.sink),
+            path.link_up.eq(phy.link_up),
+        ]
+        self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
+
+    def add_memory(self, name, bus, words):
+        """Give a memory a place on the bus, which nobody caches."""
+        self.bus.add_slave(name=name, slave=bus, region=SoCRegion(size=4*words, cached=False))
 
     # Way in ---------------------------------------------------------------------------------------
 
@@ -105,3 +162,30 @@ class ProbeSoC(SoCCore):
     def add_link_uart(self):
         """Reach the bus through the serial port."""
         self.add_uartbone(baudrate=self.probe_config.uart_baud)
+
+    def add_link_own(self):
+        """Reach the bus by Etherbone on the port after the test ports."""
+        number   = self.probe_config.ports
+        phy      = self.board.phy(number)
+        transmit = ManagementTransmit()
+        receive  = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(ManagementReceive())
+        for name, module in [("phy", phy), ("transmit", transmit), ("receive", receive)]:
+            self.add_module(name=f"management_{name}", module=module)
+        self.comb += [
+            transmit.source.connect(phy.sink),
+            phy.source.connect(receive.sink),
+        ]
+        self.add_management(receive.source, transmit.sink)
+
+    def add_link_shared(self):
+        """Reach the bus by Etherbone in band, on test port 0."""
+        self.add_management(self.port0_rx.management_source, self.port0_tx.management_sink)
+
+    # Identity -------------------------------------------------------------------------------------
+
+    def finalize(self):
+        if self.finalized:
+            return
+        SoCCore.finalize(self)
+        # Known only now that every register has its address; the Verilog is written later.
+        self.probe.map_hash.status.reset = Constant(identity(self), 32)

@@ -77,6 +77,9 @@ class TransmitPath(LiteXModule):
 
         # # #
 
+        # Without this LiteX gives every memory in there a page of the CSR bus.
+        self.autocsr_exclude = {"header", "build", "management"}
+
         self.schedule = TrainSchedule()
         self.build    = FrameBuild(data_width)
         self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase")
