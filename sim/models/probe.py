@@ -118,7 +118,7 @@ class ModelFrame:
     flags: RecordFlag = RecordFlag.NONE
 
 
-#: What becomes of a frame that leaves a port: (port that it reaches, delay in ticks, frame as it arrives), in any number.
+#: What becomes of a frame that leaves a port: (port it reaches, delay in ticks, frame as it arrives), in any number.
 Wire = Callable[[ModelFrame], Iterable[tuple[int, int, ModelFrame]]]
 
 
@@ -262,7 +262,8 @@ class ModelProbe:
         for port in ports:
             program = self._programs[port]
             wait_ns = max(0, program["start_time"] - self.now()) if program["timed"] else 0
-            first = self.tick + 1 + math.ceil(Fraction(wait_ns * INCREMENT_ONE, self.values["timebase_increment"]))
+            wait_ticks = math.ceil(Fraction(wait_ns * INCREMENT_ONE, self.values["timebase_increment"]))
+            first = self.tick + max(1, wait_ticks)
             self._tx(port, state=TransmitState.WAITING if wait_ns else TransmitState.RUNNING)
             self._at(first, lambda port=port, first=first: self._send(port, self._programs[port], first, 0))  # type: ignore[misc]
 

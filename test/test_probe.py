@@ -1,0 +1,323 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Trains from the first register to the result, over a model of the probe that knows the truth."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.headers import Headers
+from liteprobe.host.probe import Probe
+from liteprobe.host.train import TrainProgram
+from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire, cable, damaged, loopback
+
+DELAY_TICKS = 37
+
+MakeProbe = Callable[..., tuple[Probe, FakeLink]]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakeProbe:
+    def make_probe(wire: Wire | None = None, depth: int = 1024) -> tuple[Probe, FakeLink]:
+        link = FakeLink(ModelProbe(wire or cable(DELAY_TICKS), depth=depth), tmp_path)
+        return Probe(link), link
+
+    return make_probe
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        TrainProgram(60, 1),
+        TrainProgram(60, 1000),
+        TrainProgram(9000, 3),
+        TrainProgram(1514, 100, interval_ns=20000.0, fill="prbs"),
+        TrainProgram(64, 7, repeats=3, interval_ns=1000.0, gap_ns=4000.0, stream_id=77),
+        TrainProgram(128, 5, headers=Headers(source_ip="2001:2::1", destination_ip="2001:2::2", vlan_tags=(1, 2))),
+    ],
+)
+def test_every_frame_comes_back_in_its_record(make: MakeProbe, program: TrainProgram) -> None:
+    probe, _ = make()
+    result = probe.train(program)
+    records = result.records
+    step = int(program.interval_ns or 8 * program.slot_ticks)
+    of_train = np.arange(program.total) // program.count
+    starts = np.arange(program.total) * step + of_train * int(program.gap_ns)
+    assert records["sequence"].tolist() == list(range(program.total))
+    assert (records["tx_stamp"] - records["tx_stamp"][0]).tolist() == starts.tolist()
+    assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
+    assert set(records["length"]) == {program.length}
+    assert (result.sent, result.late, result.complete, result.notes) == (program.total, 0, True, ())
+    assert (result.clock_state, result.uncertainty_ns) == ("free-running", 8.0)
+    assert result.counters["delay_sum"] == program.total * 8 * DELAY_TICKS
+    assert result.counters["octets"] == program.total * program.length
+
+
+def test_registers_hold_what_the_contract_says(make: MakeProbe) -> None:
+    probe, link = make()
+    headers = Headers(source_ip="2001:2::1", destination_ip="2001:2::2", vlan_tags=(1,))
+    program = TrainProgram(129, 4, 2, 2000.5, 80.0, 10**9, 3, "counting", headers)
+    probe.train(program)
+    names = ("length", "count", "repeats", "interval_ticks", "interval_fraction", "gap_ticks", "start_time", "timed")
+    assert [link.model.values[f"port0_tx_{name}"] for name in names] == [129, 4, 2, 250, 2**28, 10, 10**9, 1]
+    names = ("fill", "payload_offset", "checksum_enable", "checksum_seed")
+    seed = headers.checksum_seed(129)
+    assert [link.model.values[f"port0_tx_{name}"] for name in names] == [1, 66, 1, seed]
+    octets = b"".join(
+        word.to_bytes(4, "little") for word in probe.registers.read_memory("port0_header", 0, 18).tolist()
+    )
+    assert octets == headers.octets(129, 3)
+    names = ("stream_id", "stream_any", "records_enable")
+    assert [link.model.values[f"port1_rx_{name}"] for name in names] == [3, 0, 1]
+
+
+def test_start_time_is_that_of_the_first_sfd(make: MakeProbe) -> None:
+    probe, _ = make()
+    assert probe.train(TrainProgram(60, 3, start_time_ns=5_000_000)).records["tx_stamp"][0] == 5_000_000
+    with pytest.raises(UsageError, match="start time 5000000 ns is past or too near"):
+        probe.train(TrainProgram(60, 3, start_time_ns=5_000_000))
+
+
+def test_ports_started_together_start_in_the_same_tick(make: MakeProbe) -> None:
+    probe, _ = make()
+    first, second = probe.trains([(TrainProgram(60, 50), 0, None), (TrainProgram(1514, 20, stream_id=2), 1, None)])
+    assert first.records["tx_stamp"][0] == second.records["tx_stamp"][0]
+    assert (len(first.records), len(second.records)) == (50, 20)
+
+
+def test_ring_that_turns_round_gives_every_record_once(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    seen: list[tuple[int, int]] = []
+    result = probe.train(TrainProgram(1514, 1000), progress=lambda sent, total: seen.append((sent, total)))
+    assert result.records["sequence"].tolist() == list(range(1000))
+    assert result.complete
+    assert seen[-1] == (1000, 1000)
+    assert [sent for sent, _ in seen] == sorted({sent for sent, _ in seen})
+
+
+def test_ring_that_overflows_is_incomplete_and_said(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    result = probe.train(TrainProgram(60, 2000))
+    lost = result.counters["records_lost"]
+    assert lost == 2000 - len(result.records) != 0
+    assert not result.complete
+    assert result.notes[0].startswith(f"{lost} records found the ring full, so per-packet figures are incomplete")
+    assert result.counters["frames"] == 2000
+
+
+def test_a_result_says_how_far_to_trust_a_delay_of_a_crystal(make: MakeProbe) -> None:
+    probe, _ = make(cable(125_000))  # 1 ms.
+    probe.timebase.oscillator_ppm = 50.0
+    assert probe.train(TrainProgram(60, 2)).uncertainty_ns == pytest.approx(8.0 + 50.0)
+
+
+def test_programs_longer_than_memory_are_counted_without_records(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.execute.RECORDS_MAX", 99)
+    probe, _ = make()
+    result = probe.train(TrainProgram(60, 100))
+    assert (len(result.records), result.counters["frames"], result.complete) == (0, 100, False)
+    assert result.notes == ("more than 99 frames: measured by accumulators, without records",)
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+
+def some(keep: Callable[[ModelFrame], int]) -> Wire:
+    """Return a cable that delivers a frame as often as ``keep`` says."""
+    return lambda frame: cable(DELAY_TICKS)(frame) * keep(frame)  # type: ignore[operator]
+
+
+def test_lost_frames_are_waited_for_and_missing(make: MakeProbe) -> None:
+    probe, link = make(some(lambda frame: int(frame.sequence % 10 != 9)))
+    result = probe.train(TrainProgram(60, 100))
+    assert result.records["sequence"].tolist() == [n for n in range(100) if n % 10 != 9]
+    assert (result.complete, result.counters["frames"]) == (True, 90)
+    assert sum(link.waits[1:]) == pytest.approx(link.arrival_timeout_s, rel=0.05)
+
+
+def test_frames_that_come_late_but_in_time_are_taken(make: MakeProbe) -> None:
+    late_ticks = 225_000  # 1.8 ms, of the 2 ms that are waited.
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS if frame.sequence else late_ticks, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert result.records["sequence"].tolist() == [*range(1, 10), 0]
+
+
+def test_duplicates_of_the_last_frame_are_taken(make: MakeProbe) -> None:
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 500, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert (len(result.records), result.counters["duplicated"], result.complete) == (20, 10, True)
+
+
+def test_nothing_comes_back_is_an_error_that_names_both_ports(make: MakeProbe) -> None:
+    probe, _ = make(some(lambda frame: 0))
+    with pytest.raises(
+        ProbeError, match=r"nothing came back: 5 frames left port 0, none reached port 1 whole"
+    ) as error:
+        probe.train(TrainProgram(60, 5))
+    assert error.value.exit_code == 1
+
+
+def test_frames_that_are_all_damaged_are_named_as_such(make: MakeProbe) -> None:
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, damaged(frame))])
+    with pytest.raises(ProbeError, match=r"\(5 with a bad FCS, 0 of other streams\)"):
+        probe.train(TrainProgram(60, 5))
+
+
+def test_frames_of_another_port_show_where_the_wire_leads(make: MakeProbe) -> None:
+    probe, _ = make(loopback(DELAY_TICKS))
+    with pytest.raises(ProbeError, match=r"name the port it leads to \(--receive\)"):
+        probe.train(TrainProgram(60, 5))
+    assert len(probe.train(TrainProgram(60, 5), receive=0).records) == 5
+
+
+@pytest.mark.parametrize("port", [0, 1])
+def test_link_down_at_the_start_sends_nothing(make: MakeProbe, port: int) -> None:
+    probe, link = make()
+    link.model.values[f"port{port}_tx_link_up"] = 0
+    with pytest.raises(ProbeError, match=f"the link of port {port} is down: plug in its cable"):
+        probe.train(TrainProgram(60, 5))
+    assert link.model.values["port0_tx_sent"] == 0
+
+
+def test_train_cut_by_the_wire_says_how_much_had_come(make: MakeProbe) -> None:
+    def cut(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        if frame.sequence == 6:
+            link.model.values["port1_tx_link_up"] = link.model.values["port1_rx_link_up"] = 0
+        return [(1, DELAY_TICKS, frame)]
+
+    probe, link = make(cut)
+    with pytest.raises(ProbeError, match=r"the link of port 1 went down during the train \(6 of 10 frames had come\)"):
+        probe.train(TrainProgram(60, 10))
+
+
+def test_late_frames_and_underruns_are_said(make: MakeProbe) -> None:
+    probe, link = make()
+
+    def late(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        link.model.values |= {"port0_tx_late": 2, "port0_tx_first_late": 7, "port0_tx_underruns": 1}
+        return [(1, DELAY_TICKS, frame)]
+
+    link.model.wire = late
+    result = probe.train(TrainProgram(60, 10))
+    assert result.late == 2
+    assert result.notes == (
+        "2 frames started after their tick, number 7 first",
+        "1 frames were built too late for the line",
+    )
+
+
+def test_train_that_stands_still_is_stopped_and_incomplete(make: MakeProbe) -> None:
+    def stall(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        if frame.sequence == 3:
+            link.model._programs[0] = {}
+        return [(1, DELAY_TICKS, frame)]
+
+    probe, link = make(stall)
+    result = probe.train(TrainProgram(60, 10))
+    assert (result.sent, result.complete, len(result.records)) == (4, False, 4)
+    assert result.notes == ("6 frames were not sent: the train stood still",)
+    assert link.model.values["port0_tx_state"] == 0
+
+
+def test_interrupt_stops_the_train_and_goes_on(make: MakeProbe) -> None:
+    def interrupt(sent: int, total: int) -> None:
+        if sent > 100:
+            raise KeyboardInterrupt
+
+    probe, link = make()
+    with pytest.raises(KeyboardInterrupt):
+        probe.train(TrainProgram(1514, 100_000), progress=interrupt)
+    sent = link.model.values["port0_tx_sent"]
+    link.model.advance(10**6)
+    assert link.model.values["port0_tx_sent"] == sent < 1000
+    assert link.silences[-1] == 0
+
+
+def test_silence_is_announced_for_as_long_as_the_train_takes(make: MakeProbe) -> None:
+    probe, link = make()
+    probe.train(TrainProgram(1514, 1000))
+    assert link.silences[0] == pytest.approx(12304e-6, abs=2e-3)
+    assert link.silences[0] >= 12304e-6
+    assert link.silences[-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        ([(TrainProgram(60, 1), 2, 0)], "there is no transmit port 2: give 0 to 1"),
+        ([(TrainProgram(60, 1), -1, 0)], "there is no transmit port -1"),
+        ([(TrainProgram(60, 1), 0, 2)], "there is no receive port 2: give 0 to 1"),
+        ([(TrainProgram(60, 1), 0, 1)] * 2, "a transmit port is given twice"),
+        ([(TrainProgram(60, 1), 0, 1), (TrainProgram(60, 1), 1, 1)], "a receive port is given twice"),
+        ([(TrainProgram(59, 1), 0, 1)], "length 59 is out of range"),
+        ([(TrainProgram(60, 2, interval_ns=600.0), 0, 1)], "interval 600 ns is above the line rate"),
+    ],
+)
+def test_request_that_cannot_be_is_refused_before_anything_is_written(
+    make: MakeProbe, requests: list[tuple[TrainProgram, int, int | None]], message: str
+) -> None:
+    probe, link = make()
+    before = dict(link.model.values)
+    with pytest.raises(UsageError, match=message):
+        probe.trains(requests)
+    assert link.model.values == before
+
+
+# The probe itself ---------------------------------------------------------------------------------
+
+
+def test_info_tells_what_the_probe_is(make: MakeProbe) -> None:
+    probe, link = make()
+    info = probe.info()
+    assert (info["ports"], info["record_depth"], info["ticks_per_second"], info["data_width"]) == (
+        2,
+        1024,
+        125_000_000,
+        32,
+    )
+    assert (info["tick_ns"], info["clock_state"], info["port1_link_up"]) == (8.0, "free-running", True)
+    assert info["map_hash"] == f"{link.model.values['probe_map_hash']:08x}"
+
+
+def test_clock_is_set_adjusted_and_trimmed(make: MakeProbe) -> None:
+    probe, link = make()
+    probe.timebase.set_time(10**18)
+    assert 0 <= probe.timebase.now_ns - 10**18 < 20_000
+    before, tick = link.model.now(), link.model.tick
+    probe.timebase.adjust(-1000.5)
+    assert link.model.now() - before == 8 * (link.model.tick - tick) - 1001  # Whole ns, rounded down.
+    probe.timebase.increment = (8 << 40) + 1
+    assert (probe.timebase.increment, probe.timebase.tick_ns) == ((8 << 40) + 1, 8 + 2**-40)
+    with pytest.raises(UsageError, match="increment 0 is out of range"):
+        probe.timebase.increment = 0
+    ticks = probe.timebase.ticks
+    assert 0 < ticks <= link.model.tick
+
+
+def test_leaving_the_context_closes_the_link(make: MakeProbe) -> None:
+    probe, link = make()
+    with probe:
+        assert not link.is_closed
+    assert link.is_closed
+
+
+def test_probe_of_another_build_closes_the_link(tmp_path: Path) -> None:
+    model = ModelProbe()
+    model.values["probe_map_hash"] ^= 1
+    link = FakeLink(model, tmp_path)
+    with pytest.raises(ProbeError, match="is the map of another build"):
+        Probe(link)
+    assert link.is_closed
+
+
+def test_waiting_is_in_the_probes_time(make: MakeProbe) -> None:
+    probe, link = make()
+    tick = link.model.tick
+    probe.wait(0.001)
+    assert link.model.tick - tick == 125_000

@@ -1,0 +1,91 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Probe URLs: what they ask for, and what is said of those that can't be understood."""
+
+from pathlib import Path
+
+import pytest
+
+from liteprobe.host.errors import NoProbeError, UsageError
+from liteprobe.host.link.etherbone import EtherboneLink
+from liteprobe.host.link.sim import SimOptions
+from liteprobe.host.link.url import ProbeURL, open_link, parse, sim_options
+
+
+@pytest.mark.parametrize(
+    ("url", "parsed"),
+    [
+        ("sim://loopback", ProbeURL("sim", "loopback")),
+        ("sim://cable?delay=1us", ProbeURL("sim", "cable", {"delay": "1us"})),
+        ("etherbone://10.0.0.50", ProbeURL("etherbone", "10.0.0.50")),
+        ("etherbone://probe.lan:1235?timeout=2", ProbeURL("etherbone", "probe.lan:1235", {"timeout": "2"})),
+        ("uart:///dev/ttyUSB0?baud=1000000", ProbeURL("uart", "/dev/ttyUSB0", {"baud": "1000000"})),
+    ],
+)
+def test_url_is_taken_apart(url: str, parsed: ProbeURL) -> None:
+    assert parse(url) == parsed
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("sim://loopback", SimOptions("loopback")),
+        ("sim://cable?delay=1us&link=shared", SimOptions("cable?delay=1us", link="shared")),
+        (
+            "sim://switch?latency=3us&cpu=0&rate=1G&truth=a.bin&queue=64&pcap=b&loss=0&build=c",
+            SimOptions("switch?latency=3us&rate=1G&queue=64&loss=0", "own", False, Path("a.bin"), Path("b"), Path("c")),
+        ),
+    ],
+)
+def test_options_of_the_host_are_kept_from_the_wire(url: str, options: SimOptions) -> None:
+    assert sim_options(url) == options
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [("etherbone://127.0.0.1", "127.0.0.1", 1234), ("etherbone://localhost:99/", "localhost", 99)],
+)
+def test_etherbone_opens_host_and_port(url: str, host: str, port: int) -> None:
+    link = open_link(url)
+    assert isinstance(link, EtherboneLink)
+    assert (link.host, link.port) == (host, port)
+    link.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why", "example"),
+    [
+        ("", "is no probe URL", "sim://switch"),
+        ("loopback", "is no probe URL", "etherbone://192.168.1.50"),
+        ("http://10.0.0.50", "is no probe URL", "uart:///dev/ttyUSB0"),
+        ("sim://", "it names no probe", "sim://switch"),
+        ("sim:///", "it names no probe", "sim://switch"),
+        ("sim://hub", "there is no wire 'hub', only loopback, cable, switch", "sim://switch"),
+        ("sim://cable?delay", "option 'delay' has no name or no value", "sim://switch"),
+        ("sim://cable?delay=", "option 'delay=' has no name or no value", "sim://switch"),
+        ("sim://cable?delay=1us&delay=2us", "option 'delay' is given twice", "sim://switch"),
+        ("sim://cable?link=uart", "link is own or shared", "sim://switch"),
+        ("sim://cable?cpu=yes", "cpu is 0 or 1", "sim://switch"),
+        ("etherbone://10.0.0.50:", "port '' is no number", "etherbone://192"),
+        ("etherbone://10.0.0.50:x", "port 'x' is no number", "etherbone://192"),
+        ("etherbone://10.0.0.50:0", "port '0' is no number", "etherbone://192"),
+        ("etherbone://10.0.0.50:65536", "it needs HOST or HOST:PORT", "etherbone://192"),
+        ("etherbone://:1234", "it needs HOST or HOST:PORT", "etherbone://192"),
+        ("etherbone://10.0.0.50?baud=9600", "there is no option 'baud', only timeout", "etherbone://192"),
+        ("etherbone://10.0.0.50?timeout=soon", "timeout 'soon' is no number of seconds", "etherbone://192"),
+        ("uart:///dev/ttyUSB0?baud=fast", "baud 'fast' is no number", "uart:///dev"),
+        ("uart:///dev/ttyUSB0?speed=9600", "there is no option 'speed', only baud", "uart:///dev"),
+    ],
+)
+def test_malformed_url_is_a_usage_error_with_an_example(url: str, why: str, example: str) -> None:
+    with pytest.raises(UsageError) as error:
+        open_link(url)
+    assert why in str(error.value)
+    assert f"write it like {example}" in str(error.value) or example in str(error.value)
+    assert error.value.exit_code == 2
+
+
+def test_a_serial_device_that_is_not_there_is_no_probe() -> None:
+    with pytest.raises(NoProbeError, match="can't open /dev/no-such-tty at 115200 baud") as error:
+        open_link("uart:///dev/no-such-tty")
+    assert error.value.exit_code == 3
