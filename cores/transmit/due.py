@@ -41,7 +41,7 @@ class DueTime(LiteXModule):
     is_timed : Signal(), in
         While high, outputs are about ``start_time`` and ``now``; else about the next frame.
     begin : Signal(), in
-        One pulse: the first frame is due ``lead`` ticks after this one, fraction 0.
+        One pulse: the first frame is due ``lead`` ticks after the next one, fraction 0.
     lead : Signal(12), in
         With ``begin``.
     advance, advance_gap : Signal(), in
@@ -90,6 +90,10 @@ class DueTime(LiteXModule):
 
     def add_schedule(self):
         """Add the interval in two halves and the fraction beside it, a tick each."""
+        begin    = Signal() # Events are registered: they come late in the tick and go far.
+        advance  = Signal()
+        gap      = Signal()
+        lead     = Signal(12)
         fraction = Signal(32)
         summed   = Signal(33)
         carry    = Signal()
@@ -99,16 +103,20 @@ class DueTime(LiteXModule):
         add_high = Signal()
         unused   = Signal(2)
         self.sync.timebase += [
+            begin.eq(self.begin),
+            advance.eq(self.advance),
+            gap.eq(self.advance_gap),
+            lead.eq(self.lead),
             summed.eq(fraction + self.interval_fraction),
-            add_low.eq(self.begin | self.advance),
+            add_low.eq(begin | advance),
             add_high.eq(add_low),
-            If(self.advance,
-                step.eq(Mux(self.advance_gap, self.interval_gap, self.interval)),
+            If(advance,
+                step.eq(Mux(gap, self.interval_gap, self.interval)),
                 fraction.eq(summed),
                 carry.eq(summed[32]),
             ),
-            If(self.begin,
-                step.eq(self.lead),
+            If(begin,
+                step.eq(lead),
                 fraction.eq(0),
                 carry.eq(0),
                 self.due.eq(self.ticks),
@@ -128,19 +136,21 @@ class DueTime(LiteXModule):
         """Subtract the present from what is waited for, in two halves, a tick apart."""
         target    = Signal(64)
         present   = Signal(64)
-        present_d = Signal(64 - HALF)
+        inverse_d = Signal(64 - HALF)
+        inverse   = Signal(64) # By name: Verilog would widen an inverted operand before it inverts.
         low       = Signal(HALF)
         carry     = Signal()
         unused    = Signal()
+        self.comb += inverse.eq(~present)
         self.sync.timebase += [
             target.eq(Mux(self.is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
             present.eq(Mux(self.is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks[:TICK_BITS]))),
-            present_d.eq(present[HALF:]),
+            inverse_d.eq(inverse[HALF:]),
             # a + ~b is a - b - 1.
-            Cat(low, carry).eq(target[:HALF] + ~present[:HALF]),
+            Cat(low, carry).eq(target[:HALF] + inverse[:HALF]),
             self.remaining[:HALF].eq(low),
             Cat(unused, self.remaining[HALF:]).eq(
-                Cat(Constant(1, 1), target[HALF:]) + Cat(carry, ~present_d)),
+                Cat(Constant(1, 1), target[HALF:]) + Cat(carry, inverse_d)),
         ]
 
     def add_verdicts(self):

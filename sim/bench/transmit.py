@@ -12,6 +12,7 @@ from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.start import StartGate
+from liteprobe.sim.system.build import own_combinatorial_blocks
 
 PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
     ("arm", 1), ("stop", 1), ("clear", 1), ("header_adr", 5), ("header_dat", 32), ("header_we", 1),
@@ -75,5 +76,5 @@ class TransmitBench(LiteXModule):
 def write_verilog(path, **kwargs):
     """Write the bench to ``path`` as module ``transmit_bench``; keywords as of TransmitBench."""
     bench = TransmitBench(**kwargs)
-    # Verilator never evaluates ``always @(*)`` blocks of constants; see docs/design.
-    convert(bench, ios=bench.pins, name="transmit_bench", regular_comb=False).write(path)
+    with own_combinatorial_blocks():
+        convert(bench, ios=bench.pins, name="transmit_bench", regular_comb=False).write(str(path))
