@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from liteprobe.host.link.base import Link
 from liteprobe.host.port import Port
 from liteprobe.host.registers import Registers
 from liteprobe.host.timebase import Timebase
-from liteprobe.host.train import Schedule, TrainProgram, TrainResult, check, schedule
+from liteprobe.host.train import Schedule, TrainProgram, TrainResult, check, gap_for, schedule
 
 Progress = Callable[[int, int], None]
 
@@ -95,16 +95,18 @@ class Execution:
         progress: Progress | None = None,
     ) -> None:
         self._devices = devices
+        self._count = len(requests)
         self._progress = progress or (lambda sent, total: None)
         self._check_ports([transmit for _, transmit, _ in requests], "transmit")
         self._check_ports([receive for _, _, receive in requests], "receive")
         for program, _, _ in requests:
             check(program)
         increment = devices.timebase.increment
-        self._jobs = [
-            _Job(program, schedule(program, increment), devices.ports[transmit], devices.ports[receive])
-            for program, transmit, receive in requests
-        ]
+        self._jobs = []
+        for asked, transmit, receive in requests:
+            program = self._with_gap(asked)
+            times = schedule(program, increment)
+            self._jobs.append(_Job(program, times, devices.ports[transmit], devices.ports[receive]))
 
     def run(self) -> list[TrainResult]:
         """Send everything, and return a result for each program.
@@ -139,6 +141,13 @@ class Execution:
                 raise UsageError(f"there is no {direction} port {number}: give 0 to {ports - 1}")
         if len(set(numbers)) != len(numbers):
             raise UsageError(f"a {direction} port is given twice: each takes one program at a time")
+
+    def _with_gap(self, program: TrainProgram) -> TrainProgram:
+        if program.gap_ns is not None:
+            return program
+        link, jobs = self._devices.link, self._count
+        depth = self._devices.ports[0].receive.depth
+        return replace(program, gap_ns=gap_for(program, jobs * link.record_ns, link.look_ns, depth, link.is_in_band))
 
     def _check_links(self) -> None:
         for job in self._jobs:

@@ -39,8 +39,9 @@ class TrainProgram:
         Trains; count x repeats is 2^32-1 at most, because every frame has its own sequence number.
     interval_ns : float or None
         SFD to SFD within a train (ns of the probe's clock); None: back to back.
-    gap_ns : float
-        Extra time between the slot of a train's last frame and the next head (ns).
+    gap_ns : float or None
+        Extra time between the slot of a train's last frame and the next head (ns); None: as long as it takes to
+        fetch the records of a train, so that its successor finds the ring empty.
     start_time_ns : int or None
         Time of the first SFD on the probe's clock (ns); None: at once.
     stream_id : int
@@ -55,7 +56,7 @@ class TrainProgram:
     count: int
     repeats: int = 1
     interval_ns: float | None = None
-    gap_ns: float = 0.0
+    gap_ns: float | None = None
     start_time_ns: int | None = None
     stream_id: int = 1
     fill: str = "zero"
@@ -174,7 +175,7 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
         What to send.
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
-        of disciplined time.
+        of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
         When an interval is below the length plus 24 octets (a rate above the line) or above what the registers hold.
     """
     interval, notes = _interval_ticks(program, increment)
-    gap_ticks = round(_ticks("gap", program.gap_ns, increment))
+    gap_ticks = round(_ticks("gap", program.gap_ns or 0.0, increment))
     interval_ticks, interval_fraction = divmod(round((interval or 0) * FRACTION_ONE), FRACTION_ONE)
     if max(interval_ticks, gap_ticks) > TICKS_MAX:
         most = float(Fraction(TICKS_MAX * increment, INCREMENT_ONE * 10**9))
@@ -190,6 +191,27 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
     slot = interval if interval is not None else Fraction(program.slot_ticks)
     ticks = program.total * slot + (program.repeats - 1) * gap_ticks
     return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * increment / INCREMENT_ONE, notes)
+
+
+def gap_for(program: TrainProgram, record_ns: float, look_ns: float, depth: int, is_in_band: bool) -> float:
+    """Return the gap (ns) in which a ring of ``depth`` records empties between two trains of ``program``.
+
+    Parameters
+    ----------
+    program : TrainProgram
+        What is sent.
+    record_ns, look_ns : float
+        Time that the host takes for a record, and from one look at the probe to the next (ns).
+    depth : int
+        Records of the ring.
+    is_in_band : bool
+        Whether the host may have to wait for the end of a train before it gets any record.
+    """
+    if program.repeats == 1 or program.total <= depth:
+        return 0.0
+    interval_ns = program.interval_ns or 8.0 * program.slot_ticks
+    fetched_meanwhile = 0.0 if is_in_band else program.count * interval_ns
+    return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns
 
 
 def _ticks(name: str, time_ns: float, increment: int) -> Fraction:

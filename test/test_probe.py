@@ -46,7 +46,7 @@ def test_every_frame_comes_back_in_its_record(make: MakeProbe, program: TrainPro
     records = result.records
     step = int(program.interval_ns or 8 * program.slot_ticks)
     of_train = np.arange(program.total) // program.count
-    starts = np.arange(program.total) * step + of_train * int(program.gap_ns)
+    starts = np.arange(program.total) * step + of_train * int(program.gap_ns or 0)
     assert records["sequence"].tolist() == list(range(program.total))
     assert (records["tx_stamp"] - records["tx_stamp"][0]).tolist() == starts.tolist()
     assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
@@ -97,6 +97,17 @@ def test_ring_that_turns_round_gives_every_record_once(make: MakeProbe) -> None:
     assert result.complete
     assert seen[-1] == (1000, 1000)
     assert [sent for sent, _ in seen] == sorted({sent for sent, _ in seen})
+
+
+def test_gap_that_nobody_gave_is_long_enough_for_the_ring(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    result = probe.train(TrainProgram(60, 60, repeats=20))
+    assert (len(result.records), result.complete) == (1200, True)
+    assert result.program.gap_ns == pytest.approx(60 * 1500 - 60 * 672 + 100_000)
+    heads = result.records["tx_stamp"][::60].astype(int)
+    assert set(np.diff(heads)) == {60 * 672 + 149_680}
+    assert probe.train(TrainProgram(60, 3, repeats=20)).program.gap_ns == 0  # The ring holds them all.
+    assert not probe.train(TrainProgram(60, 60, repeats=20, gap_ns=0.0)).complete
 
 
 def test_ring_that_overflows_is_incomplete_and_said(make: MakeProbe) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from liteprobe.host.errors import UsageError
 from liteprobe.host.headers import Headers
-from liteprobe.host.train import TrainProgram, check, interval_ns_for_rate, schedule
+from liteprobe.host.train import TrainProgram, check, gap_for, interval_ns_for_rate, schedule
 
 NOMINAL = 8 << 40  # Increment of a clock of 8 ns a tick.
 
@@ -135,3 +135,18 @@ def test_line_rate_by_a_fast_clock_is_back_to_back_and_said() -> None:
 )
 def test_duration_is_to_the_end_of_the_last_slot(program: TrainProgram, duration_ns: int) -> None:
     assert schedule(program, NOMINAL).duration_ns == duration_ns
+
+
+@pytest.mark.parametrize(
+    ("program", "is_in_band", "gap_ns"),
+    [
+        (TrainProgram(60, 1000), False, 0.0),  # No second train.
+        (TrainProgram(60, 100, repeats=10), False, 0.0),  # The ring of 1024 holds all.
+        (TrainProgram(60, 1000, repeats=2), False, 2_000_000.0 - 672_000.0 + 50.0),
+        (TrainProgram(60, 1000, repeats=2), True, 2_000_000.0 + 50.0),
+        (TrainProgram(1514, 1000, repeats=2), False, 50.0),
+        (TrainProgram(60, 1000, repeats=2, interval_ns=1500.0), False, 500_000.0 + 50.0),
+    ],
+)
+def test_gap_is_what_fetching_takes_beyond_the_train(program: TrainProgram, is_in_band: bool, gap_ns: float) -> None:
+    assert gap_for(program, 2000.0, 50.0, 1024, is_in_band) == gap_ns

@@ -22,6 +22,11 @@ class Link(ABC):
     ----------
     arrival_timeout_s : float
         How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
+    record_ns, look_ns : float
+        Time that the host takes to fetch a record, and from one look at the probe to the next, with a margin (probe
+        time, ns).
+    is_in_band : bool
+        Whether the link may share a test port, so that a train may hold its replies.
     oscillator_ppm : float
         Bound of the rate error of the probe's oscillator while nothing disciplines it.
     map_file : Path or None
@@ -29,6 +34,9 @@ class Link(ABC):
     """
 
     arrival_timeout_s: float = 1.0
+    record_ns: float = 5_000.0
+    look_ns: float = 5_000_000.0
+    is_in_band: bool = True
     oscillator_ppm: float = 50.0
     map_file: Path | None = None
 

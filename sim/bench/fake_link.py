@@ -35,6 +35,9 @@ class FakeLink(Link):
     """
 
     arrival_timeout_s = 0.002
+    record_ns = 1_500.0
+    look_ns = 100_000.0
+    is_in_band = False
     oscillator_ppm = 0.0
 
     def __init__(self, model: ModelProbe, folder: Path) -> None:
