@@ -14,7 +14,15 @@ from liteprobe.host.analysis import summary, truth
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.link.sim import SimLink
 from liteprobe.host.probe import Probe
-from liteprobe.host.train import TrainProgram, TrainResult, interval_ns_for_rate
+from liteprobe.host.train import (
+    INCREMENT_ONE,
+    RATE_TOLERANCE,
+    TrainProgram,
+    TrainResult,
+    check,
+    interval_ns_for_rate,
+    schedule,
+)
 
 Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # Frames sent, frames to send.
@@ -65,6 +73,10 @@ class SweepRequest:
         T_max of RFC 7680; None: as long as the probe listens.
     truth : Path or None
         Where the simulation writes its truth; also an option of ``url``.
+    theory_bps : float or None
+        Rate at which theory says that the trains arrive; None: as they were sent.
+    theory_delay : (float, float) or None
+        Slope (ns/B) and intercept (ns) that theory says of the delay; None: it says nothing.
     """
 
     name: str
@@ -75,6 +87,8 @@ class SweepRequest:
     receive: int | None = None
     waiting_time_ns: int | None = None
     truth: Path | None = None
+    theory_bps: float | None = None
+    theory_delay: tuple[float, float] | None = None
 
     @property
     def total(self) -> int:
@@ -96,6 +110,20 @@ def programs_for(
     return tuple(made)
 
 
+def check_programs(programs: Iterable[TrainProgram]) -> None:
+    """Raise UsageError, naming the fix, for what no probe can send, before one is opened.
+
+    What hangs on the rate of the probe's clock (200 ppm about the line rate) is left to the probe.
+    """
+    for program in programs:
+        check(program)
+        is_near = program.interval_ns is not None and program.interval_ns >= 8 * program.slot_ticks * (
+            1 - RATE_TOLERANCE
+        )
+        if not is_near:
+            schedule(program, 8 * INCREMENT_ONE)
+
+
 def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | None = None) -> Sweep:
     """Run a sweep, on ``probe`` if it is open already, and return what was measured."""
     if probe is None:
@@ -112,6 +140,8 @@ def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | 
         done += program.total
         report(done, request.total)
     rows = [summary.row(result, request.waiting_time_ns) for result in results]
+    for row in rows:
+        _add_theory(row, request)
     if request.truth is not None and isinstance(probe.link, SimLink):
         probe.link.sync()
         _add_truth(rows, results, request, probe.link)
@@ -182,6 +212,15 @@ def _work(request: SweepRequest, pipe: Connection) -> None:
         pipe.send(ProbeError(str(error), error.exit_code))
     except KeyboardInterrupt:
         pass  # The parent was interrupted, too, and tells the user.
+
+
+def _add_theory(row: Row, request: SweepRequest) -> None:
+    """Put beside a row what theory says of this path."""
+    if request.theory_bps is not None:
+        row["theory_bps"] = request.theory_bps
+    if request.theory_delay is not None:
+        slope, intercept = request.theory_delay
+        row["theory_owd_ns"] = intercept + slope * row["length"]
 
 
 def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, link: SimLink) -> None:

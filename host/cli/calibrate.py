@@ -9,7 +9,7 @@ from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import add_ports, add_probe, output, time_ns, whole, wholes
 from liteprobe.host.cli.train import measure
-from liteprobe.host.train import TrainProgram, check
+from liteprobe.host.train import TrainProgram
 
 HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
 
@@ -41,8 +41,7 @@ def run(args: argparse.Namespace) -> None:
     """Measure, fit, print and write."""
     template = TrainProgram(length=args.length[0], count=args.count, repeats=args.repeat)
     programs = sweep.programs_for(args.length, [args.count], template)
-    for program in programs:
-        check(program)
+    sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
     found = calibrate(measure(request).rows, args.slope, args.intercept)
     line = found.line

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table, box
+from rich.table import Table
 
 from liteprobe.host.registers import Register
 
@@ -51,6 +52,32 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
             digits = entry.bits // 4
             shown.add_row(entry.name, str(value), f"0x{value % (1 << entry.bits):0{digits}x}")
     console().print(shown)
+
+
+def compared(rows: Sequence[Row], title: str) -> None:
+    """Print measured, theory, truth and deviation of each row, narrow enough for a terminal of 80 columns."""
+    heads = ("length", "count", "Mb/s", "theory", "truth", "ppm", "delay", "theory", "truth", "ns off", "lost")
+    shown = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold"
+    )
+    for head in heads:
+        shown.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        throughput, delay, true = row["throughput_bps"]["mean"], row["owd_ns"]["mean"], row.get("truth") or {}
+        off_bps = None if throughput is None else ppm(throughput, row["theory_bps"])
+        least, most = (true.get("deviation_ns", {}).get(name) for name in ("min", "max"))
+        shown.add_row(
+            str(row["length"]),
+            str(row["count"]),
+            *(rate(value) for value in (throughput, row["theory_bps"], true.get("throughput_bps"))),
+            off_bps or "-",
+            *(ns(value) for value in (delay, row.get("theory_owd_ns"), true.get("owd_ns"))),
+            "-" if least is None else str(least) if least == most else f"{least}..{most}",
+            str(row["lost"]),
+        )
+    out = console()
+    out.print(shown)
+    out.print()
 
 
 def rate(value_bps: float | None) -> str:

@@ -14,7 +14,7 @@ from liteprobe.host.cli.arguments import add_ports, add_probe, output, rate_bps,
 from liteprobe.host.headers import Headers
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.train import FILLS, TrainProgram, check
+from liteprobe.host.train import FILLS, TrainProgram
 
 HELP = "send packet trains and measure throughput, delay, loss and order"
 
@@ -112,8 +112,7 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
         headers=Headers(**fields, vlan_tags=tuple(args.vlan)),
     )
     programs = sweep.programs_for(args.length, args.count, template, args.rate)
-    for program in programs:
-        check(program)
+    sweep.check_programs(programs)
     return sweep.SweepRequest(
         name=args.probe.partition("?")[0].removeprefix("sim://"),
         url=args.probe,
