@@ -3,6 +3,7 @@
 """The link to the simulated probe: how its process is started, spoken to, and ended."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -160,9 +161,14 @@ def test_answer_that_an_interrupt_left_behind_is_not_taken_for_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(link._process, "_answer", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            link.wait(1e-6)
-    link.wait(1e-6)
-    assert link.now_ns() == 2000
+            link.inject(0, b"\xff")
+    link.sync()  # Not refused: that was the command before.
+    link.close()
+
+
+def test_interrupt_from_the_terminal_does_not_reach_the_process(folder: Path) -> None:
+    link = SimLink(SimOptions(build=folder))
+    assert os.getsid(link._process._process.pid) != os.getsid(0)
     link.close()
 
 

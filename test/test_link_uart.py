@@ -109,6 +109,12 @@ def test_lost_octets_are_asked_for_again_after_the_bridge_gave_up(monkeypatch: p
     assert pauses == [pytest.approx(0.15)]  # Stream2Wishbone drops a command that stands still for 100 ms.
 
 
+def test_what_was_left_on_the_line_is_not_taken_for_a_reply() -> None:
+    bridge = Bridge()
+    bridge.memory, bridge._out = {0: 1}, b"boot"
+    assert UARTLink(bridge, "a line").read(0).tolist() == [1]
+
+
 def test_line_without_probe_is_no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     bridge = Bridge()

@@ -82,6 +82,14 @@ def test_start_time_is_that_of_the_first_sfd(make: MakeProbe) -> None:
         probe.train(TrainProgram(60, 3, start_time_ns=5_000_000))
 
 
+def test_stamps_are_64_bits_of_the_probes_clock(make: MakeProbe) -> None:
+    probe, _ = make()
+    probe.timebase.set_time(10**18)
+    records = probe.train(TrainProgram(60, 3)).records
+    assert 0 < int(records["tx_stamp"][0]) - 10**18 < 10**6
+    assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
+
+
 def test_ports_started_together_start_in_the_same_tick(make: MakeProbe) -> None:
     probe, _ = make()
     first, second = probe.trains([(TrainProgram(60, 50), 0, None), (TrainProgram(1514, 20, stream_id=2), 1, None)])
@@ -160,7 +168,7 @@ def test_frames_that_come_late_but_in_time_are_taken(make: MakeProbe) -> None:
 
 
 def test_duplicates_of_the_last_frame_are_taken(make: MakeProbe) -> None:
-    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 500, frame)])
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 2000, frame)])
     result = probe.train(TrainProgram(60, 10))
     assert (len(result.records), result.counters["duplicated"], result.complete) == (20, 10, True)
 

@@ -3,6 +3,7 @@
 """Registers by name: words, signs, neighbours in a burst, typos, and maps of another build."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -160,6 +161,7 @@ def test_map_is_found_among_builds_by_its_hash(
     }.items():
         (tmp_path / "build" / name).mkdir(parents=True)
         (tmp_path / "build" / name / "csr.json").write_text(content)
+    os.utime(tmp_path / "build" / "wrong" / "csr.json", (2**31, 2**31))  # The latest is looked at first.
     link.map_file = None
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LITEPROBE_MAP", raising=False)
