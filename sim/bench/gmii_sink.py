@@ -48,8 +48,9 @@ class WireFrame:
 class GmiiSink:
     """Collects frames; reads the octets of the first ``look_at`` of them, or of all.
 
-    ``clock``, ``valid``, ``data`` and ``now`` are cocotb handles, ``period_fs`` that of the clock. Octets are sampled in
-    the middle of a tick; where no octets are read only the edges of TX_EN cost time.
+    ``clock``, ``valid``, ``data`` and ``now`` are cocotb handles, ``period_fs`` that of the clock, ``origin_fs`` the time of
+    its first rising edge. Octets are sampled in the middle of a tick; where no octets are read only the edges
+    of TX_EN cost time.
     """
 
     clock: Any
@@ -58,6 +59,7 @@ class GmiiSink:
     now: Any
     period_fs: int
     look_at: int | None = None
+    origin_fs: int = 0
     frames: list[WireFrame] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -87,4 +89,4 @@ class GmiiSink:
 
     def tick(self) -> int:
         """Return the number of the present tick."""
-        return int(get_sim_time("fs")) // self.period_fs
+        return (int(get_sim_time("fs")) - self.origin_fs) // self.period_fs

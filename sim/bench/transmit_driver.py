@@ -10,6 +10,7 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Timer
+from cocotb.utils import get_sim_time
 
 from liteprobe.cores.formats import HEADER_OCTETS, TransmitState
 from liteprobe.sim.bench.gmii_sink import GmiiSink
@@ -66,6 +67,7 @@ class TransmitDriver:
         dut.set.value = dut.set_time.value = dut.start_mask.value = dut.start_request.value = 0
         dut.increment.value = 8 << 40
         dut.sys_rst.value = dut.timebase_rst.value = 1
+        origin_fs = int(get_sim_time("fs"))
         cocotb.start_soon(Clock(dut.timebase_clk, TICK_FS, unit="fs").start())
         cocotb.start_soon(Clock(dut.sys_clk, self.sys_fs, unit="fs").start())
         await Timer(200, unit="ns")
@@ -74,6 +76,7 @@ class TransmitDriver:
         await FallingEdge(dut.sys_clk)
         dut.sys_rst.value = 0
         for sink in self.sinks:
+            sink.origin_fs = origin_fs
             cocotb.start_soon(sink.run())
         await self.cycles(10)
 
