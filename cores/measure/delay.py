@@ -74,25 +74,33 @@ class DelayAccumulator(LiteXModule):
 
     def add_square(self, delay):
         """Return the square of ``delay``, right eight cycles after ``check``."""
-        magnitude = Signal(64)
-        clamped   = Signal(32)
-        low, high = clamped[:16], clamped[16:]
+        # A number beyond 33 bits, or one that needs the 33rd for its magnitude, is clamped.
+        is_negative = delay[-1]
+        magnitude   = Signal(33)
+        is_far      = Signal()
+        clamped     = Signal(32)
+        low, high   = clamped[:16], clamped[16:]
         self.sync += [
-            magnitude.eq(Mux(delay[-1], -delay, delay)),
-            clamped.eq(magnitude[:32] | Replicate(magnitude[32:] != 0, 32)),
+            magnitude.eq((delay[:32] ^ Replicate(is_negative, 32)) + is_negative),
+            is_far.eq(delay[32:] != Replicate(is_negative, 32)),
+            clamped.eq(magnitude[:32] | Replicate(is_far | magnitude[32], 32)),
         ]
-        # Three cycles after ``check`` the magnitude stands; each product is added two cycles after its factors.
+        # Three cycles after ``check`` the magnitude stands; a product stands two cycles after its factors. The outer
+        # products don't overlap, so one addition makes the square.
         step    = Signal(7)
         a, b    = Signal(16), Signal(16)
         product = Signal(32)
+        outer   = Signal(64)
+        inner   = Signal(32)
         square  = Signal(64)
         self.sync += [
             step.eq(Cat(self.check, step)),
-            a.eq(Mux(step[2], low, high)),
-            b.eq(Mux(step[4], high, low)),
+            a.eq(Mux(step[2] | step[3], low, high)),
+            b.eq(Mux(step[2], low, high)),
             product.eq(a*b),
-            If(step[4], square.eq(product)),
-            If(step[5], square.eq(square + Cat(Constant(0, 17), product))),
-            If(step[6], square.eq(square + Cat(Constant(0, 32), product))),
+            If(step[4], outer[:32].eq(product)),
+            If(step[5], inner.eq(product)),
+            If(step[6], outer[32:].eq(product)),
         ]
+        self.comb += square.eq(outer + (inner << 17))
         return square

@@ -10,7 +10,6 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.crossing import NumberCrossing, StreamCrossing
-from liteprobe.cores.ethernet import OCTET_NS
 from liteprobe.cores.receive.mac import number_bits
 from liteprobe.cores.receive.parse import report_layout
 
@@ -34,8 +33,6 @@ class ArrivalStamper(LiteXModule):
         Present time (ns).
     source : Endpoint([("stamp", 64), ("number", number_bits)]), out, sys
         One for each SFD, in order. Where 16 wait, the next ones are lost; their frames find none and tell.
-
-    Limits: takes a tick for 8 ns where it goes back to the SFD's tick: 100 ppm of servo are 0.003 ns.
     """
     def __init__(self):
         self.sfd    = Signal()
@@ -56,10 +53,17 @@ class ArrivalStamper(LiteXModule):
         self.sync.timebase += [
             seen.eq(number.o),
             fifo.sink.valid.eq(seen != number.o),
-            # The number's first frame is 1: ``number`` counts SFDs, the frame knows the count at its end.
+            # The count with this SFD in it: the frame's end knows the same.
             fifo.sink.number.eq(number.o),
-            fifo.sink.stamp.eq(self.now - latency_ticks*OCTET_NS),
         ]
+
+        # ``now`` waits as long as the number takes. Registers are cheap here, and a subtraction would round.
+        waiting = self.now
+        for _ in range(latency_ticks + 1):
+            later = Signal(64, reset_less=True)
+            self.sync.timebase += later.eq(waiting)
+            waiting = later
+        self.comb += fifo.sink.stamp.eq(waiting)
 
 # Stamp Pairing ------------------------------------------------------------------------------------
 
