@@ -44,7 +44,7 @@ class _Job:
     transmit: Port
     receive: Port
     records: list[NDArray[np.void]] = field(default_factory=list)
-    recorded: int = 0
+    drained: int = 0
     sent: int = 0
     is_running: bool = True
     notes: list[str] = field(default_factory=list)
@@ -59,15 +59,17 @@ class _Job:
         return not self.with_records or self.program.total <= self.receive.receive.depth
 
     @property
-    def half_ring_ns(self) -> int:
-        """Time in which the program fills half the ring at most."""
-        return int(self.schedule.duration_ns * self.receive.receive.depth / 2 / self.program.total)
+    def rest_ns(self) -> float:
+        """Time in which the ring may be left alone: none after a drain that found a quarter of it full."""
+        quarter = self.receive.receive.depth // 4
+        interval_ns = self.program.interval_ns or 8.0 * self.program.slot_ticks
+        return quarter * interval_ns if self.drained < quarter else 0.0
 
     def drain(self) -> None:
         if self.with_records:
             records = self.receive.receive.drain()
             self.records.append(records)
-            self.recorded += len(records)
+            self.drained = len(records)
 
 
 class Execution:
@@ -214,9 +216,8 @@ class Execution:
                 return
 
     def _wait(self, left_ns: int) -> None:
-        """Wait for the end, or until a ring that can fill up is half full."""
-        waits_ns = [job.half_ring_ns for job in self._jobs if not job.fits]
-        wait_ns = min(left_ns, self._step_ns, *waits_ns)
+        """Wait for the end, but not so long that a ring could fill up."""
+        wait_ns = min(left_ns, self._step_ns, *(job.rest_ns for job in self._jobs if not job.fits))
         if wait_ns > 0:
             self._devices.link.wait(wait_ns / 1e9)
 
