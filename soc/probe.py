@@ -23,6 +23,7 @@ from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.processor import processor_parameters
 
 TICKS_PER_SECOND = 125_000_000
+CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 BUS_TIMEOUT      = 1024 # Cycles. A wrong address answers soon, so that Etherbone's client needn't wait.
 
 # Identity -----------------------------------------------------------------------------------------
@@ -65,6 +66,7 @@ class ProbeSoC(SoCCore):
         self.probe_config = config
 
         # SoCCore ----------------------------------------------------------------------------------
+        self.mem_map = {**SoCCore.mem_map, "csr": CSR_ORIGIN}
         SoCCore.__init__(self, board.platform, int(board.sys_clk_freq),
             ident       = f"liteprobe on {board.name}",
             bus_timeout = BUS_TIMEOUT,

@@ -1,0 +1,228 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The management stack: what it answers to frames of every length, decoded by scapy."""
+
+import random
+import struct
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from liteprobe.sim.bench.management import IP_ADDRESS, RAM_WORDS, write_verilog
+from liteprobe.sim.bench.wire import run_wire_test
+
+HOST_IP = "192.168.1.100"
+HOST_MAC = "02:00:00:00:00:01"
+PROBE_MAC = "10:e2:d5:00:00:00"
+SHORTEST = 60
+
+
+STALLS = ["none", "source", "sink", "both"]
+
+
+def test_management_stack_answers_frames_of_every_tail_and_survives_broken_ones():
+    run_wire_test(__file__, "management_bench", write_verilog, "management")
+
+
+class Bench:
+    """The stack on a clock: frames in, frames out."""
+
+    def __init__(self, dut, stalls):
+        self.dut = dut
+        self.random = random.Random(cocotb.RANDOM_SEED)
+        self.with_idle = stalls in ("sink", "both")
+        self.with_stall = stalls in ("source", "both")
+        self.answers = []
+
+    async def start(self):
+        """Reset the stack and let the host's address be known."""
+        dut = self.dut
+        Clock(dut.sys_clk, 20, unit="ns").start()
+        dut.sink_valid.value = dut.source_ready.value = 0
+        dut.sys_rst.value = 1
+        await ClockCycles(dut.sys_clk, 4)
+        dut.sys_rst.value = 0
+        await ClockCycles(dut.sys_clk, 4)
+        cocotb.start_soon(self.take())
+
+    async def send(self, frame):
+        """Offer a frame, padded as on a wire, word by word."""
+        dut, octets = self.dut, bytes(frame).ljust(SHORTEST, b"\0")
+        for start in range(0, len(octets), 4):
+            while self.with_idle and self.random.random() < 0.3:
+                await RisingEdge(dut.sys_clk)
+            word, is_last = octets[start : start + 4], start + 4 >= len(octets)
+            dut.sink_valid.value = 1
+            dut.sink_data.value = int.from_bytes(word.ljust(4, b"\xaa"), "little")
+            dut.sink_last.value = is_last
+            dut.sink_last_be.value = 1 << (len(word) - 1) if is_last else 0
+            await RisingEdge(dut.sys_clk)
+            while not dut.sink_ready.value:
+                await RisingEdge(dut.sys_clk)
+            dut.sink_valid.value = 0
+
+    async def take(self):
+        """Collect what comes out."""
+        dut, octets = self.dut, b""
+        while True:
+            dut.source_ready.value = not self.with_stall or self.random.random() < 0.6
+            await RisingEdge(dut.sys_clk)
+            if not (dut.source_valid.value and dut.source_ready.value):
+                continue
+            word = int(dut.source_data.value).to_bytes(4, "little")
+            if not dut.source_last.value:
+                octets += word
+                continue
+            last_be = int(dut.source_last_be.value)
+            assert last_be in (1, 2, 4, 8), f"last_be is {last_be:04b}"
+            self.answers.append(octets + word[: last_be.bit_length()])
+            octets = b""
+
+    async def ask(self, frame):
+        """Send a frame and return the answer, decoded; tell the probe the host's address when it asks."""
+        already = len(self.answers)
+        await with_timeout(self.send(frame), 100, "us")
+        for _ in range(3000):
+            if len(self.answers) == already:
+                await RisingEdge(self.dut.sys_clk)
+                continue
+            answer = Ether(self.answers[already])
+            if ARP not in answer or answer[ARP].op != 1:
+                return answer
+            assert answer[ARP].pdst == HOST_IP
+            await with_timeout(self.send(is_at()), 100, "us")
+            already += 1
+        raise AssertionError(f"no answer to {frame.summary()}")
+
+
+def to_probe():
+    return Ether(src=HOST_MAC, dst=PROBE_MAC) / IP(src=HOST_IP, dst=IP_ADDRESS)
+
+
+def who_has():
+    return Ether(src=HOST_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(op=1, hwsrc=HOST_MAC, psrc=HOST_IP, pdst=IP_ADDRESS)
+
+
+def is_at():
+    return Ether(src=HOST_MAC, dst=PROBE_MAC) / ARP(
+        op=2, hwsrc=HOST_MAC, psrc=HOST_IP, hwdst=PROBE_MAC, pdst=IP_ADDRESS
+    )
+
+
+def etherbone(record):
+    return to_probe() / UDP(sport=1234, dport=1234) / (struct.pack(">HBBI", 0x4E6F, 0x10, 0x44, 0) + record)
+
+
+def write(address, words):
+    head = struct.pack(">BBBBI", 0, 0x0F, len(words), 0, address)
+    return etherbone(head + struct.pack(f">{len(words)}I", *words))
+
+
+def read(addresses, base=0):
+    head = struct.pack(">BBBBI", 0, 0x0F, 0, len(addresses), base)
+    return etherbone(head + struct.pack(f">{len(addresses)}I", *addresses))
+
+
+async def bench_of(dut, stalls):
+    bench = Bench(dut, stalls)
+    await bench.start()
+    return bench
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=STALLS)
+async def arp_names_the_mac_address(dut, stalls):
+    bench = await bench_of(dut, stalls)
+    answer = await bench.ask(who_has())
+    assert answer.dst == HOST_MAC
+    assert (answer[ARP].op, answer[ARP].hwsrc, answer[ARP].psrc) == (2, PROBE_MAC, IP_ADDRESS)
+    assert (answer[ARP].hwdst, answer[ARP].pdst) == (HOST_MAC, HOST_IP)
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=STALLS)
+async def ping_returns_every_payload(dut, stalls):
+    bench = await bench_of(dut, stalls)
+    await bench.ask(who_has())
+    for length in [*range(1, 41), 56, 63, 64]:
+        payload = bench.random.randbytes(length)
+        answer = await bench.ask(to_probe() / ICMP(id=length, seq=7) / payload)
+        assert (answer[ICMP].type, answer[ICMP].id, answer[ICMP].seq) == (0, length, 7)
+        assert bytes(answer[ICMP].payload)[:length] == payload, length
+        assert answer[IP].len == 28 + length
+        good = answer[IP].copy()
+        del good[IP].chksum
+        del good[ICMP].chksum
+        assert bytes(IP(bytes(good)))[: answer[IP].len] == bytes(answer[IP])[: answer[IP].len]
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=STALLS)
+async def etherbone_reads_what_it_wrote_in_bursts_of_every_length(dut, stalls):
+    bench = await bench_of(dut, stalls)
+    await bench.ask(who_has())
+    memory = {}
+    for count in [1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 200]:
+        start = bench.random.randrange(RAM_WORDS - count)
+        words = [bench.random.getrandbits(32) for _ in range(count)]
+        memory |= {4 * (start + number): word for number, word in enumerate(words)}
+        await bench.send(write(4 * start, words))
+        addresses = [bench.random.choice(list(memory)) for _ in range(count)]
+        answer = await bench.ask(read(addresses, base=0x1000 + count))
+        payload = bytes(answer[Raw])[: answer[UDP].len - 8]
+        assert (answer[IP].dst, answer[UDP].dport) == (HOST_IP, 1234)
+        assert payload[:2] == b"\x4e\x6f"
+        assert payload[8:16] == struct.pack(">BBBBI", 0, 0x0F, count, 0, 0x1000 + count)
+        assert list(struct.unpack(f">{count}I", payload[16:])) == [memory[address] for address in addresses]
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=STALLS)
+async def frames_for_others_are_not_answered_and_block_nothing(dut, stalls):
+    bench = await bench_of(dut, stalls)
+    await bench.ask(who_has())
+    others = [
+        Ether(src=HOST_MAC, dst=PROBE_MAC, type=0x88B5) / bytes(46),
+        Ether(src=HOST_MAC, dst=PROBE_MAC, type=0x86DD) / bytes(1500),
+        Ether(src=HOST_MAC, dst=PROBE_MAC) / IP(src=HOST_IP, dst="192.168.1.51") / UDP(sport=1, dport=1234) / bytes(31),
+        to_probe() / UDP(sport=1, dport=4321) / bytes(33),
+        to_probe() / UDP(sport=1234, dport=1234) / b"no Etherbone at all",
+        Ether(src=HOST_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(op=1, hwsrc=HOST_MAC, psrc=HOST_IP, pdst="192.168.1.9"),
+        to_probe() / ICMP(type=3) / bytes(28),
+    ]
+    before = len(bench.answers)
+    for frame in others:
+        await with_timeout(bench.send(frame), 100, "us")
+        await ClockCycles(dut.sys_clk, 400)
+    assert len(bench.answers) == before
+    await bench.send(write(0x40, [0x12345678]))
+    answer = await bench.ask(read([0x40]))
+    assert bytes(answer[Raw])[16:20] == struct.pack(">I", 0x12345678)
+
+
+@cocotb.test()
+@cocotb.parametrize(stalls=STALLS)
+async def broken_records_are_dropped_and_block_nothing(dut, stalls):
+    bench = await bench_of(dut, stalls)
+    await bench.ask(who_has())
+    await bench.send(write(0x40, [0x12345678]))
+    before = len(bench.answers)
+    broken = [
+        bytes([0, 0x0F, 0, 10]) + bytes(4 * 5),  # Fewer addresses than counted.
+        bytes([0, 0x0F, 0, 2]) + bytes(4 * 9),  # More.
+        bytes([0, 0x0F, 255, 0]) + bytes(4 * 100),
+        bytes([0, 0x0F, 200, 150]) + bytes(4 * 352),  # Consistent, but longer than the store.
+        bytes([0, 0x0F, 0, 0]) + bytes(8),
+        bytes([0, 0x0F, 0, 1]) + bytes(9),  # No whole words.
+    ]
+    for record in broken:
+        await with_timeout(bench.send(etherbone(record)), 100, "us")
+        await ClockCycles(dut.sys_clk, 1000)
+    assert len(bench.answers) == before
+    answer = await bench.ask(read([0x40, 0x40]))
+    assert bytes(answer[Raw])[16:24] == struct.pack(">II", 0x12345678, 0x12345678)
