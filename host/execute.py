@@ -5,6 +5,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,12 +233,22 @@ class Execution:
         for job in self._jobs:
             if not job.fits:
                 job.drain()
-            # State first: what is idle by now has counted its last frame.
-            job.is_running = job.transmit.transmit.state != TransmitState.IDLE
-            job.sent = job.transmit.transmit.sent
+            state, job.sent, is_up = job.transmit.transmit.look()
+            job.is_running = state != TransmitState.IDLE
+            if not (is_up and job.receive.receive.is_link_up):
+                self._lose(job, job.receive if is_up else job.transmit)
         sent = sum(job.sent for job in self._jobs)
         self._progress(sent, sum(job.program.total for job in self._jobs))
         return sent > sent_before
+
+    @staticmethod
+    def _lose(job: _Job, port: Port) -> NoReturn:
+        """Say that the link of ``port`` is gone."""
+        frames = job.receive.receive.counters()["frames"]
+        raise ProbeError(
+            f"the link of port {port.number} went down during the train ({frames} of {job.sent} frames had come): "
+            f"plug in its cable, and run again"
+        )
 
     def _stop(self) -> None:
         """Stop all programs, whatever state the link is in."""
@@ -288,10 +299,7 @@ class Execution:
     def _check_arrival(self, job: _Job, counters: dict[str, int]) -> None:
         for port in (job.transmit, job.receive):
             if not port.transmit.is_link_up:
-                raise ProbeError(
-                    f"the link of port {port.number} went down during the train ({counters['frames']} of {job.sent} "
-                    f"frames had come): plug in its cable, and run again"
-                )
+                self._lose(job, port)
         if not counters["frames"]:
             raise ProbeError(
                 f"nothing came back: {job.sent} frames left port {job.transmit.number}, none reached port "

@@ -119,10 +119,12 @@ class TransmitPort:
         """What the port does."""
         return TransmitState(self._registers.read(self._prefix + "state"))
 
-    @property
-    def sent(self) -> int:
-        """Frames of the program whose SFD has left."""
-        return self._registers.read(self._prefix + "sent")
+    def look(self) -> tuple[TransmitState, int, bool]:
+        """Return what the port does, the frames of its program whose SFD has left, and whether its link is up."""
+        # One datagram, read in this order: what is idle has counted its last frame.
+        values = self._registers.read_many(self._prefix + name for name in ("state", "sent", "link_up"))
+        state, sent, is_up = values.values()
+        return TransmitState(state), sent, bool(is_up)
 
     @property
     def is_link_up(self) -> bool:

@@ -215,6 +215,19 @@ def test_train_cut_by_the_wire_says_how_much_had_come(make: MakeProbe) -> None:
         probe.train(TrainProgram(60, 10))
 
 
+def test_link_that_goes_down_ends_the_train(make: MakeProbe) -> None:
+    def pull(sent: int, total: int) -> None:
+        link.model.values["port0_tx_link_up"] = int(sent < 300)
+
+    probe, link = make()
+    with pytest.raises(
+        ProbeError, match=r"the link of port 0 went down during the train \(\d+ of \d+ frames had come\)"
+    ):
+        probe.train(TrainProgram(1514, 100_000), progress=pull)
+    assert link.model.values["port0_tx_sent"] < 1000
+    assert link.model.values["port0_tx_state"] == 0
+
+
 def test_late_frames_and_underruns_are_said(make: MakeProbe) -> None:
     probe, link = make()
 
