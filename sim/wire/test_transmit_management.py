@@ -210,4 +210,4 @@ async def what_finds_no_room_is_dropped_whole_and_counted_and_stop_is_obeyed(dut
 
 
 def test_management():
-    run_wire_test(__file__, "transmit_bench", write_verilog, "transmit")
+    run_wire_test(__file__, "transmit_bench", write_verilog, "transmit_management")

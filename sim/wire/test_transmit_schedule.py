@@ -225,4 +225,4 @@ async def a_program_without_frames_is_not_armed(dut, bad):
 
 
 def test_schedule():
-    run_wire_test(__file__, "transmit_bench", write_verilog, "transmit")
+    run_wire_test(__file__, "transmit_bench", write_verilog, "transmit_schedule")
