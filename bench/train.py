@@ -1,0 +1,376 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what a packet train is held to: every figure against its target, from the simulated probe and the builds.
+
+Prints one line a figure (``name value unit target ok|short``), writes build/bench/train.json, and ends with 1 when one
+falls short. Truth is what the simulation saw at the pins; the probe's own figures never judge themselves.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host import sweep
+from liteprobe.host.analysis import summary, truth
+from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.analysis.regression import fit_line
+from liteprobe.host.cli import demo
+from liteprobe.host.link import sim
+from liteprobe.host.link.sim import SimLink
+from liteprobe.host.probe import Probe
+from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "build" / "bench" / "train.json"
+BOARD = "colorlight_5a_75b"
+OVERHEAD = 24
+TICK_NS = 8
+LENGTHS = (*sweep.PAPER_LENGTHS, 9000)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured figure and what it is held to; ``is_least``: the target is the least that will do, else the most."""
+
+    name: str
+    value: float
+    unit: str
+    target: float
+    is_least: bool = False
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the target is reached; a NaN never is."""
+        return self.value >= self.target if self.is_least else self.value <= self.target
+
+    def line(self) -> str:
+        """Return the figure as a line."""
+        sign = ">=" if self.is_least else "<="
+        return f"{self.name} {self.value:.6g} {self.unit} {sign}{self.target:g} {'ok' if self.is_ok else 'short'}"
+
+
+class Bench:
+    """What the measurements share: simulated probes, built once, each run with its truth.
+
+    Parameters
+    ----------
+    is_full : bool
+        Whether the longer measurements run, too.
+    folder : Path
+        For truth files.
+    """
+
+    def __init__(self, is_full: bool, folder: Path) -> None:
+        self.is_full = is_full
+        self.folder = folder
+        self._builds: dict[str, Path] = {}
+
+    def build(self, link: str) -> Path:
+        """Return the folder of a simulated probe."""
+        if link not in self._builds:
+            self._builds[link] = sim.build(sim.SimOptions(link=link))
+        return self._builds[link]
+
+    @contextmanager
+    def probe(self, wire: str, link: str = "own") -> Iterator[tuple[Probe, Callable[[], NDArray[np.void]]]]:
+        """Open a simulated probe; the second value returns its truth so far."""
+        file = self.folder / "truth"
+        options = f"build={self.build(link)}&link={link}&truth={file}"
+        with Probe(f"sim://{wire}{'&' if '?' in wire else '?'}{options}") as probe:
+
+            def rows() -> NDArray[np.void]:
+                assert isinstance(probe.link, SimLink)
+                probe.link.sync()
+                return truth.read(file).copy()
+
+            yield probe, rows
+
+
+# Transmit -----------------------------------------------------------------------------------------
+
+
+def utilisation(bench: Bench) -> Iterator[Figure]:
+    """Both ports at once, back to back: every start L + 24 octets after the last, at the pins."""
+    programs = [TrainProgram(length, 1000, stream_id=7) for length in LENGTHS]
+    with bench.probe("cable?delay=1us") as (probe, rows):
+        for program in programs:
+            probe.trains([(program, 0, 1), (program, 1, 0)])
+        table = rows()
+    totals = [program.total for program in programs]
+    ports = [truth.programs(table, port, 1 - port, totals) for port in (0, 1)]
+    for number, program in enumerate(programs):
+        steps = np.concatenate([np.diff(found[number].sent) for found in ports])
+        on_tick = 100 * float(np.mean(steps == program.slot_ticks))
+        used = 100 * program.slot_ticks * len(steps) / int(steps.sum())
+        yield Figure(f"utilisation_{program.length}", used, "%", 100, is_least=True)
+        yield Figure(f"starts_on_octet_{program.length}", on_tick, "%", 100, is_least=True)
+    apart = max(abs(int(one.sent[0]) - int(other.sent[0])) for one, other in zip(*ports, strict=True))
+    yield Figure("ports_start_apart", apart, "ticks", 0)
+
+
+def start_errors(program: TrainProgram, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how far each start is behind the absolute schedule (ticks), exact to 2^-32 of a tick."""
+    asked = schedule(program, 8 * INCREMENT_ONE)
+    step = asked.interval_ticks * FRACTION_ONE + asked.interval_fraction
+    ideal = [step * number for number in range(len(starts))]
+    late = [int(start) * FRACTION_ONE - due for start, due in zip(starts - starts[0], ideal, strict=True)]
+    return np.array([float(Fraction(part, FRACTION_ONE)) for part in late])
+
+
+def intervals(bench: Bench) -> Iterator[Figure]:
+    """Intervals of any fraction of a tick: the absolute schedule is kept, and does not drift."""
+    random = np.random.default_rng(2)
+    count = 10_000 if bench.is_full else 2_000
+    asked = [TrainProgram(60, 100_000, interval_ns=interval_ns_for_rate(60, 9.7e8))]
+    for length in (60, 61, 300, 1514):
+        rates = [1e9 / 3, *(1e9 * random.uniform(0.2, 0.9999, 2))]
+        asked += [TrainProgram(length, count, interval_ns=interval_ns_for_rate(length, rate)) for rate in rates]
+    errors = []
+    with bench.probe("loopback") as (probe, rows):
+        for program in asked:
+            probe.train(program)
+        found = truth.programs(rows(), 0, 0, [program.total for program in asked])
+    for program, true in zip(asked, found, strict=True):
+        errors.append(start_errors(program, true.sent))
+    late = np.concatenate(errors)
+    yield Figure("starts_within_octet", 100 * float(np.mean(np.abs(late) <= 1)), "%", 100, is_least=True)
+    yield Figure("start_error", float(np.abs(late).max()), "ticks", 1)
+    # The error lies within a tick throughout: what its mean moves from the first tenth to the last is drift.
+    tenth = len(errors[0]) // 10
+    yield Figure("drift_over_100000", abs(errors[0][-tenth:].mean() - errors[0][:tenth].mean()), "ticks", 0.01)
+
+
+def stamps(bench: Bench) -> Iterator[Figure]:
+    """Stamps against the SFD at the pins, in a synchronous loopback."""
+    programs = [TrainProgram(length, 200, stream_id=3) for length in LENGTHS]
+    with bench.probe("loopback?delay=40ns") as (probe, rows):
+        results = [probe.train(program) for program in programs]
+        found = truth.programs(rows(), 0, 0, [program.total for program in programs])
+    departures, arrivals = [], []
+    for result, true in zip(results, found, strict=True):
+        arrived = summary.packets(result)
+        departures.append(arrived.tx_stamp.astype(np.int64) - TICK_NS * true.departure_tick)
+        arrivals.append(arrived.rx_stamp.astype(np.int64) - TICK_NS * true.arrival_tick)
+    yield Figure("tx_stamp_spread", float(np.ptp(np.concatenate(departures))) / TICK_NS, "ticks", 0)
+    yield Figure("rx_stamp_spread", float(np.ptp(np.concatenate(arrivals))) / TICK_NS, "ticks", 0)
+
+
+def asynchronous(_: Bench) -> Iterator[Figure]:
+    """RX stamps with every clock domain 100 ppm from the others: cocotb at the pins."""
+    test = "sim/wire/test_stamp_spread.py"
+    subprocess.run([sys.executable, "-m", "pytest", "-q", test], cwd=ROOT, capture_output=True, check=False)
+    for clocks in ("fast_wire", "slow_wire"):
+        file = ROOT / "build" / "wire" / "stamp_spread" / f"{clocks}.json"
+        spread = json.loads(file.read_text())["spread_ns"] / TICK_NS if file.exists() else float("nan")
+        yield Figure(f"rx_stamp_spread_{clocks}", spread, "ticks", 1)
+
+
+# Measurement --------------------------------------------------------------------------------------
+
+
+def delay(bench: Bench) -> Iterator[Figure]:
+    """The delay of each packet through a switch with other traffic, loss, copies and reordering."""
+    wire = "switch?latency=3us&cross=0.4&loss=0.01&duplicate=0.01&reorder=0.02&reorder_by=30us&queue=200&seed=5"
+    programs = [
+        TrainProgram(length, 1000, 3 if bench.is_full else 1, interval_ns=interval_ns_for_rate(length, 5e8))
+        for length in sweep.PAPER_LENGTHS
+    ]
+    with bench.probe(wire) as (probe, rows):
+        results = [probe.train(program) for program in programs]
+        found = truth.programs(rows(), 0, 1, [result.sent for result in results])
+    worst, missing = 0, 0
+    for result, true in zip(results, found, strict=True):
+        arrived = summary.packets(result)
+        worst = max(worst, int(np.abs(truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)).max()))
+        missing += len(np.unique(true.sequence)) - len(arrived.sequence)
+    yield Figure("delay_error", worst, "ns", 8)
+    yield Figure("packets_not_measured", missing, "packets", 0)
+
+
+def capacity(bench: Bench) -> Iterator[Figure]:
+    """Capacity of trains of 100 frames of 1514 octets, and behind a loaded hop."""
+    program = TrainProgram(1514, 100, 5, gap_ns=2e6)
+    for name, wire, rate in (("line", "switch?rate=1G", 1e9), ("narrow", "switch?rate=100M&queue=200", 1e8)):
+        with bench.probe(wire) as (probe, rows):
+            result = probe.train(replace_gap(program, 1.2e7 if rate < 1e9 else 1e5))
+            true = truth.programs(rows(), 0, 1, [result.sent])[0]
+        row = summary.row(result)
+        arrived = summary.packets(result)
+        known = truth.figures(arrived.sequence, arrived.owd_ns, program.count, program.length, true)["throughput_bps"]
+        mean = row["throughput_bps"]["mean"]
+        yield Figure(f"capacity_{name}_off_pins", 1e6 * abs(mean / known - 1), "ppm", 10)
+        yield Figure(f"capacity_{name}_off_rate", 1e6 * abs(mean / rate - 1), "ppm", 10)
+    for load in (0.5, 0.7) if bench.is_full else (0.5,):
+        with bench.probe(f"switch?rate=100M&cross2={load}&queue=1000&seed=3") as (probe, _):
+            result = probe.train(TrainProgram(1514, 10, 100, gap_ns=1.4e6))
+        mode = summary.row(result)["throughput_bps"]["half_sample_mode"]
+        yield Figure(f"mode_behind_load_{load:g}", 100 * abs(mode / 1e8 - 1), "%", 0.1)
+
+
+def replace_gap(program: TrainProgram, gap_ns: float) -> TrainProgram:
+    """Return ``program`` with another gap between its trains, so that a queue is empty for the next."""
+    return TrainProgram(program.length, program.count, program.repeats, gap_ns=gap_ns)
+
+
+def calibration(bench: Bench) -> Iterator[Figure]:
+    """The line of calibration through a loopback of 1 us, against the same line through the truth."""
+    programs = [TrainProgram(length, 100, 10) for length in sweep.PAPER_LENGTHS]
+    with bench.probe("loopback?delay=1us") as (probe, rows):
+        results = [probe.train(program) for program in programs]
+        found = truth.programs(rows(), 0, 0, [result.sent for result in results])
+    line = calibrate([summary.row(result) for result in results]).line
+    lengths = np.concatenate(
+        [np.full(len(true.owd_ns), program.length) for program, true in zip(programs, found, strict=True)]
+    )
+    known = fit_line(lengths, np.concatenate([true.owd_ns for true in found]))
+    yield Figure("calibration_slope", abs(line.slope - known.slope), "ns/B", 0.001)
+    yield Figure("calibration_intercept", abs(line.intercept - known.intercept), "ns", 1)
+    yield Figure("calibration_off_wire", abs(line.intercept - 1000), "ns", 1)
+
+
+# Speed --------------------------------------------------------------------------------------------
+
+
+def speed(bench: Bench) -> Iterator[Figure]:
+    """Simulated ticks a second of the whole SoC, its softcore included, with both ports at line rate."""
+    program = TrainProgram(1514, 1000, 1, stream_id=2)
+    with bench.probe("cable?delay=1us") as (probe, _):
+        before, started = probe.timebase.ticks, time.monotonic()
+        probe.trains([(program, 0, 1), (program, 1, 0)])
+        ticks = probe.timebase.ticks - before
+    yield Figure("simulation_speed", ticks / (time.monotonic() - started) / 1e6, "Mticks/s", 0.5, is_least=True)
+
+
+def paper(bench: Bench) -> Iterator[Figure]:
+    """The paper's table 1 (and a loaded switch): 7 sizes, 100 and 1000 frames, 10 repeats, loopback and switch."""
+    if not bench.is_full:
+        return
+    requests = demo.requests(bench.folder, bench.build("own"), sweep.PAPER_REPEATS)
+    started = time.monotonic()
+    sweep.run_together(requests, lambda number, sent, total: None)
+    yield Figure("paper_table_1", time.monotonic() - started, "s", 300)
+
+
+# Management in band -------------------------------------------------------------------------------
+
+
+def in_band(bench: Bench) -> Iterator[Figure]:
+    """A storm of register reads over the port that sends: every start keeps its tick, and no read fails."""
+    for load in (50, 99):
+        interval_ns = interval_ns_for_rate(1514, 1e7 * load)
+        program = TrainProgram(1514, 1000 if bench.is_full else 300, interval_ns=interval_ns)
+        reads = 0
+
+        def storm(sent: int, total: int) -> None:
+            nonlocal reads
+            for _ in range(50):
+                reads += probe.registers.read("probe_ports") == len(probe.ports)
+
+        with bench.probe("cable?delay=1us", "shared") as (probe, rows):
+            result = probe.train(program, 0, 1, storm)
+            true = truth.programs(rows(), 0, 1, [result.sent])[0]
+        errors = start_errors(program, true.sent)
+        on_tick = np.mean((errors >= 0) & (errors < 1)) * (result.sent == program.total)
+        yield Figure(f"in_band_starts_on_tick_{load}", 100 * float(on_tick), "%", 100, is_least=True)
+        yield Figure(f"in_band_late_{load}", result.late, "frames", 0)
+        yield Figure(f"in_band_dropped_{load}", result.counters["transmit_management_dropped"], "replies", 0)
+        yield Figure(f"in_band_reads_{load}", reads, "reads", 50, is_least=True)
+        if load == 99:
+            yield Figure("in_band_held_99", result.counters["management_held"], "replies", 1, is_least=True)
+
+
+# Boards -------------------------------------------------------------------------------------------
+
+
+def board(bench: Bench) -> Iterator[Figure]:
+    """Colorlight 5A-75B with two ports, VexRiscv and Etherbone in band: three seeds in strict timing."""
+    if not bench.is_full:
+        return
+    from liteprobe.soc.build import build
+    from liteprobe.soc.config import ProbeConfig
+
+    reports = [build(BOARD, ProbeConfig(ports=2, link="shared", with_cpu=True), seed) for seed in (1, 2, 3)]
+    for domain in sorted(reports[0]["clocks"]):
+        asked = reports[0]["clocks"][domain]["constraint_mhz"]
+        least = min(report["clocks"][domain]["fmax_mhz"] for report in reports)
+        yield Figure(f"fmax_{domain}", least, "MHz", asked, is_least=True)
+    yield Figure("luts", max(report["area"]["lut4"]["percent"] for report in reports), "%", 80)
+    yield Figure("source_to_bitstream", max(report["seconds"]["total"] for report in reports), "s", 300)
+
+
+ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
+    "utilisation": utilisation,
+    "intervals": intervals,
+    "stamps": stamps,
+    "asynchronous": asynchronous,
+    "delay": delay,
+    "capacity": capacity,
+    "calibration": calibration,
+    "speed": speed,
+    "paper": paper,
+    "in_band": in_band,
+    "board": board,
+}
+LONG = ("paper", "board")
+
+
+def measure(row: str, bench: Bench) -> list[Figure]:
+    """Measure a row, printing each figure as it comes; a row that fails is a figure that falls short."""
+    found = []
+    try:
+        for figure in ROWS[row](bench):
+            found.append(figure)
+            print(figure.line(), flush=True)
+    except Exception as error:
+        print(f"{row}: {type(error).__name__}: {error}", file=sys.stderr)
+        found.append(Figure(row, float("nan"), "failed", 0))
+        print(found[-1].line(), flush=True)
+    return found
+
+
+def main() -> int:
+    """Measure what was asked for; return 1 when a figure falls short."""
+    parser = argparse.ArgumentParser(prog="./run bench train", description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which to measure (default: all): {', '.join(ROWS)}")
+    parser.add_argument("--full", action="store_true", help=f"longer runs, and the long rows: {', '.join(LONG)}")
+    args = parser.parse_args()
+    unknown = [row for row in args.rows if row not in ROWS]
+    if unknown:
+        parser.error(f"there is no row {unknown[0]}: give one of {', '.join(ROWS)}")
+    started = time.monotonic()
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as folder:
+        # A long row that was asked for by its name runs without --full, too.
+        for row in args.rows or ROWS:
+            bench = Bench(args.full or (row in LONG and row in args.rows), Path(folder))
+            figures += measure(row, bench)
+    write(figures, time.monotonic() - started, args.full)
+    return 0 if figures and all(figure.is_ok for figure in figures) else 1
+
+
+def write(figures: list[Figure], seconds: float, is_full: bool) -> None:
+    """Write the figures as JSON."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{**asdict(figure), "is_ok": figure.is_ok} for figure in figures]
+    for row in rows:
+        row["value"] = row["value"] if np.isfinite(row["value"]) else None
+    content = {"full": is_full, "seconds": round(seconds, 1), "figures": rows}
+    RESULTS.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    short = [figure.name for figure in figures if not figure.is_ok]
+    state = f"{len(short)} short: {', '.join(short)}" if short else "all reached"
+    print(f"{len(figures)} figures in {seconds:.0f} s, {state}; {RESULTS.relative_to(ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
