@@ -22,6 +22,7 @@ Progress = Callable[[int, int], None]
 
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
 READY_TIMEOUT_NS = 20_000_000
+HALT_TIMEOUT_NS = 20_000_000
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
 SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
 
@@ -161,6 +162,7 @@ class Execution:
                     )
 
     def _load(self, job: _Job) -> None:
+        self._halt(job.transmit)  # A program of someone who was killed may still run.
         job.receive.receive.start(job.program.stream_id, job.with_records)
         job.transmit.transmit.clear()
         job.transmit.transmit.load(job.program, job.schedule)
@@ -171,7 +173,7 @@ class Execution:
         timebase = self._devices.timebase
         now_ns = timebase.now_ns
         deadline_ns = now_ns + READY_TIMEOUT_NS
-        while any(job.transmit.transmit.state != TransmitState.READY for job in self._jobs):
+        while any(job.transmit.transmit.look()[0] != TransmitState.READY for job in self._jobs):
             now_ns = timebase.now_ns
             if now_ns > deadline_ns:
                 raise ProbeError(
@@ -255,7 +257,17 @@ class Execution:
         self._devices.link.expect_silence(0)  # A stopped train holds no reply back.
         for job in self._jobs:
             with suppress(ProbeError):
-                job.transmit.transmit.stop()
+                self._halt(job.transmit)
+
+    def _halt(self, port: Port) -> None:
+        """Stop what a port sends, and wait until its last frame has left."""
+        if port.transmit.look()[0] == TransmitState.IDLE:
+            return
+        port.transmit.stop()
+        deadline_ns = self._devices.timebase.now_ns + HALT_TIMEOUT_NS
+        while port.transmit.look()[0] != TransmitState.IDLE:
+            if self._devices.timebase.now_ns > deadline_ns:
+                raise ProbeError(f"port {port.number} doesn't stop sending: reset the probe, and report this")
 
     # Afterwards -------------------------------------------------------------------------------
 

@@ -114,11 +114,6 @@ class TransmitPort:
         """End the program after the present frame."""
         self._registers.write(self._prefix + "stop", 1)
 
-    @property
-    def state(self) -> TransmitState:
-        """What the port does."""
-        return TransmitState(self._registers.read(self._prefix + "state"))
-
     def look(self) -> tuple[TransmitState, int, bool]:
         """Return what the port does, the frames of its program whose SFD has left, and whether its link is up."""
         # One datagram, read in this order: what is idle has counted its last frame.

@@ -271,6 +271,29 @@ def test_interrupt_stops_the_train_and_goes_on(make: MakeProbe) -> None:
     assert link.silences[-1] == 0
 
 
+def test_program_that_still_runs_is_stopped_before_the_next(make: MakeProbe, tmp_path: Path) -> None:
+    probe, link = make()
+
+    def vanish(sent: int, total: int) -> None:
+        raise RuntimeError
+
+    stop, link.model._tx_stop = link.model._tx_stop, lambda port: None  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        probe.train(TrainProgram(1514, 100_000), progress=vanish)
+    link.model._tx_stop = stop  # type: ignore[method-assign]
+    assert link.model.values["port0_tx_state"] == 4
+    result = Probe(link).train(TrainProgram(60, 10))
+    assert (len(result.records), result.complete) == (10, True)
+
+
+def test_port_that_does_not_stop_is_an_error(make: MakeProbe) -> None:
+    probe, link = make()
+    link.model.values["port0_tx_state"] = 4
+    link.model._tx_stop = lambda port: None  # type: ignore[method-assign]
+    with pytest.raises(ProbeError, match="port 0 doesn't stop sending"):
+        probe.train(TrainProgram(60, 10))
+
+
 def test_silence_is_announced_for_as_long_as_the_train_takes(make: MakeProbe) -> None:
     probe, link = make()
     probe.train(TrainProgram(1514, 1000))
