@@ -58,7 +58,9 @@ class SequenceTracker(LiteXModule):
         # -------
         # A slot holds the latest frame that fell on it: sequence without the slot's own bits, and generation.
         slot_bits  = log2_int(window)
-        generation = Signal(14, reset=1) # 0 is what the memory holds at power-up.
+        # A reset leaves the memory as it is, so the generation must outlive it and step.
+        generation = Signal(14, reset=1, reset_less=True) # 0 is what the memory holds at power-up.
+        was_reset  = Signal(reset=1)
         tag        = Cat(self.sequence[slot_bits:], generation)
         memory     = Memory(len(tag), window)
         read_port  = memory.get_port()
@@ -106,8 +108,11 @@ class SequenceTracker(LiteXModule):
                 self.reordered.eq(self.reordered + self.is_reordered),
                 self.beyond_window.eq(self.beyond_window + self.is_beyond),
             ),
-            If(self.clear,
+            was_reset.eq(0),
+            If(self.clear | was_reset,
                 generation.eq(generation + 1),
+            ),
+            If(self.clear,
                 *[count.eq(0) for count in (
                     self.expected, self.lost, self.duplicated, self.reordered, self.beyond_window
                 )],
