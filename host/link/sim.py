@@ -22,6 +22,7 @@ EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
 USAGE_EXIT_CODE = 2
 CLOSE_TIMEOUT_S = 5.0
+LOOK_TIMEOUT_S = 0.02  # A reply that takes longer is asked after: see SimLink._receive.
 RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
 
 
@@ -197,7 +198,7 @@ class SimLink(EtherboneLink):
         command += ["--pcap", str(options.pcap)] if options.pcap else []
         self._process = SimProcess(command)
         self._silence_until_ns = 0
-        super().__init__("127.0.0.1", self._process.udp_port, Patience(timeout_s=1.0))
+        super().__init__("127.0.0.1", self._process.udp_port, Patience(timeout_s=LOOK_TIMEOUT_S))
 
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
