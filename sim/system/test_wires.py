@@ -15,24 +15,8 @@ import pytest
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import PREAMBLE, Harness, frame
 from liteprobe.sim.models import switch
-from liteprobe.sim.system.build import HERE, Design, build, content_key, harness_defines, harness_files
 
 SIGNATURE = b"LPRO"
-
-
-@pytest.fixture(scope="session")
-def stand_in() -> Path:
-    """The harness around a copier: what is injected on port 2 leaves ports 0 and 1 a tick later."""
-
-    def make() -> Design:
-        from liteprobe.sim.system.board import Board
-        from liteprobe.sim.system.stand_in import StandIn
-
-        soc = StandIn(Board())
-        soc.finalize()
-        return Design(soc, harness_defines("own"))
-
-    return build(content_key("stand-in", [*harness_files(), HERE / "stand_in.py"], "own"), make)
 
 
 def probe_content(sequence: int, length: int, tags: int = 0) -> bytes:

@@ -1,0 +1,150 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Management through the pins of a stand-in: Etherbone, ARP, several clients, lock-step, and the Verilog itself."""
+
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from liteprobe.sim.bench import truth
+from liteprobe.sim.bench.harness import Client, Harness
+
+CSR_SCRATCH = "ctrl_scratch"
+RESET_OF_SCRATCH = 0x12345678
+
+
+def address_of(folder: Path, register: str) -> int:
+    found: int = json.loads((folder / "csr.json").read_text())["csr_registers"][register]["addr"]
+    return found
+
+
+def memory_of(folder: Path, name: str) -> int:
+    found: int = json.loads((folder / "csr.json").read_text())["memories"][name]["base"]
+    return found
+
+
+def test_etherbone_reads_and_writes_through_the_pins(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        client = Client(harness.udp_port)
+        scratch = address_of(stand_in, CSR_SCRATCH)
+        assert client.read(scratch) == [RESET_OF_SCRATCH]
+        client.write(scratch, [0xDEADBEEF])
+        assert client.read(scratch) == [0xDEADBEEF]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 63, 64])
+def test_bursts_up_to_64_words_come_back_whole(stand_in: Path, count: int) -> None:
+    words = random.Random(count).choices(range(2**32), k=count)
+    with Harness(stand_in) as harness:
+        client = Client(harness.udp_port)
+        sram = memory_of(stand_in, "sram")
+        client.write(sram, words)
+        assert client.read(sram, count) == words
+
+
+def test_a_constant_decoder_is_evaluated(stand_in: Path) -> None:
+    # With LiteX's `always @(*)` it reads 0: no input ever changes (FACTS: Verilator 5.48).
+    with Harness(stand_in) as harness:
+        assert Client(harness.udp_port).read(address_of(stand_in, "decoder_selected")) == [0x5A]
+
+
+def test_each_client_gets_its_own_answers(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        clients = [Client(harness.udp_port) for _ in range(5)]
+        sram = memory_of(stand_in, "sram")
+        clients[0].write(sram, [10, 11, 12, 13, 14])
+        for number, client in enumerate(clients):
+            client.ask(sram + 4 * number)
+        # All have asked before any has read: answers can't be told apart by time.
+        assert [client.answer() for client in reversed(clients)] == [[14], [13], [12], [11], [10]]
+
+
+def test_arp_finds_the_probe_and_each_station_is_found(stand_in: Path, tmp_path: Path) -> None:
+    with Harness(stand_in, "--pcap", str(tmp_path / "pins")) as harness:
+        for _ in range(2):
+            Client(harness.udp_port).read(address_of(stand_in, CSR_SCRATCH))
+    _, asked = truth.read_pcap(tmp_path / "pins.port2.in.pcap")
+    _, answered = truth.read_pcap(tmp_path / "pins.port2.out.pcap")
+    arp = [
+        (frame[20:22].hex(), frame[22:28].hex(), frame[38:42].hex()) for frame in asked if frame[12:14] == b"\x08\x06"
+    ]
+    # The first station asks for the probe once; each answers when the probe asks for it.
+    assert arp == [
+        ("0001", "024c50000000", "c0a80132"),
+        ("0002", "024c50000000", "c0a80132"),
+        ("0002", "024c50000001", "c0a80132"),
+    ]
+    told = [(frame[:6].hex(), frame[30:34].hex()) for frame in answered if frame[12:14] == b"\x08\x00"]
+    assert told == [("024c50000000", "c0a80133"), ("024c50000001", "c0a80134")]
+
+
+def test_time_stands_still_unless_something_is_served(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        before = harness.command("time")
+        time.sleep(0.05)
+        assert harness.command("time") == before
+        Client(harness.udp_port).read(address_of(stand_in, CSR_SCRATCH))
+        after = int(harness.command("time").split()[1])
+        assert 1_000 < after - int(before.split()[1]) < 10_000
+        assert harness.run(1_001) == after + 1_008  # Whole ticks.
+
+
+def test_a_write_has_come_when_the_next_command_is_obeyed(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        client = Client(harness.udp_port)
+        client.read(address_of(stand_in, CSR_SCRATCH))
+        start = harness.run(0)
+        client.write(address_of(stand_in, CSR_SCRATCH), [1])
+        assert harness.run(0) > start  # The write was served first, although it asks for no answer.
+
+
+def test_the_same_requests_take_the_same_simulated_time(stand_in: Path) -> None:
+    def times() -> list[str]:
+        with Harness(stand_in) as harness:
+            client = Client(harness.udp_port)
+            told = []
+            for count in (1, 5, 64, 2):
+                client.read(memory_of(stand_in, "sram"), count)
+                told.append(harness.command("time"))
+        return told
+
+    assert times() == times()
+
+
+def test_what_is_no_etherbone_costs_no_waiting(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        client = Client(harness.udp_port)
+        client.read(address_of(stand_in, CSR_SCRATCH))
+        before = harness.run(0)
+        client.socket.send(b"hello")
+        assert harness.run(0) - before < 20_000
+
+
+def test_time_flows_in_free_run(stand_in: Path) -> None:
+    with Harness(stand_in, "--free-run") as harness:
+        client = Client(harness.udp_port)
+        assert client.read(address_of(stand_in, CSR_SCRATCH)) == [RESET_OF_SCRATCH]
+        first = int(harness.command("time").split()[1])
+        time.sleep(0.1)
+        assert int(harness.command("time").split()[1]) > first + 100_000
+
+
+def test_a_lock_step_probe_ends_with_the_process_that_started_it(stand_in: Path) -> None:
+    with subprocess.Popen([str(stand_in / "liteprobe-sim")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=10) == 0
+
+
+def test_the_benchmark_prints_its_speed(stand_in: Path) -> None:
+    command = [str(stand_in / "liteprobe-sim"), "--benchmark", "10000"]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert words[:2] == ["10000", "ticks"]
+    assert words[-1] == "ticks/s"
+    seconds, speed = float(words[3]), int(words[5])
+    assert abs(speed * seconds - 10_000) < 10_000  # Both are rounded.
