@@ -1,0 +1,70 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Runs programs of many frames on a TransmitBench without cocotb, ten times faster."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.sim.bench.transmit import write_verilog
+from liteprobe.sim.bench.wire import REPOSITORY, verilator_environment
+
+BENCH = Path(__file__).with_name("transmit_run.sv")
+#: One folder for each worker of pytest-xdist.
+FOLDER = REPOSITORY / "build" / "wire" / f"transmit_run{os.environ.get('PYTEST_XDIST_WORKER', '')}"
+
+
+@dataclass(frozen=True)
+class LongProgram:
+    """A program for both ports at once; ``sys_half_ps`` is half a period of ``sys``."""
+
+    length: int
+    count: int
+    repeats: int = 1
+    ticks: int = 0
+    fraction: int = 0
+    gap: int = 0
+    sys_half_ps: int = 10_001
+
+
+@dataclass(frozen=True)
+class PortRun:
+    """What one port did: ticks at which TX_EN rose and fell, counters at the end."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sent: int
+    late: int
+    underruns: int
+
+
+def build() -> Path:
+    """Compile the bench and return its executable."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    write_verilog(FOLDER / "transmit_bench.v")
+    command = ["verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
+    command += ["--top-module", "transmit_run", "--Mdir", "obj", str(BENCH), "transmit_bench.v"]
+    environment = {**os.environ, **verilator_environment()}
+    run = subprocess.run(command, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+    return FOLDER / "obj" / "Vtransmit_run"
+
+
+def run(executable: Path, program: LongProgram) -> list[PortRun]:
+    """Run a program to its end and return what each port did."""
+    log = FOLDER / "starts.txt"
+    arguments = [f"+{name}={value}" for name, value in vars(program).items()]
+    subprocess.run([str(executable), *arguments, f"+file={log}"], check=True, capture_output=True)
+    lines = [line.split() for line in log.read_text(encoding="utf-8").splitlines()]
+    ports = []
+    for port in range(2):
+        rows = np.array([line[1:] for line in lines if line[0] == str(port)], dtype=np.int64).reshape(-1, 2)
+        (counters,) = (line[2:] for line in lines if line[:2] == ["counters", str(port)])
+        ports.append(PortRun(rows[:, 0], rows[:, 1], *(int(value) for value in counters)))
+    return ports

@@ -1,0 +1,47 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Long programs on both ports at once, by the tick, with ``sys`` asynchronous to the line."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.ethernet import slot_octets
+from liteprobe.sim.bench.long_run import LongProgram, build, run
+from liteprobe.sim.models.schedule import starts
+
+SIZES = [60, 64, 128, 256, 512, 1024, 1514, 9000]
+SYS_50_SLOW = 10_001  # ps of half a period: 50 MHz less 100 ppm.
+
+
+@pytest.fixture(scope="module")
+def executable():
+    return build()
+
+
+def check(executable, program, interval):
+    ports = run(executable, program)
+    expected = np.array(starts(program.count, program.repeats, interval, program.gap))
+    for port in ports:
+        assert np.array_equal(port.starts - port.starts[0], expected)
+        assert set(port.ends - port.starts) == {program.length + 12}
+        assert (port.sent, port.late, port.underruns) == (program.count * program.repeats, 0, 0)
+    assert ports[0].starts[0] == ports[1].starts[0]
+
+
+@pytest.mark.parametrize("length", SIZES)
+def test_trains_of_1000_start_every_slot_exactly(executable, length):
+    check(executable, LongProgram(length, count=1000, sys_half_ps=SYS_50_SLOW), Fraction(slot_octets(length)))
+
+
+@pytest.mark.parametrize("ticks, fraction, repeats", [(84, 0x55555555, 100), (84, 1, 10), (97, 0xFFFFFFFF, 10)])
+def test_frames_by_the_100000_stay_on_the_absolute_schedule(executable, ticks, fraction, repeats):
+    program = LongProgram(60, count=1000, repeats=repeats, ticks=ticks, fraction=fraction)
+    check(executable, program, ticks + Fraction(fraction, 2**32))
+
+
+def test_trains_with_a_gap_stay_on_the_absolute_schedule(executable):
+    program = LongProgram(61, count=10, repeats=1000, gap=1234)
+    check(executable, program, Fraction(slot_octets(61)))
