@@ -80,7 +80,7 @@ class StampPairing(LiteXModule):
     stamps : Endpoint, in
         From `ArrivalStamper`.
     stamp : Signal(64), out
-        Arrival of the frame (ns), valid with ``paired``.
+        Arrival of the frame (ns), valid from ``paired`` to the next one.
     paired : Signal(), out
         One cycle for each probe frame that has its stamp. From two cycles after its report.
     stamp_error : Signal(), out
@@ -124,9 +124,9 @@ class StampPairing(LiteXModule):
                 *take,
             )
         )
+        found = Signal()
+        self.comb += found.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & is_probe)
         self.sync += [
-            self.paired.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & is_probe),
-            If(fsm.ongoing("SEARCH"),
-                self.stamp.eq(stamps.stamp)
-            ),
+            self.paired.eq(found),
+            If(found, self.stamp.eq(stamps.stamp)),
         ]
