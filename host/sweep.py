@@ -70,7 +70,8 @@ class SweepRequest:
     transmit, receive : int or None
         Ports; receive None: the one that the wire leads to.
     waiting_time_ns : int or None
-        T_max of RFC 7680; None: as long as the probe listens.
+        T_max of RFC 7680: how long the probe listens after the last frame was due, and the greatest delay that
+        counts; None: as long as its link listens by itself.
     truth : Path or None
         Where the simulation writes its truth; also an option of ``url``.
     theory_bps : float or None
@@ -130,6 +131,8 @@ def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | 
         with Probe(request.url, request.map) as opened:
             return run(request, progress, opened)
     report = progress or (lambda sent, total: None)
+    if request.waiting_time_ns is not None:
+        probe.link.arrival_timeout_s = request.waiting_time_ns / 1e9
     results, done = [], 0
     for program in request.programs:
 
@@ -145,7 +148,9 @@ def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | 
     if request.truth is not None and isinstance(probe.link, SimLink):
         probe.link.sync()
         _add_truth(rows, results, request, probe.link)
-    return Sweep(request.name, request.url, dict(probe.info()), results, rows)
+    return Sweep(
+        request.name, request.url, {**probe.info(), "arrival_timeout_s": probe.link.arrival_timeout_s}, results, rows
+    )
 
 
 def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:

@@ -45,6 +45,14 @@ def test_jitter_moves_by_a_sixteenth_of_what_is_new():
     assert interarrival_jitter(RFC_5481).tolist() == pytest.approx(jitter, rel=1e-14)
 
 
+def test_jitter_of_many_packets_is_the_recursion():
+    delays = np.random.default_rng(3).integers(0, 10_000, 1000)
+    jitter = [0.0]
+    for step in np.abs(np.diff(delays)):
+        jitter.append(jitter[-1] + (step - jitter[-1]) / 16)
+    assert interarrival_jitter(delays).tolist() == pytest.approx(jitter, rel=1e-12)
+
+
 def test_jitter_of_no_packets_is_nothing():
     assert interarrival_jitter(np.array([], dtype=np.int64)).tolist() == []
 

@@ -4,7 +4,12 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # Not scipy.stats, which takes a second to load.
+
+
+def student(probability: float, freedom: int) -> float:
+    """Return the quantile of Student's t distribution."""
+    return float(special.stdtrit(freedom, probability))
 
 
 def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tuple[float, float]:
@@ -15,7 +20,7 @@ def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tup
     if len(values) < 2:
         return float("nan"), float("nan")
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    reach = student((1 + confidence) / 2, len(values) - 1) * error
     return mean - reach, mean + reach
 
 
@@ -29,13 +34,10 @@ def percentile_interval(values: NDArray[np.number], percent: float, confidence: 
     ordered = np.sort(values)
     count, part = len(ordered), percent / 100
     tail = (1 - confidence) / 2
-    low = int(stats.binom.ppf(tail, count, part)) - 1 if count else -1
-    high = int(stats.binom.ppf(1 - tail, count, part))
-    # Rank r (from 1) bounds the percentile from below with P(B >= r), from above with P(B < r).
-    while low >= 0 and stats.binom.cdf(low, count, part) > tail:
-        low -= 1
-    while high < count and stats.binom.sf(high, count, part) > tail:
-        high += 1
+    # B of the values, binomial, lie below the percentile; value k (from 0) is above it when B <= k, below when B > k.
+    below = special.bdtr(np.arange(count, dtype=np.float64), count, part)
+    low = int(np.searchsorted(below, tail, side="right")) - 1
+    high = int(np.searchsorted(below, 1 - tail, side="left"))
     return (
         float(ordered[low]) if low >= 0 else float("nan"),
         float(ordered[high]) if high < count else float("nan"),

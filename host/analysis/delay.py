@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
+
+JITTER_BLOCK = 256
 
 
 def owd(tx_stamps_ns: NDArray[np.uint64], rx_stamps_ns: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -90,7 +91,15 @@ def interarrival_jitter(owd_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     if not len(owd_ns):
         return np.zeros(0)
     steps = np.abs(np.diff(owd_ns, prepend=owd_ns[:1])).astype(np.float64)
-    return np.asarray(lfilter([1 / 16], [1, -15 / 16], steps), dtype=np.float64)
+    # In blocks that are short enough for the powers of 16/15: J(n) = (15/16)^n * (J(0) + sum of |D(k)| (16/15)^k / 16).
+    growth = (16 / 15) ** np.arange(1, JITTER_BLOCK + 1)
+    jitter, last = np.empty(len(steps)), 0.0
+    for first in range(0, len(steps), JITTER_BLOCK):
+        block = steps[first : first + JITTER_BLOCK]
+        power = growth[: len(block)]
+        jitter[first : first + len(block)] = (last + np.cumsum(block * power) / 16) / power
+        last = jitter[first + len(block) - 1]
+    return jitter
 
 
 def percentile(values: NDArray[np.number], percent: float) -> float:

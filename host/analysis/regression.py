@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from liteprobe.host.analysis.confidence import student
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Line:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return half the width of the confidence intervals of slope (ns/B) and intercept (ns)."""
-        factor = float(stats.t.ppf((1 + confidence) / 2, self.points - 2)) if self.points > 2 else float("nan")
+        factor = student((1 + confidence) / 2, self.points - 2) if self.points > 2 else float("nan")
         return factor * self.slope_error, factor * self.intercept_error
 
 

@@ -89,7 +89,10 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
     out = probe[(probe["direction"] == OUT) & (probe["port"] == transmit)]
     out = out[np.argsort(out["sfd_tick"], kind="stable")]
     if len(out) != sum(totals):
-        raise ProbeError(f"the truth file holds {len(out)} frames, but {sum(totals)} were sent: run again")
+        raise ProbeError(
+            f"the truth file holds {len(out)} frames, but {sum(totals)} were sent: "
+            "some were on their way still; wait longer for them (--waiting-time)"
+        )
     came = (probe["direction"] == IN) & (probe["port"] == receive) & (probe["flags"] & 1 == 0)
     came &= np.isin(probe["fate"], [DELIVERED, DUPLICATE])
     into = probe[came]

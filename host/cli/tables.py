@@ -93,7 +93,7 @@ def ns(value_ns: float | None, digits: int = 1) -> str:
 def ppm(part: float, whole: float) -> str:
     """Return how far ``part`` is from ``whole``, in ppm."""
     deviation = 1e6 * (part / whole - 1)
-    return f"{0.0 if abs(deviation) < 0.005 else deviation:+.2f}"
+    return f"{0.0 if abs(deviation) < 0.005 else deviation:+.{2 if abs(deviation) < 100 else 0}f}"
 
 
 def trains(rows: Sequence[Row]) -> None:

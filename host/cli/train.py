@@ -82,7 +82,10 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add where results go."""
     group = parser.add_argument_group("results")
     group.add_argument(
-        "--waiting-time", metavar="TIME", type=time_ns, help="a packet that takes longer is lost (T_max)"
+        "--waiting-time",
+        metavar="TIME",
+        type=time_ns,
+        help="T_max: a packet that takes longer is lost (default: 2ms simulated, 1s else)",
     )
     group.add_argument(
         "--calibration", metavar="FILE", type=Path, help="take this set-up's own delay out (see calibrate)"

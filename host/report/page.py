@@ -129,8 +129,9 @@ def _notes(sweeps: Sequence[Sweep]) -> list[str]:
 
 def _tiles(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
-    errors = [abs(off) for row in rows if (off := off_ppm(row)) is not None]
-    deviations = [row["owd_ns"]["std"] for row in rows if row["owd_ns"]["std"] is not None]
+    calm = [row for sweep in plots.over_sizes(sweeps) for row in sweep.rows]
+    errors = [abs(off) for row in calm if (off := off_ppm(row)) is not None]
+    deviations = [row["owd_ns"]["std"] for row in calm if row["owd_ns"]["std"] is not None]
     tiles = [
         (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
         (f"{sum(row['lost'] for row in rows):,}", "lost"),
@@ -179,45 +180,41 @@ def _marks(sweeps: Sequence[Sweep]) -> str:
     )
 
 
-HEADS = (
-    ("Length", "octets"), ("Trains", "count"), ("Frames", "a train"), ("Load", "%"),
-    ("Throughput", "Mb/s, mean"), ("Std", "Mb/s"), ("Mode", "Mb/s"), ("Theory", "Mb/s"), ("Off theory", "ppm"),
-    ("Delay", "ns, mean"), ("Std", "ns"), ("Least", "ns"), ("Greatest", "ns"), ("p99.9", "ns"), ("IPDV", "ns, std"),
-    ("Lost", ""), ("Dupl.", ""), ("Reord.", ""), ("Late", ""),
-)  # fmt: skip
-TRUE_HEADS = (("True throughput", "Mb/s"), ("True delay", "ns, mean"), ("Off truth", "ns"))
+COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
 def _table(sweep: Sweep) -> str:
-    has_truth = any("truth" in row for row in sweep.rows)
-    heads = [f"{name}<small>{unit}</small>" for name, unit in (*HEADS, *(TRUE_HEADS if has_truth else ()))]
-    rows = [[*_measured(row), *(_true(row) if has_truth else [])] for row in sweep.rows]
+    """Return the rows of a sweep: throughput, then delay, each with theory and truth where they are known."""
+    columns = ["Length<small>octets</small>", "Trains<small>× frames</small>"]
+    columns += [f"Throughput<small>{unit}</small>" for unit in ("Mb/s, mean", "std", "mode", "theory")]
+    columns += ["Truth<small>Mb/s</small>"] * _has(sweep, "truth") + ["Off theory<small>ppm</small>"]
+    columns += [f"Delay<small>{unit}</small>" for unit in ("ns, mean", "std", "least", "greatest", "p99.9")]
+    columns += ["Theory<small>ns</small>"] * _has(sweep, "theory_owd_ns")
+    columns += ["Truth<small>ns, mean</small>", "Off truth<small>ns</small>"] * _has(sweep, "truth")
+    columns += ["IPDV<small>ns, std</small>", "Lost, doubled,<small>reordered, late</small>"]
     title = escape(sweep.name[:1].upper() + sweep.name[1:])
-    return f'<h2>{title}</h2>\n<p class="meta"><code>{escape(sweep.url)}</code></p>\n' + table(heads, rows)
+    shown = table(columns, [_cells(sweep, row) for row in sweep.rows])
+    return f'<h2>{title}</h2>\n<p class="meta"><code>{escape(sweep.url)}</code></p>\n{shown}'
 
 
-def _measured(row: Row) -> list[str]:
-    throughput, delay = row["throughput_bps"], row["owd_ns"]
-    return [
-        *(str(row[name]) for name in ("length", "repeat", "count")),
-        number(100 * row["utilisation"], 2),
-        *(megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")),
-        megabits(row["theory_bps"]),
-        number(off_ppm(row), 2),
-        *(number(delay[name], 1) for name in ("mean", "std")),
-        *(number(delay[name], 0) for name in ("min", "max", "p99_9")),
-        number(row["ipdv_ns"]["std"], 1),
-        *(str(row[name]) for name in ("lost", "duplicated", "reordered", "late")),
+def _has(sweep: Sweep, key: str) -> bool:
+    return any(key in row for row in sweep.rows)
+
+
+def _cells(sweep: Sweep, row: Row) -> list[str]:
+    throughput, delay, true = row["throughput_bps"], row["owd_ns"], row.get("truth") or {}
+    least, most = (true.get("deviation_ns", {}).get(name) for name in ("min", "max"))
+    cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
+    cells += [megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")] + [
+        megabits(row["theory_bps"])
     ]
-
-
-def _true(row: Row) -> list[str]:
-    true = row.get("truth")
-    if not true:
-        return ["–"] * 3
-    least, most = true["deviation_ns"]["min"], true["deviation_ns"]["max"]
-    off = number(least, 0) if least == most else f"{number(least, 0)} to {number(most, 0)}"
-    return [megabits(true["throughput_bps"]), number(true["owd_ns"], 1), off]
+    cells += [megabits(true.get("throughput_bps"))] * _has(sweep, "truth") + [number(off_ppm(row), 2)]
+    cells += [number(delay[name], 1) for name in ("mean", "std")]
+    cells += [number(delay[name], 0) for name in ("min", "max", "p99_9")]
+    cells += [number(row.get("theory_owd_ns"), 1)] * _has(sweep, "theory_owd_ns")
+    if _has(sweep, "truth"):
+        cells += [number(true.get("owd_ns"), 1), number(least, 0) if least == most else f"{least} to {most}"]
+    return [*cells, number(row["ipdv_ns"]["std"], 1), " · ".join(str(row[name]) for name in COUNTS)]
 
 
 def _paper(sweeps: Sequence[Sweep]) -> str:

@@ -105,8 +105,14 @@ def _size_axis(axes: Axes, lengths: Sequence[int]) -> None:
     axes.set_xlabel("frame length without FCS (octets)")
 
 
+def over_sizes(sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """Return the sweeps of several lengths, or all, where there is none: the others have no place over a size axis."""
+    return [sweep for sweep in sweeps if len({row["length"] for row in sweep.rows}) > 1] or list(sweeps)
+
+
 def throughput(sweeps: Sequence[Sweep]) -> str:
     """Draw throughput against size: frames, IP and UDP payload, above; how far from theory, below."""
+    sweeps = over_sizes(sweeps)
     with matplotlib.rc_context(STYLE):
         figure, (rates, errors) = _axes(2, 4.6, (2, 1))
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
@@ -144,6 +150,7 @@ def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
 
 def delay(sweeps: Sequence[Sweep]) -> str:
     """Draw one-way delay against size, with the line of calibration through each sweep."""
+    sweeps = over_sizes(sweeps)
     with matplotlib.rc_context(STYLE):
         figure, (axes,) = _axes()
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
@@ -180,18 +187,21 @@ def histogram(sweeps: Sequence[Sweep]) -> str:
         for place, (sweep, axes) in enumerate(zip(sweeps, panels, strict=True)):
             over = [summary.packets(result).owd_ns for result in sweep.results]
             values = np.concatenate([part - part.min() for part in over if len(part)] or [np.zeros(0, dtype=np.int64)])
+            if not len(values):
+                axes.set_title(f"{sweep.name}: nothing arrived", loc="left")
+                continue
             edges = bin_edges(values)
             counts, _ = np.histogram(values, edges)
             unit, name = (1e3, "µs") if edges[-1] > 4000 else (1, "ns")
-            share = 100 * counts / max(1, len(values))
+            share = 100 * counts / len(values)
             axes.bar(edges[:-1] / unit, share, np.diff(edges) / unit, align="edge", color=SERIES[place], lw=0)
-            axes.set_title(f"{sweep.name}: {len(values):,} packets", loc="left")
+            axes.set_title(f"{sweep.name}: {len(values):,} packets ({name})", loc="left")
             axes.set_yscale("log")
-            axes.set_ylim(min(0.5 * 100 / max(1, len(values)), 0.05), 150)
+            axes.set_ylim(min(0.5 * 100 / len(values), 0.05), 150)
             axes.set_yticks([0.01, 0.1, 1, 10, 100] if len(values) > 5000 else [0.1, 1, 10, 100])
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
             axes.minorticks_off()
-            axes.set_xlabel(f"delay over the least of its size and count ({name})")
+        panels[-1].set_xlabel("delay over the least of its size and count")
     return svg(figure, "histogram")
 
 
@@ -222,8 +232,10 @@ def dispersion(sweeps: Sequence[Sweep]) -> str:
         x, y = thin(number, values)
         axes.scatter(x, y / 1e3, s=9, color=SERIES[len(sweeps) - 1], lw=0, alpha=0.8, label=f"received ({sweep.name})")
         axes.axhline(interval_ns / 1e3, color=INK, lw=1, label=f"sent: {interval_ns:g} ns")
-        reach = max(float(np.abs(values - interval_ns).max()) / 1e3 if len(values) else 0.0, 0.1)
-        axes.set_ylim(interval_ns / 1e3 - 1.3 * reach, interval_ns / 1e3 + 1.6 * reach)
+        reach = np.append(values, interval_ns) / 1e3
+        low, high = float(reach.min()), float(reach.max())
+        margin = max(high - low, 0.1) / 4
+        axes.set_ylim(low - margin, high + 1.5 * margin)
         axes.set_xlabel("frame of the train")
         axes.set_ylabel("time since the frame before (µs)")
         axes.legend(loc="upper right")

@@ -1,0 +1,204 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report: small, whole, without any address, and with the figures of the rows."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.host import sweep
+from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.probe import Probe
+from liteprobe.host.report import files, plots
+from liteprobe.host.report.page import SIZE_MAX, Report, number, page
+from liteprobe.host.train import TrainProgram
+from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire
+
+SEED = 42
+VOID = {"meta", "br", "use", "path"}
+
+
+def switch(tick_of: list[ModelProbe]) -> Wire:
+    """Return a store-and-forward switch of 3 us whose queue wanders, from a seed."""
+    random = np.random.default_rng(SEED)
+    free = [0]
+
+    def wire(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        now = tick_of[0].tick
+        start = max(now + frame.length + 387, free[0] + int(random.integers(0, 40)))
+        free[0] = start + frame.length + 24
+        return [] if frame.sequence == 5 else [(1, start - now, frame)]
+
+    return wire
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory: pytest.TempPathFactory) -> list[sweep.Sweep]:
+    """Two sweeps of the paper's sizes, smaller: through a cable, and through a switch that loses a frame."""
+    found = []
+    for name in ("loopback", "switch"):
+        here: list[ModelProbe] = []
+        wire = switch(here) if name == "switch" else lambda frame: [(1, 3, frame)]
+        here.append(ModelProbe(wire))
+        programs = sweep.programs_for(sweep.PAPER_LENGTHS, (20, 100), TrainProgram(60, 1, 3))
+        request = sweep.SweepRequest(name, f"sim://{name}", programs, theory_delay=(0.0, 24.0))
+        found.append(sweep.run(request, None, Probe(FakeLink(here[0], tmp_path_factory.mktemp(name)))))
+    return found
+
+
+@pytest.fixture(scope="module")
+def html(sweeps: list[sweep.Sweep]) -> str:
+    return page(sweeps, files.document(sweeps, ["liteprobe", "train"]), Report(is_paper=True))
+
+
+class Cells(HTMLParser):
+    """Collects the cells of every table, and checks that what is opened is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [found["id"]] if found.get("id") else []  # type: ignore[list-item]
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def cells(html: str) -> Cells:
+    parser = Cells()
+    parser.feed(html)
+    parser.close()
+    return parser
+
+
+def test_page_is_small_and_whole(html: str, cells: Cells) -> None:
+    assert len(html.encode()) < SIZE_MAX
+    assert cells.open == []
+    assert html.count("<svg") == 4
+
+
+def test_page_needs_nothing_from_elsewhere(html: str, cells: Cells) -> None:
+    assert re.findall(r"https?:|//[a-z]|@import|<script|<link|<img|<iframe|src=", html.replace("sim://", "")) == []
+    assert re.findall(r"url\((?!#)", html) == []
+    assert all(link.startswith("#") for link in cells.links)
+
+
+def test_ids_of_the_plots_do_not_meet(html: str, cells: Cells) -> None:
+    assert len(cells.ids) == len(set(cells.ids))
+    asked = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', html))
+    assert {one or other for one, other in asked} <= set(cells.ids)
+
+
+def test_colours_are_those_of_the_page(html: str) -> None:
+    drawings = html[html.index("<svg") : html.rindex("</svg>")]
+    colours = set(re.findall(r"#[0-9a-f]{6}\b", drawings))
+    assert colours <= {"#ffffff", "#000000"}, "fixed colours don't turn with light and dark"
+    defined = set(re.findall(r"(--[a-z0-9-]+):", html))
+    assert set(re.findall(r"var\((--[a-z0-9-]+)\)", html)) <= defined
+
+
+def test_table_shows_the_figures_of_the_rows(sweeps: list[sweep.Sweep], cells: Cells) -> None:
+    for shown, measured in zip(cells.tables[:2], sweeps, strict=True):
+        assert len(shown) == 1 + len(measured.rows)
+        for cell, row in zip(shown[1:], measured.rows, strict=True):
+            figure = [float(text.replace(",", "").replace("−", "-")) for text in cell[2:12]]
+            throughput, delay = row["throughput_bps"], row["owd_ns"]
+            assert cell[:2] == [str(row["length"]), f"{row['repeat']} × {row['count']}"]
+            rates = [throughput["mean"], throughput["std"], throughput["half_sample_mode"], row["theory_bps"]]
+            assert figure[:4] == [round(rate / 1e6, 3) for rate in rates]
+            assert figure[4] == pytest.approx(1e6 * (throughput["mean"] / 1e9 - 1), abs=0.005)
+            assert figure[5:7] == [round(delay["mean"], 1), round(delay["std"], 1)]
+            assert figure[7:10] == [delay["min"], delay["max"], delay["p99_9"]]
+            assert cell[-1] == " · ".join(str(row[name]) for name in ("lost", "duplicated", "reordered", "late"))
+
+
+def test_lost_frames_are_said_at_the_top(sweeps: list[sweep.Sweep], html: str) -> None:
+    assert sum(row["lost"] for row in sweeps[1].rows) == 14
+    assert "<b>14</b><span>lost</span>" in html
+
+
+def test_line_of_calibration_is_that_of_the_trains(sweeps: list[sweep.Sweep], html: str) -> None:
+    line = calibrate(sweeps[1].rows).line
+    assert f"switch: {line.intercept:.1f} ns + {line.slope:.4f} ns/B" in html
+
+
+def test_paper_stands_beside_these_figures(sweeps: list[sweep.Sweep], cells: Cells) -> None:
+    (paper,) = [table for table in cells.tables if "Paper" in table[0]]
+    assert [row[:2] for row in paper[1:]] == [
+        ["loopback, 60 octets", "1.890 µs"], ["loopback, 1514 octets", "20.796 µs"],
+        ["switch, 60 octets", "5.149 µs"], ["switch, 1514 octets", "35.854 µs"],
+    ]  # fmt: skip
+    assert paper[1][2:] == ["0.024 µs", "0.0 ns"]
+
+
+def test_incomplete_results_are_said_before_the_figures(sweeps: list[sweep.Sweep]) -> None:
+    row = dict(sweeps[0].rows[0], complete=False, notes=["3 records found the ring <full>"])
+    broken = replace(sweeps[0], rows=[row, *sweeps[0].rows[1:]])
+    text = page([broken], files.document([broken], []), Report())
+    assert text.index("results are incomplete; 3 records found the ring &lt;full&gt;") < text.index("<h2>")
+
+
+def test_sweep_that_received_nothing_has_a_page(sweeps: list[sweep.Sweep]) -> None:
+    from liteprobe.host.analysis import summary
+
+    empty = [replace(result, records=result.records[:0]) for result in sweeps[0].results]
+    nothing = replace(sweeps[0], results=empty, rows=[summary.row(result) for result in empty])
+    assert "–" in page([nothing], files.document([nothing], []), Report())
+
+
+# Drawing ------------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_the_least_and_the_greatest() -> None:
+    y = np.random.default_rng(SEED).normal(size=100_000)
+    y[54_321], y[12_345] = 99, -99
+    x, thinned = plots.thin(np.arange(100_000), y, 1000)
+    assert len(x) <= 1000 and thinned.max() == 99 and thinned.min() == -99
+    assert np.array_equal(y[x], thinned)
+
+
+@pytest.mark.parametrize("span", [0, 8, 80, 1000, 123_456_789])
+def test_bins_hold_every_value_and_are_whole_ticks(span: int) -> None:
+    values = np.array([0, span // 2, span])
+    edges = plots.bin_edges(values)
+    assert np.histogram(values, edges)[0].sum() == 3
+    assert set(np.diff(edges) % 8) == {0} and len(edges) <= plots.BINS_MAX + 4
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "–"), (-0.04, "0.0"), (1234.56, "1,234.6"), (-7.25, "−7.2"), (0.0, "0.0")]
+)
+def test_numbers_read_well(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_report_is_written_where_asked(sweeps: list[sweep.Sweep], tmp_path: Path) -> None:
+    from liteprobe.host.report.page import write_report
+
+    write_report(tmp_path / "r.html", sweeps, files.document(sweeps, ["x"]))
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
