@@ -40,14 +40,14 @@ def ones_complement_sum(octets: bytes) -> int:
 
 
 def mac_octets(mac: str) -> bytes:
-    """Return the six octets of a MAC address written ``02:4c:50:00:00:01`` (or with dashes)."""
+    """Return the six octets of a MAC address written ``02:4c:50:54:00:01`` (or with dashes)."""
     digits = mac.replace("-", ":").split(":")
     try:
         octets = bytes(int(digit, 16) for digit in digits)
     except ValueError:
         octets = b""
     if len(octets) != 6 or any(not 1 <= len(digit) <= 2 for digit in digits):
-        raise UsageError(f"'{mac}' is no MAC address: write six octets, like 02:4c:50:00:00:01")
+        raise UsageError(f"'{mac}' is no MAC address: write six octets, like 02:4c:50:54:00:01")
     return octets
 
 
@@ -68,12 +68,13 @@ def _check_range(name: str, value: int, most: int) -> None:
 class Headers:
     """What every frame of a train carries before its sequence number.
 
-    Addresses default to locally administered MACs and to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
+    Addresses default to locally administered MACs (02 "LPT", other than those of simulated management stations) and
+    to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
 
     Parameters
     ----------
     destination_mac, source_mac : str
-        MAC addresses, ``02:4c:50:00:00:02``.
+        MAC addresses, ``02:4c:50:54:00:02``.
     source_ip, destination_ip : str
         IPv4 or IPv6 addresses, both of one family; the family decides the layout.
     source_port, destination_port : int
@@ -91,8 +92,8 @@ class Headers:
         When an address can't be read, the families differ, or a number is out of range.
     """
 
-    destination_mac: str = "02:4c:50:00:00:02"
-    source_mac: str = "02:4c:50:00:00:01"
+    destination_mac: str = "02:4c:50:54:00:02"
+    source_mac: str = "02:4c:50:54:00:01"
     source_ip: str = "198.18.0.1"
     destination_ip: str = "198.18.0.2"
     source_port: int = 49184
