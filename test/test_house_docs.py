@@ -3,8 +3,11 @@
 """What the pages claim is what the code does: links, commands, figures, names; and the link check itself."""
 
 import ast
+import doctest
 import importlib.util
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -107,6 +110,58 @@ def test_the_page_of_a_core_has_the_headings_of_all_cores(page: Path) -> None:
 def test_the_changelog_has_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert re.search(rf"^## .*\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+# Transcripts --------------------------------------------------------------------------------------
+
+
+def transcripts() -> list[tuple[str, str, str]]:
+    """Return page, command and output of each command in a ``console`` block; "..." stands for any text."""
+    found = []
+    for page in pages():
+        for block in blocks(page, "console"):
+            for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+                found.append((page.name, command, output))
+    return found
+
+
+def printed(command: str, folder: Path) -> str:
+    """Run a command of the environment as ./run does, in ``folder``, and return what it printed."""
+    words = shlex.split(command)
+    assert words[:2] in (["./run", "liteprobe"], ["./run", "python"]), command
+    environment = {**os.environ, "LITEPROBE_BUILD": str(ROOT / "build"), "NO_COLOR": "1"}
+    entry = ["-m", "liteprobe.host.cli.main"] if words[1] == "liteprobe" else []
+    done = subprocess.run(
+        [sys.executable, *entry, *words[2:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def same(shown: str, real: str) -> None:
+    """Compare a transcript with what was printed, blank lines and spaces at the ends of lines aside."""
+    shown, real = (
+        "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip()) for text in (shown, real)
+    )
+    assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"now it prints:\n{real}"
+
+
+@pytest.mark.xdist_group("transcripts")
+@pytest.mark.parametrize(("page", "command", "output"), transcripts(), ids=[command for _, command, _ in transcripts()])
+def test_a_transcript_is_what_the_command_prints(page: str, command: str, output: str, tmp_path: Path) -> None:
+    """The simulated probe does the same each time, so each figure on a page must come out again."""
+    assert page
+    same(output, printed(command, tmp_path))
+
+
+@pytest.mark.xdist_group("transcripts")
+@pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
+def test_the_script_of_a_page_prints_what_stands_below_it(page: str, tmp_path: Path) -> None:
+    """The first Python block of the page, and the block after it that names no language."""
+    found = re.search(r"^```python\n(.*?)^```$.*?^```\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert found
+    (tmp_path / "script.py").write_text(found[1])
+    same(found[2], printed("./run python script.py", tmp_path))
 
 
 # Figures ------------------------------------------------------------------------------------------
