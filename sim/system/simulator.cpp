@@ -53,8 +53,12 @@ Simulator::Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS>
 #endif
     for (unsigned port = 0; port < PORTS; port++)
         pins_of(top_, port).link_up = 1;
+    // Tick 0 is the state after the first edge: `now` is still 0 there, and 8 ns times the tick from then on.
     top_.rst_sys = 1;
-    top_.eval();
+    for (int level : {0, 1, 0}) {
+        top_.clk_timebase = level;
+        top_.eval();
+    }
     run_until(RESET_TICKS);
     top_.rst_sys = 0;
 }
