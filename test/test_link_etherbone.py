@@ -172,6 +172,33 @@ def test_a_name_without_address_is_no_probe() -> None:
         EtherboneLink("no-such-host.invalid")
 
 
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_local_port_is_that_of_the_probe_because_liteeth_answers_to_its_own() -> None:
+    port = free_port()
+    try:
+        links = [EtherboneLink(host, port) for host in ("192.0.2.1", "192.0.2.2")]  # RFC 5737: nobody there.
+    except NoProbeError as error:
+        pytest.skip(f"this machine has no network ({error})")
+    assert [link._socket.getsockname()[1] for link in links] == [port, port]
+    for link in links:
+        link.close()
+
+
+def test_local_port_that_is_taken_is_told() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("", 0))
+        port = other.getsockname()[1]
+        with pytest.raises(
+            NoProbeError, match=f"UDP port {port}, which the probe answers to, is taken on this machine"
+        ):
+            EtherboneLink("192.0.2.1", port)
+
+
 def test_expected_silence_is_waited_out_without_repeating(server: Server) -> None:
     server.memory = {8: 42}
     server.hold = 2  # The reply comes only when the link asks again, after the silence.

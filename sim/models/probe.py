@@ -282,7 +282,7 @@ class ModelProbe:
         interval = Fraction(program["interval_ticks"]) + Fraction(program["interval_fraction"], 2**32) or Fraction(slot)
         train, number = divmod(sequence + 1, program["count"])
         offset = (train * program["count"] + number) * interval + train * program["gap_ticks"]
-        self._at(first + math.ceil(offset), lambda: self._send(port, program, first, sequence + 1))
+        self._at(first + math.floor(offset), lambda: self._send(port, program, first, sequence + 1))
 
     # Receive ----------------------------------------------------------------------------------
 
