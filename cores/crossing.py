@@ -4,7 +4,7 @@
 """The only clock-domain crossings: a level, a pulse, a held word, a followed word, a stream."""
 
 from migen import *
-from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
+from migen.genlib.cdc import BusSynchronizer, GrayCounter, MultiReg, PulseSynchronizer
 
 from litex.gen import *
 from litex.soc.interconnect import stream
@@ -114,6 +114,54 @@ class WordCrossing(LiteXModule):
 
 # Stream Crossing ----------------------------------------------------------------------------------
 
+LUT_RAM_DEPTH = 64 # Up to here a memory is read without a clock.
+
+class ShallowFIFO(LiteXModule):
+    """Asynchronous FIFO in LUT RAM whose only read register is its output; domains ``write`` and ``read``.
+
+    Migen's AsyncFIFO looks up the address after next in the same cycle as it learns of ``ready``: six levels of
+    logic, too slow for 125 MHz on ECP5. Here the address is a register.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(layout), in (write) and out (read)
+    """
+    def __init__(self, layout, depth):
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+
+        # # #
+
+        bits       = log2_int(depth)
+        entry      = Cat(*sink.payload.flatten(), *sink.param.flatten(), sink.first, sink.last)
+        fields     = Cat(*source.payload.flatten(), *source.param.flatten(), source.first, source.last)
+        storage    = Memory(len(entry), depth)
+        write_port = storage.get_port(write_capable=True, clock_domain="write", mode=READ_FIRST)
+        read_port  = storage.get_port(async_read=True, clock_domain="read")
+        produce    = ClockDomainsRenamer("write")(GrayCounter(bits + 1))
+        consume    = ClockDomainsRenamer("read")(GrayCounter(bits + 1))
+        produced   = Signal(bits + 1) # As the reader knows it.
+        consumed   = Signal(bits + 1) # As the writer knows it.
+        self.specials   += storage, write_port, read_port
+        self.specials   += MultiReg(produce.q, produced, "read"), MultiReg(consume.q, consumed, "write")
+        self.submodules += produce, consume
+        produce.q.attr.add("no_retiming")
+        consume.q.attr.add("no_retiming")
+        self.comb += [
+            # Full: the pointers differ in the two highest bits of their Gray code only.
+            sink.ready.eq(produce.q != Cat(consumed[:-2], ~consumed[-2], ~consumed[-1])),
+            produce.ce.eq(sink.valid & sink.ready),
+            write_port.adr.eq(produce.q_binary[:-1]),
+            write_port.dat_w.eq(entry),
+            write_port.we.eq(produce.ce),
+            consume.ce.eq((consume.q != produced) & (source.ready | ~source.valid)),
+            read_port.adr.eq(consume.q_binary[:-1]),
+        ]
+        self.sync.read += If(source.ready | ~source.valid,
+            source.valid.eq(consume.q != produced),
+            fields.eq(read_port.dat_r),
+        )
+
 class StreamCrossing(LiteXModule):
     """Carries a stream across clocks through an asynchronous FIFO with a registered output.
 
@@ -126,7 +174,7 @@ class StreamCrossing(LiteXModule):
     Attributes
     ----------
     sink, source : Endpoint(layout), in (cd_from) and out (cd_to)
-        Same transfers in the same order. A block RAM or LUT RAM is never seen unregistered.
+        Same transfers in the same order. No memory is seen unregistered.
 
     Limits: both domains must be reset together, or the FIFO's pointers part.
     """
@@ -136,9 +184,8 @@ class StreamCrossing(LiteXModule):
 
         # # #
 
-        self.fifo = fifo = ClockDomainsRenamer({"write": cd_from, "read": cd_to})(
-            stream.AsyncFIFO(layout, depth, buffered=True)
-        )
+        fifo = ShallowFIFO(layout, depth) if depth <= LUT_RAM_DEPTH else stream.AsyncFIFO(layout, depth, buffered=True)
+        self.fifo = ClockDomainsRenamer({"write": cd_from, "read": cd_to})(fifo)
         self.comb += [
             sink.connect(fifo.sink),
             fifo.source.connect(source),

@@ -16,6 +16,7 @@ from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import TransmitCounters
 from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout, word_description
+from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.narrow import Narrow
@@ -119,7 +120,7 @@ class TransmitPath(LiteXModule):
         take    = Signal(2)
         self.held = held = HeldCrossing(len(taken), "sys", "timebase")
         self.sync += [
-            derived.slot.eq(program.length + OVERHEAD),
+            derived.hold.eq(program.length + OVERHEAD - LINE_TICKS),
             derived.interval.eq(program.interval_ticks),
             If((program.interval_ticks == 0) & (program.interval_fraction == 0), derived.interval.eq(program.length + OVERHEAD)),
             derived.interval_gap.eq(derived.interval + program.gap_ticks),
@@ -206,7 +207,7 @@ class TransmitPath(LiteXModule):
         self.comb += [
             management.source.connect(self.pace.management),
             self.pace.management_waiting.eq(management.waiting),
-            self.pace.management_slot.eq(management.slot),
+            self.pace.management_hold.eq(management.hold),
             management.start.eq(self.pace.start_management),
             self.counters.dropped.eq(management.dropped),
         ]

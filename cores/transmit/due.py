@@ -134,6 +134,7 @@ class DueTime(LiteXModule):
 
     def add_remaining(self):
         """Subtract the present from what is waited for, in two halves, a tick apart."""
+        is_timed  = Signal() # Registered: it goes to every bit.
         target    = Signal(64)
         present   = Signal(64)
         inverse_d = Signal(64 - HALF)
@@ -143,8 +144,9 @@ class DueTime(LiteXModule):
         unused    = Signal()
         self.comb += inverse.eq(~present)
         self.sync.timebase += [
-            target.eq(Mux(self.is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
-            present.eq(Mux(self.is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks[:TICK_BITS]))),
+            is_timed.eq(self.is_timed),
+            target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
+            present.eq(Mux(is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks[:TICK_BITS]))),
             inverse_d.eq(inverse[HALF:]),
             # a + ~b is a - b - 1.
             Cat(low, carry).eq(target[:HALF] + inverse[:HALF]),
@@ -157,18 +159,20 @@ class DueTime(LiteXModule):
         """Compare what remains."""
         reach    = log2_int(TIMED_NS)
         is_past  = self.remaining[-1]
-        above    = Signal() # At or beyond 2^FAR_BITS ns.
+        beyond   = Signal(2) # At or beyond 2^FAR_BITS ns, by half.
+        above    = Signal()
         between  = Signal() # Some bit from TIMED_NS to there.
         past_d   = Signal()
         enough   = Signal()
         settling = Signal(SETTLE_BITS + 1)
         self.comb += [
+            above.eq(beyond != 0),
             self.is_due.eq(is_past & self.is_settled),
             self.is_reached.eq((past_d | ~(above | between)) & self.is_settled),
             self.is_far.eq(above & ~past_d & self.is_settled),
         ]
         self.sync.timebase += [
-            above.eq(self.remaining[FAR_BITS:] != 0),
+            beyond.eq(Cat(self.remaining[FAR_BITS:HALF] != 0, self.remaining[HALF:] != 0)),
             between.eq(self.remaining[reach:FAR_BITS] != 0),
             past_d.eq(is_past),
             enough.eq(self.remaining[NS_BITS:FAR_BITS] >= self.min_ticks),

@@ -23,7 +23,7 @@ program_layout = [
 
 # What the pacer needs ready-made, one cycle of ``sys`` after the program.
 pace_layout = [
-    ("slot",          14), # Ticks that a frame holds the line.
+    ("hold",          14), # Ticks that a frame holds the line, less what line.py takes of them.
     ("interval",      32), # Ticks, start to start, back to back resolved.
     ("interval_gap",  33), # The same after a train's last frame.
 ]

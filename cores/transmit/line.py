@@ -10,7 +10,8 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.transmit.frames import octet_description
 
-SLOT_BITS = 14
+HOLD_BITS  = 14
+LINE_TICKS = 4 # Of a slot, taken by the line's own registers.
 
 # Line ---------------------------------------------------------------------------------------------
 
@@ -29,10 +30,11 @@ class Line(LiteXModule):
         Begins a frame in this tick; only when ``is_free`` and the chosen frame is in waiting.
     choose_management : Signal(), in
         With ``start``: send the management frame.
-    slot : Signal(14), in
-        With ``start``: ticks until the line is free again, from 4.
+    probe_hold, management_hold : Signal(14), in
+        LINE_TICKS less than the ticks until the line is free again: the first must stand still, the second
+        counts in the tick of ``start``.
     is_free : Signal(), out
-        High again exactly ``slot`` ticks after ``start``.
+        High again exactly that many ticks plus LINE_TICKS after ``start``.
     is_sending : Signal(), out
         Octets are being taken.
     is_management : Signal(), out
@@ -50,7 +52,8 @@ class Line(LiteXModule):
         self.source            = source     = stream.Endpoint(octet_description())
         self.start             = Signal()
         self.choose_management = Signal()
-        self.slot              = Signal(SLOT_BITS)
+        self.probe_hold        = Signal(HOLD_BITS)
+        self.management_hold   = Signal(HOLD_BITS)
         self.is_free           = Signal(reset=1)
         self.is_sending        = Signal()
         self.is_management     = Signal()
@@ -60,16 +63,23 @@ class Line(LiteXModule):
 
         # # #
 
-        left  = Signal(SLOT_BITS + 1, reset=2**SLOT_BITS) # Its top bit is set once it is through.
-        valid = Signal()
-        last  = Signal()
+        left         = Signal(HOLD_BITS + 1, reset=2**HOLD_BITS) # Its top bit is set once it is through.
+        hold         = Signal(HOLD_BITS)
+        is_begun     = Signal()
+        of_probe     = Signal() # Octets are being taken from one of the two.
+        is_throwing  = Signal()
+        valid        = Signal()
+        last         = Signal()
 
         # Occupation.
         # -----------
         self.sync.timebase += [
+            is_begun.eq(self.start),
+            hold.eq(self.management_hold),
             If(self.start,
-                left.eq(self.slot - 3),
                 self.is_free.eq(0),
+            ).Elif(is_begun,
+                left.eq(Mux(self.is_management, hold, self.probe_hold)),
             ).Elif(left[-1],
                 self.is_free.eq(1),
             ).Else(
@@ -83,7 +93,7 @@ class Line(LiteXModule):
             valid.eq(Mux(self.is_management, management.valid, probe.valid)),
             last.eq(Mux(self.is_management, management.last, probe.last)),
             management.ready.eq(self.is_sending & self.is_management),
-            probe.ready.eq((self.is_sending & ~self.is_management) | self.is_discarding | (self.discard & ~self.is_sending)),
+            probe.ready.eq(of_probe | is_throwing),
         ]
         self.sync.timebase += [
             self.underrun.eq(0),
@@ -92,17 +102,22 @@ class Line(LiteXModule):
             source.last.eq(last | ~valid),
             source.error.eq(~valid),
             source.probe.eq(~self.is_management),
+            is_throwing.eq((self.discard & ~self.is_sending & ~self.start) | self.is_discarding),
             If(self.start,
                 self.is_sending.eq(1),
+                of_probe.eq(~self.choose_management),
                 self.is_management.eq(self.choose_management),
             ).Elif(self.is_sending & (last | ~valid),
                 self.is_sending.eq(0),
+                of_probe.eq(0),
                 If(~valid,
                     self.underrun.eq(1),
                     self.is_discarding.eq(~self.is_management),
+                    is_throwing.eq(~self.is_management),
                 ),
             ),
             If(self.is_discarding & probe.valid & probe.last,
                 self.is_discarding.eq(0),
+                is_throwing.eq(0),
             ),
         ]

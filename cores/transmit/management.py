@@ -29,8 +29,8 @@ class ManagementQueue(LiteXModule):
     source : Endpoint(octet_description()), out, ``timebase``
     waiting : Signal(), out, ``timebase``
         A whole frame is in waiting.
-    slot : Signal(11), out, ``timebase``
-        Ticks that it takes on the line.
+    hold : Signal(11), out, ``timebase``
+        Ticks that it takes on the line, less LINE_TICKS.
     start : Signal(), in, ``timebase``
         One pulse as it starts.
     dropped : Signal(), out, ``sys``
@@ -40,7 +40,7 @@ class ManagementQueue(LiteXModule):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(octet_description())
         self.waiting = Signal()
-        self.slot    = Signal(11)
+        self.hold    = Signal(11)
         self.start   = Signal()
         self.dropped = Signal()
 
@@ -48,17 +48,17 @@ class ManagementQueue(LiteXModule):
 
         self.store  = store  = FrameStore()
         self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase")
-        self.slots  = slots  = StreamCrossing([("slot", 11)], "sys", "timebase", depth=4)
+        self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4)
         self.narrow = narrow = Narrow(32)
         self.comb += [
             self.sink.connect(store.sink),
             store.source.connect(words.sink),
             words.source.connect(narrow.sink),
             narrow.source.connect(self.source),
-            store.slots.connect(slots.sink),
-            self.waiting.eq(slots.source.valid),
-            self.slot.eq(slots.source.slot),
-            slots.source.ready.eq(self.start),
+            store.holds.connect(holds.sink),
+            self.waiting.eq(holds.source.valid),
+            self.hold.eq(holds.source.hold),
+            holds.source.ready.eq(self.start),
             self.dropped.eq(store.dropped),
         ]
 
@@ -93,7 +93,7 @@ class ManagementTransmit(LiteXModule):
             mac.source.connect(self.source, omit={"ready"}),
             line.choose_management.eq(1),
             line.start.eq(queue.waiting & queue.source.valid & line.is_free),
-            line.slot.eq(queue.slot),
+            line.management_hold.eq(queue.hold),
             queue.start.eq(line.start),
             self.dropped.eq(queue.dropped),
         ]

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.due import LEAD_TICKS, TIMED_NS, DueTime
 from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout
-from liteprobe.cores.transmit.line import Line
+from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
 START_TO_SFD = 15 # Ticks, through line, stamp and MAC.
 # Of the ticks from the comparison with ``start_time`` to the SFD, four pass before ``is_reached``, one until
@@ -19,7 +19,7 @@ START_TO_SFD = 15 # Ticks, through line, stamp and MAC.
 TIMED_LEAD_TICKS = TIMED_NS//8 - 4 - 1 - 3 - START_TO_SFD
 # A management frame is compared with what was left six ticks ago, a start comes three ticks after its due
 # tick, one tick is in the comparison.
-MANAGEMENT_TICKS = 2
+MANAGEMENT_TICKS = LINE_TICKS + 2
 
 # Train Pacer --------------------------------------------------------------------------------------
 
@@ -53,8 +53,8 @@ class TrainPacer(LiteXModule):
         ``formats.TransmitState``.
     management_waiting : Signal(), in
         A whole management frame is in waiting; falls, or is about the next one, after ``start_management``.
-    management_slot : Signal(11), in
-        Ticks that it will hold the line.
+    management_hold : Signal(11), in
+        LINE_TICKS less than the ticks that it will hold the line.
     start_management : Signal(), out
         One pulse as it starts.
     started, late : Signal(), out
@@ -77,7 +77,7 @@ class TrainPacer(LiteXModule):
         self.ready              = Signal()
         self.state              = Signal(3)
         self.management_waiting = Signal()
-        self.management_slot    = Signal(11)
+        self.management_hold    = Signal(11)
         self.start_management   = Signal()
         self.started            = Signal()
         self.late               = Signal()
@@ -98,15 +98,16 @@ class TrainPacer(LiteXModule):
             self.line.source.connect(self.source, omit={"ready"}),
             self.line.start.eq(self.start | self.start_management),
             self.line.choose_management.eq(self.start_management),
-            self.line.slot.eq(Mux(self.start_management, self.management_slot, self.program.slot)),
+            self.line.probe_hold.eq(self.program.hold),
+            self.line.management_hold.eq(self.management_hold),
             self.due.now.eq(self.now),
             self.due.ticks.eq(self.ticks),
             *[getattr(self.due, name).eq(getattr(self.program, name))
                 for name in ["interval", "interval_gap", "interval_fraction", "start_time"]],
-            self.due.min_ticks.eq(self.management_slot + MANAGEMENT_TICKS),
             self.due.advance.eq(self.start),
             self.due.advance_gap.eq(self.sink.train_last),
         ]
+        self.sync.timebase += self.due.min_ticks.eq(self.management_hold + MANAGEMENT_TICKS)
         self.add_program()
         self.add_lateness()
         self.add_management()
@@ -115,7 +116,12 @@ class TrainPacer(LiteXModule):
         """Take a program from arm to idle."""
         fsm, due, line, sink = self.fsm, self.due, self.line, self.sink
         is_there = Signal() # The next frame's first octet.
-        self.comb += is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding)
+        is_open  = Signal() # Registered, so that a start depends on little; the line is busy while it is old.
+        self.comb += [
+            is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding),
+            self.start.eq(due.is_due & line.is_free & is_open),
+        ]
+        self.sync.timebase += is_open.eq(is_there & fsm.ongoing("RUN") & ~self.stop)
         fsm.act("IDLE",
             If(self.arm, NextState("ARMED")),
         )
@@ -154,7 +160,6 @@ class TrainPacer(LiteXModule):
         fsm.act("RUN",
             self.state.eq(TransmitState.RUNNING),
             self.in_program.eq(1),
-            self.start.eq(due.is_due & line.is_free & is_there & ~self.stop),
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.start & sink.final,
@@ -190,7 +195,7 @@ class TrainPacer(LiteXModule):
     def add_management(self):
         """Let management frames into the gaps."""
         fsm, due, line = self.fsm, self.due, self.line
-        is_there   = Signal(4) # Long enough for ``fits`` to be about this frame.
+        is_there   = Signal(5) # Long enough for ``fits`` to be about this frame.
         is_allowed = Signal()
         had_to     = Signal()
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)

@@ -13,6 +13,7 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.last_be import bytes_of_last_be
 from liteprobe.cores.transmit.frames import word_description
+from liteprobe.cores.transmit.line import LINE_TICKS
 
 STORE_WORDS = 1024
 STORE_FRAMES = 16
@@ -33,15 +34,15 @@ class FrameStore(LiteXModule):
         ``ready`` is constant 1.
     source : Endpoint(word_description(32)), out
         Words of whole frames.
-    slots : Endpoint([("slot", 11)]), out
-        For each frame that is whole: ticks that it takes on the line, padding and gap included.
+    holds : Endpoint([("hold", 11)]), out
+        For each frame that is whole: ticks that it takes on the line, padding and gap included, less LINE_TICKS.
     dropped : Signal(), out
         One pulse for each frame dropped: store full or frame above 1536 octets.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
         self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
-        self.slots   = stream.Endpoint([("slot", 11)])
+        self.holds   = stream.Endpoint([("hold", 11)])
         self.dropped = Signal()
 
         # # #
@@ -49,7 +50,7 @@ class FrameStore(LiteXModule):
         bits          = log2_int(STORE_WORDS)
         self.read     = Signal(bits) # Next word to read.
         self.memory   = Memory(8*WORD_OCTETS, STORE_WORDS)
-        self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("slot", 11)], STORE_FRAMES)
+        self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("hold", 11)], STORE_FRAMES)
         self.specials += self.memory
         self.add_write(bits)
         self.add_read(bits)
@@ -75,7 +76,7 @@ class FrameStore(LiteXModule):
             self.lengths.sink.valid.eq(sink.valid & sink.last & fits),
             self.lengths.sink.words.eq(words),
             self.lengths.sink.last_be.eq(Mux(sink.last_be == 0, 1 << (WORD_OCTETS - 1), sink.last_be)),
-            self.lengths.sink.slot.eq(Mux(length < MIN_LENGTH, MIN_LENGTH, length) + OVERHEAD),
+            self.lengths.sink.hold.eq(Mux(length < MIN_LENGTH, MIN_LENGTH, length) + OVERHEAD - LINE_TICKS),
             self.dropped.eq(sink.valid & sink.last & ~fits),
         ]
         self.sync += If(sink.valid,
@@ -94,7 +95,7 @@ class FrameStore(LiteXModule):
 
     def add_read(self, bits):
         """Read out frames that are whole, and announce each as its words begin to leave."""
-        lengths, source, slots = self.lengths.source, self.source, self.slots
+        lengths, source, holds = self.lengths.source, self.source, self.holds
         port      = self.memory.get_port(has_re=True, mode=READ_FIRST)
         self.specials += port
         left      = Signal(9)
@@ -103,8 +104,8 @@ class FrameStore(LiteXModule):
         advance   = Signal()
         last_be   = Signal(WORD_OCTETS)
         self.comb += [
-            slots.valid.eq(lengths.valid & ~is_open),
-            slots.slot.eq(lengths.slot),
+            holds.valid.eq(lengths.valid & ~is_open),
+            holds.hold.eq(lengths.hold),
             advance.eq(is_open & (source.ready | ~is_ahead)),
             port.adr.eq(self.read),
             port.re.eq(advance),
@@ -114,7 +115,7 @@ class FrameStore(LiteXModule):
         ]
         self.sync += [
             If(source.ready, is_ahead.eq(0)),
-            If(slots.valid & slots.ready,
+            If(holds.valid & holds.ready,
                 is_open.eq(1),
                 left.eq(lengths.words),
             ),

@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.transmit.line import Line
+from liteprobe.cores.transmit.line import LINE_TICKS, Line
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.narrow import Narrow
 from liteprobe.sim.models.probe_frame import wire_octets
@@ -61,7 +61,7 @@ def run_line(frames, data_width, holes=(), seed=0):
             free = (yield dut.line.is_free) and not (yield dut.line.start)
             if free and (yield dut.narrow.source.valid) and not (yield dut.line.is_discarding):
                 yield dut.line.start.eq(1)
-                yield dut.line.slot.eq(max(60, len(frames[number])) + 24)
+                yield dut.line.probe_hold.eq(max(60, len(frames[number])) + 24 - LINE_TICKS)
                 number += 1
             else:
                 yield dut.line.start.eq(0)

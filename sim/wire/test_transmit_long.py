@@ -15,6 +15,8 @@ from liteprobe.sim.models.schedule import starts
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, 9000]
 SYS_50_SLOW = 10_001  # ps of half a period: 50 MHz less 100 ppm.
 
+pytestmark = pytest.mark.xdist_group("transmit_long")  # Compiled once.
+
 
 @pytest.fixture(scope="module")
 def executable():
