@@ -194,7 +194,7 @@ def test_local_port_that_is_taken_is_told() -> None:
         other.bind(("", 0))
         port = other.getsockname()[1]
         with pytest.raises(
-            NoProbeError, match=f"UDP port {port}, which the probe answers to, is taken on this machine"
+            NoProbeError, match=f"UDP port {port}, which the probe answers to, is taken here: close the program"
         ):
             EtherboneLink("192.0.2.1", port)
 

@@ -129,7 +129,7 @@ class EtherboneLink(Link):
             connection.close()
             if error.errno == errno.EADDRINUSE:
                 raise NoProbeError(
-                    f"UDP port {self.port}, which the probe answers to, is taken here: close its owner"
+                    f"UDP port {self.port}, which the probe answers to, is taken here: close the program that holds it"
                 ) from None
             raise NoProbeError(f"no way to {self.host}:{self.port} ({error.strerror}): check the network") from None
         return connection
