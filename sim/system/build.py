@@ -37,7 +37,8 @@ VERILATOR_FLAGS = [
     "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
     "--output-split", "15000", "--top-module", TOP, "--prefix", f"V{TOP}", "-Wno-fatal", "-Wno-lint", "-Wno-style",
 ]  # fmt: skip
-COMPILER_FLAGS = ["-std=gnu++17", "-O3", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+FAST, ONCE = "-O3", "-O0"  # What runs in each tick; what Verilator says runs once, at the start.
+COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
 PACKAGES = ["migen", "litex", "liteeth", "verilator", "pythondata-cpu-vexriscv"]
@@ -166,15 +167,27 @@ def compile_harness(folder: Path, sources: list[Path], defines: dict[str, str]) 
     def compile_unit(unit: Path) -> str:
         target = folder / f"{unit.stem}.o"
         warnings = WARNINGS if unit in HARNESS else ["-w"]
-        command = ["g++", *COMPILER_FLAGS, *warnings, *macros, *includes, "-c", str(unit), "-o", str(target)]
+        optimisation = ONCE if unit.stem.endswith("__Slow") else FAST
+        command = [
+            "g++",
+            *COMPILER_FLAGS,
+            optimisation,
+            *warnings,
+            *macros,
+            *includes,
+            "-c",
+            str(unit),
+            "-o",
+            str(target),
+        ]
         run(command, folder, folder / f"{unit.stem}.log")
         return str(target)
 
-    # The largest first: the last ones then fill the gaps.
-    units.sort(key=lambda unit: unit.stat().st_size, reverse=True)
+    # What takes longest first: the last ones then fill the gaps.
+    units.sort(key=lambda unit: (unit.stem.endswith("__Slow"), -unit.stat().st_size))
     with ThreadPoolExecutor(JOBS) as pool:
         objects = list(pool.map(compile_unit, units))
-    run(["g++", "-O3", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
+    run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
     for name in objects:
         Path(name).unlink()
 

@@ -1,0 +1,140 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The whole probe: programs sent and measured by the gateware, held against what stood on its pins."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from liteprobe.host import Probe, TrainProgram, TrainResult
+from liteprobe.sim.bench import truth
+from liteprobe.sim.bench.harness import Harness
+from liteprobe.sim.models import switch
+
+SLOT = 24  # Octets of a frame's slot besides its length: preamble, SFD, FCS, gap.
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the probe said, and what was on its pins."""
+
+    result: TrainResult
+    rows: NDArray[np.void]
+
+    def sent(self, port: int = 0) -> NDArray[np.void]:
+        return truth.frames_out(self.rows, port)
+
+    def received(self, port: int = 1) -> NDArray[np.void]:
+        return truth.frames_in(self.rows, port)
+
+
+def run(folder: Path, wire: str, program: TrainProgram, files: Path, link: str = "own") -> Run:
+    """Send a program from port 0 and read the truth of it."""
+    path = files / "truth"
+    joint = "&" if "?" in wire else "?"
+    with Probe(f"sim://{wire}{joint}build={folder}&truth={path}&link={link}") as probe:
+        result = probe.train(program, transmit=0)
+    return Run(result, truth.read_truth(path))
+
+
+def slots(program: TrainProgram) -> list[int]:
+    """Start-to-start ticks of a back-to-back program."""
+    gap = round(program.gap_ns / 8)
+    starts = program.count * program.repeats - 1
+    return [program.length + SLOT + (gap if (k + 1) % program.count == 0 else 0) for k in range(starts)]
+
+
+def assert_stamps_are_true(made: Run, port: int) -> None:
+    """Every record: its stamps are the ticks of the SFDs at the pins, exactly."""
+    records = made.result.records
+    sent = {int(row["sequence"]): 8 * int(row["sfd_tick"]) for row in made.sent()}
+    received = [(int(row["sequence"]), 8 * int(row["sfd_tick"])) for row in made.received(port) if not row["flags"]]
+    assert [(int(r["sequence"]), int(r["rx_stamp"])) for r in records] == received
+    assert [int(r["tx_stamp"]) for r in records] == [sent[int(r["sequence"])] for r in records]
+
+
+@pytest.mark.parametrize("length", [60, 64, 1514])
+def test_a_train_through_a_loopback_is_measured_to_the_tick(own: Path, tmp_path: Path, length: int) -> None:
+    program = TrainProgram(length=length, count=40, repeats=2, gap_ns=20_000)
+    made = run(own, "loopback", program, tmp_path)
+    assert (made.result.sent, made.result.late, made.result.complete) == (80, 0, True)
+    assert list(np.diff(made.sent()["sfd_tick"].astype(int))) == slots(program)
+    assert len(made.result.records) == 80
+    assert_stamps_are_true(made, port=0)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        "cable?delay=1us",
+        "switch?latency=3us&loss=0.1&duplicate=0.1&reorder=0.1&reorder_by=5us&seed=3",
+        "switch?rate=500M&queue=20&cross=0.4&seed=5",
+    ],
+)
+def test_every_record_agrees_with_the_pins_and_the_pins_with_the_model(own: Path, tmp_path: Path, wire: str) -> None:
+    program = TrainProgram(length=300, count=60)
+    made = run(own, wire, program, tmp_path)
+    sent = made.sent()
+    assert list(sent["sequence"]) == list(range(60))
+    assert_stamps_are_true(made, port=1)
+    departures = [switch.Departure(int(row["sfd_tick"]) - 7, 8 + 300 + 4) for row in sent]
+    expected = switch.passage(wire, 0, departures)
+    assert list(sent["fate"]) == expected.fates
+    assert [int(row["sfd_tick"]) for row in made.received()] == [arrival.sfd_tick for arrival in expected.arrivals]
+    assert truth.balance(made.rows, 0, 1).holds
+    # What the gateware counted.
+    fates = expected.fates
+    assert made.result.counters["frames"] == len(expected.arrivals)
+    assert made.result.counters["duplicated"] == sum(a.fate == switch.DUPLICATE for a in expected.arrivals)
+    came = {arrival.number for arrival in expected.arrivals}
+    # A tail that never comes can't be missed by the receiver.
+    assert made.result.counters["lost"] == max(came) + 1 - len(came)
+    assert fates.count(switch.DELIVERED) == len(came)
+
+
+def test_corrupted_frames_are_flagged_and_enter_no_delay(own: Path, tmp_path: Path) -> None:
+    made = run(own, "cable?delay=2us&corrupt=0.2&seed=9", TrainProgram(length=200, count=80), tmp_path)
+    bad = int(np.sum(made.received()["flags"] & truth.BAD_FCS > 0))
+    assert bad == int(np.sum(made.sent()["fate"] == truth.CORRUPTED)) > 5
+    assert made.result.counters["fcs_errors"] == bad
+    assert made.result.counters["frames"] == 80 - bad
+    assert (made.result.counters["delay_min"], made.result.counters["delay_max"]) == (2000, 2000)
+
+
+def test_the_timebase_is_the_tick_of_the_harness(own: Path) -> None:
+    with Probe(f"sim://loopback?build={own}") as probe:
+        before = probe.link.now_ns()
+        now = probe.timebase.now_ns
+        after = probe.link.now_ns()
+    assert before < now < after
+
+
+@pytest.mark.parametrize("wire", ["loopback", "cable?delay=1us"])
+def test_in_band_management_is_on_the_wire_and_moves_no_frame(shared: Path, tmp_path: Path, wire: str) -> None:
+    program = TrainProgram(length=300, count=30, repeats=3, gap_ns=30_000)
+    made = run(shared, wire, program, tmp_path, link="shared")
+    port = 0 if wire == "loopback" else 1
+    assert (made.result.sent, made.result.late, made.result.complete) == (90, 0, True)
+    assert list(np.diff(made.sent()["sfd_tick"].astype(int))) == slots(program)
+    assert_stamps_are_true(made, port)
+    foreign = made.rows[(made.rows["port"] == 0) & (made.rows["flags"] & truth.FOREIGN > 0)]
+    asked, answered = (int(np.sum(foreign["direction"] == direction)) for direction in (truth.IN, truth.OUT))
+    assert asked >= answered > 50
+    # None of it comes back from the wire.
+    assert len(made.received(port)) == 90
+    assert truth.balance(made.rows, 0, port).holds
+
+
+def test_the_serial_port_reads_and_writes_registers(uart: Path) -> None:
+    with Harness(uart) as harness:
+        device = harness.uart()
+        with Probe(f"uart://{device}", map=uart / "csr.json") as probe:
+            assert probe.registers.read("probe_ports") == 2
+            probe.registers.write("port1_tx_count", 0xA5A55A5A)
+            assert probe.registers.read("port1_tx_count") == 0xA5A55A5A
+            program = TrainProgram(length=60, count=5)
+            assert probe.train(program, transmit=0, receive=0).sent == 5
