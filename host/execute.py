@@ -23,6 +23,7 @@ Progress = Callable[[int, int], None]
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
 READY_TIMEOUT_NS = 20_000_000
 HALT_TIMEOUT_NS = 20_000_000
+TICK_NS = 8
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
 SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
 
@@ -305,7 +306,7 @@ class Execution:
             clock_state=self._devices.timebase.clock_state,
             uncertainty_ns=self._devices.timebase.uncertainty_ns(max(map(abs, _delays(counters)))),
             complete=is_complete,
-            notes=(*job.schedule.notes, *_notes(job, counters)),
+            notes=(*job.schedule.notes, *_start_notes(job.program, records), *_notes(job, counters)),
         )
 
     def _check_arrival(self, job: _Job, counters: dict[str, int]) -> None:
@@ -322,6 +323,15 @@ class Execution:
 
 def _delays(counters: dict[str, int]) -> tuple[int, int]:
     return counters["delay_min"], counters["delay_max"]
+
+
+def _start_notes(program: TrainProgram, records: NDArray[np.void]) -> list[str]:
+    """Return what is to be said of the start time: a start that reached the probe too late starts at once."""
+    heads = records["tx_stamp"][records["sequence"] == 0]
+    if program.start_time_ns is None or not len(heads):
+        return []
+    late_ns = int(heads[0]) - program.start_time_ns
+    return [f"the first frame left {late_ns} ns after its start time: ask for a later one"] if late_ns > TICK_NS else []
 
 
 def _notes(job: _Job, counters: dict[str, int]) -> list[str]:

@@ -84,7 +84,8 @@ class TrainResult:
     records : array, shape (frames received and recorded,)
         One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns.
     counters : dict
-        Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``).
+        Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``);
+        where both have one, the transmit port's begins with ``transmit_``.
     sent, late : int
         Frames that left; those among them that started after their tick.
     clock_state : str

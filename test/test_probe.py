@@ -90,6 +90,16 @@ def test_stamps_are_64_bits_of_the_probes_clock(make: MakeProbe) -> None:
     assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
 
 
+def test_start_that_came_too_late_is_said(make: MakeProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe, link = make()
+    monkeypatch.setattr(link, "expect_silence", lambda seconds: link.model.advance(250_000))  # A slow network: 2 ms.
+    start_ns = link.model.now() + 1_500_000
+    result = probe.train(TrainProgram(60, 3, start_time_ns=start_ns))
+    late_ns = int(result.records["tx_stamp"][0]) - start_ns
+    assert 500_000 < late_ns < 600_000
+    assert result.notes == (f"the first frame left {late_ns} ns after its start time: ask for a later one",)
+
+
 def test_ports_started_together_start_in_the_same_tick(make: MakeProbe) -> None:
     probe, _ = make()
     first, second = probe.trains([(TrainProgram(60, 50), 0, None), (TrainProgram(1514, 20, stream_id=2), 1, None)])
@@ -168,7 +178,7 @@ def test_frames_that_come_late_but_in_time_are_taken(make: MakeProbe) -> None:
 
 
 def test_duplicates_of_the_last_frame_are_taken(make: MakeProbe) -> None:
-    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 2000, frame)])
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 4000, frame)])
     result = probe.train(TrainProgram(60, 10))
     assert (len(result.records), result.counters["duplicated"], result.complete) == (20, 10, True)
 
