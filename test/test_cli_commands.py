@@ -235,7 +235,7 @@ def test_bad_frames_are_counted_and_said(run: Run, model: ModelProbe) -> None:
 
     model.wire = wire
     out = run("train")[1]
-    assert "1 fcs errors" in out and out.split("\n")[3].split()[-4] == "1"
+    assert "1 fcs errors" in out and out.split("\n")[2].split()[-4] == "1"
 
 
 def test_ring_that_overflows_marks_the_results_incomplete(

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
         measured = sweep.run_together(asked, lambda number, sent, _: bars.update(tasks[number], completed=sent))
     seconds = time.monotonic() - started
     for found in measured:
-        tables.compared(found.rows, f"{found.name} ({args.repeat} trains of each kind)")
+        tables.compared(found.rows, f"{found.name} ({found.rows[0]['repeat']} trains of each kind)")
     report = write(args, measured)
     frames = sum(request.total for request in asked)
     tables.console().print(f"{frames} frames in {seconds:.0f} s. Report: {report}", soft_wrap=True)

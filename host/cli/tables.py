@@ -96,26 +96,24 @@ def ppm(part: float, whole: float) -> str:
     return f"{0.0 if abs(deviation) < 0.005 else deviation:+.{2 if abs(deviation) < 100 else 0}f}"
 
 
+WIDE = 100  # Columns that the whole table of trains takes.
+COUNTS = ("lost", "duplicated", "reordered", "late")
+
+
 def trains(rows: Sequence[Row]) -> None:
     """Print the figures of programs of trains, and below them what must be known about them."""
-    shown = table(
-        "length", "count", "repeat", "load %", "Mb/s", "std", "theory", "owd ns", "std", "p99", "ipdv std", "lost",
-        "dup", "reord", "late", text=0,
-    )  # fmt: skip
+    is_wide = console().width >= WIDE
+    heads = ["length", "count", "rep", *["load %"] * is_wide, "Mb/s", "std", "theory", "delay ns", "std", "p99"]
+    heads += ["ipdv std", "lost", "dup", "reord", "late"] if is_wide else ["lost/dup/ord/late"]
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0) if is_wide else 0)
+    for head in heads:
+        shown.add_column(head, justify="right", no_wrap=True)
     for row in rows:
-        throughput, delay = row["throughput_bps"], row["owd_ns"]
-        shown.add_row(
-            *(str(row[name]) for name in ("length", "count", "repeat")),
-            f"{100 * row['utilisation']:.2f}",
-            *(rate(throughput[name]) for name in ("half_sample_mode", "std")),
-            rate(row["theory_bps"]),
-            *(ns(delay[name]) for name in ("mean", "std", "p99")),
-            ns(row["ipdv_ns"]["std"]),
-            *(str(row[name]) for name in ("lost", "duplicated", "reordered", "late")),
-        )
+        shown.add_row(*_cells(row, is_wide))
     out = console()
     out.print(shown)
     first = rows[0]
+    out.print()
     out.print(
         f"Throughput on the wire, frame + 24 octets (half-sample mode over trains). Clock {first['clock_state']}; "
         f"a delay is within {first['uncertainty_ns']:.1f} ns."
@@ -126,6 +124,19 @@ def trains(rows: Sequence[Row]) -> None:
             state = "" if row["complete"] else "[red]incomplete[/red]"
             said = "; ".join(filter(None, [state, damage, *row["notes"]]))
             out.print(f"length {row['length']}, count {row['count']}: {said}", soft_wrap=True)
+
+
+def _cells(row: Row, is_wide: bool) -> list[str]:
+    throughput, delay = row["throughput_bps"], row["owd_ns"]
+    counts = [str(row[name]) for name in COUNTS]
+    return [
+        *(str(row[name]) for name in ("length", "count", "repeat")),
+        *[f"{100 * row['utilisation']:.2f}"] * is_wide,
+        *(rate(throughput[name]) for name in ("half_sample_mode", "std")),
+        rate(row["theory_bps"]),
+        *(ns(delay[name]) for name in ("mean", "std", "p99")),
+        *([ns(row["ipdv_ns"]["std"]), *counts] if is_wide else ["/".join(counts)]),
+    ]
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")
