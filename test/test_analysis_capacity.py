@@ -37,6 +37,10 @@ def test_asymptotic_dispersion_rate_of_a_gigabit_hop(load, rate):
     assert round(theory.dispersion_rate(1e9, load, 1e9) / 1e6) == rate
 
 
+def test_dispersion_rate_of_a_slow_train_into_a_fast_hop():
+    assert theory.dispersion_rate(1e9, 0.5, 2e8) == 1e9 / 3.5
+
+
 @pytest.mark.parametrize("length, count, ppm", [(1514, 100, 6.6), (1514, 1000, 0.65), (60, 100, 120), (60, 1000, 12)])
 def test_one_tick_is_this_error_of_a_train(length, count, ppm):
     assert float(f"{1e6 * theory.tick_error(length, count):.2g}") == ppm

@@ -57,6 +57,8 @@ def test_jitter_of_no_packets_is_nothing():
     assert interarrival_jitter(np.array([], dtype=np.int64)).tolist() == []
 
 
-@pytest.mark.parametrize("percent, value", [(0, 1), (50, 500), (50.1, 501), (99, 990), (99.9, 999), (100, 1000)])
+@pytest.mark.parametrize(
+    "percent, value", [(0, 1), (50, 500), (50.1, 501), (50.05, 501), (99, 990), (99.9, 999), (100, 1000)]
+)
 def test_percentile_is_an_observed_value(percent, value):
     assert percentile(np.arange(1000, 0, -1), percent) == value

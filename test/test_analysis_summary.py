@@ -176,8 +176,9 @@ def test_truth_is_split_into_programs_that_use_the_same_numbers():
 
 
 def test_deviation_is_measured_less_true_delay_of_the_first_arrival():
-    first, _ = truth.programs(TABLE, 0, 1, [3, 2])
+    first, second = truth.programs(TABLE, 0, 1, [3, 2])
     assert truth.deviations_ns(np.array([1, 0]), np.array([404, 398]), first).tolist() == [4, -2]
+    assert truth.deviations_ns(np.array([1, 0]), np.array([641, 560]), second).tolist() == [1, 0]
     figures = truth.figures(np.array([0, 1]), np.array([400, 400]), 3, 60, first)
     assert figures["received"] == 2 and figures["owd_ns"] == 400.0 and figures["throughput_bps"] == 1e9
 

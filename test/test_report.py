@@ -24,7 +24,7 @@ VOID = {"meta", "br", "use", "path"}
 
 
 def switch(tick_of: list[ModelProbe]) -> Wire:
-    """Return a store-and-forward switch of 3 us whose queue wanders, from a seed."""
+    """Return a switch of 3 us whose queue wanders, from a seed; it loses a frame and copies one."""
     random = np.random.default_rng(SEED)
     free = [0]
 
@@ -32,14 +32,15 @@ def switch(tick_of: list[ModelProbe]) -> Wire:
         now = tick_of[0].tick
         start = max(now + frame.length + 387, free[0] + int(random.integers(0, 40)))
         free[0] = start + frame.length + 24
-        return [] if frame.sequence == 5 else [(1, start - now, frame)]
+        copies = {5: 0, 7: 2}.get(frame.sequence, 1)
+        return [(1, start - now, frame)] * copies
 
     return wire
 
 
 @pytest.fixture(scope="module")
 def sweeps(tmp_path_factory: pytest.TempPathFactory) -> list[sweep.Sweep]:
-    """Two sweeps of the paper's sizes, smaller: through a cable, and through a switch that loses a frame."""
+    """Two sweeps of the paper's sizes, smaller: through a cable, and through a switch that loses and copies."""
     found = []
     for name in ("loopback", "switch"):
         here: list[ModelProbe] = []

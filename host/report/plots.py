@@ -61,7 +61,7 @@ def svg(figure: Figure, name: str) -> str:
     """Return a figure as an ``<svg>`` element with no address in it; ``name`` keeps its ids apart from others'."""
     stream = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(stream, format="svg")
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
