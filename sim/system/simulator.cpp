@@ -48,7 +48,6 @@ Simulator::Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS>
         edges_[port] = {TICK_FS + clocks[port].phase_ps * 1000, half, false};
     }
 #ifdef LINK_UART  // The pins exist only there.
-    uart_ = std::make_unique<Uart>(UART_BAUD);
     top_.serial_rx = 1;
 #endif
     for (unsigned port = 0; port < PORTS; port++)
@@ -61,6 +60,9 @@ Simulator::Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS>
     }
     run_until(RESET_TICKS);
     top_.rst_sys = 0;
+#ifdef LINK_UART  // Not earlier: before its first clock the TX pin is low, as if a start bit.
+    uart_ = std::make_unique<Uart>(UART_BAUD);
+#endif
 }
 
 Simulator::~Simulator() { top_.final(); }
@@ -105,7 +107,8 @@ inline void Simulator::after_edge() {
         if (path->due() <= tick_)
             path->advance(tick_);
 #ifdef LINK_UART
-    top_.serial_rx = uart_->step(top_.serial_tx);
+    if (uart_)
+        top_.serial_rx = uart_->step(top_.serial_tx);
 #endif
 }
 

@@ -120,8 +120,8 @@ def test_every_frame_passes_the_wire_as_the_model_says(stand_in: Path, tmp_path:
         assert_as_modelled(rows, spec, frames, port, port if loop else 1 - port)
 
 
-def test_the_pcap_holds_what_the_model_says_octet_by_octet(stand_in: Path, tmp_path: Path) -> None:
-    spec = "switch?corrupt=0.3&duplicate=0.2&rate=500M&seed=6"
+@pytest.mark.parametrize("spec", ["switch?corrupt=0.3&duplicate=0.2&rate=500M&seed=6", "cable?corrupt=0.5&seed=2"])
+def test_the_pcap_holds_what_the_model_says_octet_by_octet(stand_in: Path, tmp_path: Path, spec: str) -> None:
     frames = traffic(seed=1, count=80, lengths=LENGTHS, idle_ns=3000)
     rows = play(stand_in, spec, frames, tmp_path)
     for port in (0, 1):
