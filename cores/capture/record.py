@@ -55,7 +55,7 @@ class RecordRing(LiteXModule):
     sequence, tx_stamp, rx_stamp, length, flags : Signal(32), Signal(64), Signal(64), Signal(16), Signal(16), in
         The record. Must stand still from ``keep`` for six cycles.
     keep : Signal(), in
-        One cycle: write the record, or count it as lost where the ring is full. From 7 cycles apart.
+        One cycle: write the record, or count it as lost where the ring is full. From 8 cycles apart.
     clear : Signal(), in
         Empties the ring and forgets the losses, and what is being written.
     read : Signal(32), in
@@ -85,7 +85,7 @@ class RecordRing(LiteXModule):
         # # #
 
         memory = Memory(32, self.words)
-        port   = memory.get_port(write_capable=True)
+        port   = self.port = memory.get_port(write_capable=True)
         self.specials += memory, port
         self.reader = RecordReader(memory)
         self.bus    = self.reader.bus

@@ -73,7 +73,7 @@ class SFDDetector(LiteXModule):
         carrier = Signal()
         octet   = Signal(8)
         symbol  = Signal()
-        spacing = Signal(max=least_sfd_spacing)
+        spacing = self.spacing = Signal(max=least_sfd_spacing) # Ticks in which no SFD is taken.
         refused = Signal()
 
         # Pads.

@@ -40,7 +40,7 @@ class FrameStore(LiteXModule):
     def __init__(self, data_width=32, octets=4096):
         self.sink    = sink   = stream.Endpoint(frame_layout(data_width))
         self.refuse  = Signal()
-        self.source  = source = stream.Endpoint(eth_phy_description(32))
+        self.source  = stream.Endpoint(eth_phy_description(32))
         self.stored  = Signal()
         self.dropped = Signal()
 
