@@ -116,7 +116,8 @@ class Clock(LiteXModule):
         self._now           = CSRStatus(64,  name="now",           description="Snapshot of now (ns).")
         self._now_fraction  = CSRStatus(32,  name="now_fraction",  description="Snapshot, 2^-32 ns.")
         self._ticks         = CSRStatus(64,  name="ticks",         description="Snapshot of the tick counter.")
-        self._increment     = CSRStorage(48, name="increment",     description="ns per tick, 8.40 fixed point; taken as the low word is written.", reset=INCREMENT)
+        self._increment     = CSRStorage(48, name="increment",     reset=INCREMENT,
+            description="ns per tick, 8.40 fixed point; taken as the low word is written.")
         self._set_time      = CSRStorage(64, name="set_time",      description="Time to set (ns).")
         self._set           = CSRStorage(1,  name="set",           description="Write: load set_time.")
         self._adjust        = CSRStorage(64, name="adjust",        description="Signed ns, 32.32 fixed point.")

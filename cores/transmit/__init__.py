@@ -15,7 +15,7 @@ from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import TransmitCounters
-from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout, word_description
+from liteprobe.cores.transmit.frames import pace_layout, program_layout, word_description
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.management import ManagementQueue

@@ -102,7 +102,6 @@ class FrameStore(LiteXModule):
         is_open   = Signal() # The frame was announced.
         is_ahead  = Signal() # The memory's output is the next word.
         advance   = Signal()
-        last_be   = Signal(WORD_OCTETS)
         self.comb += [
             holds.valid.eq(lengths.valid & ~is_open),
             holds.hold.eq(lengths.hold),

@@ -68,8 +68,8 @@ class TransmitDriver:
         dut.increment.value = 8 << 40
         dut.sys_rst.value = dut.timebase_rst.value = 1
         origin_fs = int(get_sim_time("fs"))
-        cocotb.start_soon(Clock(dut.timebase_clk, TICK_FS, unit="fs").start())
-        cocotb.start_soon(Clock(dut.sys_clk, self.sys_fs, unit="fs").start())
+        Clock(dut.timebase_clk, TICK_FS, unit="fs").start()
+        Clock(dut.sys_clk, self.sys_fs, unit="fs").start()
         await Timer(200, unit="ns")
         await FallingEdge(dut.timebase_clk)
         dut.timebase_rst.value = 0

@@ -24,7 +24,7 @@ UDP_CHECKSUM_IPV6 = 0x1234  # Any constant but 0: the complement mends the rest.
 def ones_sum(data: bytes, start: int = 0) -> int:
     """Return the 16-bit one's complement sum of ``data``, padded with a zero octet if odd."""
     padded = data + b"\x00" * (len(data) % 2)
-    total = start + sum(struct.unpack(f">{len(padded) // 2}H", padded))
+    total: int = start + sum(struct.unpack(f">{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
