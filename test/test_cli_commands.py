@@ -120,6 +120,15 @@ def test_completion_is_a_script(run: Run) -> None:
     assert code == 0 and "--calibration" in out and "calibrate" in out
 
 
+def test_table_fits_a_terminal_of_80_columns(run: Run, model: ModelProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liteprobe.host.cli.tables.PLAIN_WIDTH", 80)
+    model.wire = lambda frame: [(1, 1890 + frame.sequence, frame)] * (frame.sequence != 7)
+    lines = run("train", "--length", "1514", "--count", "1000", "--repeat", "10", "--rate", "999M")[1].splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    row = next(line.split() for line in lines if line.strip().startswith("1514"))
+    assert row[:3] == ["1514", "1000", "10"] and row[-1] == "1/0/0/0"
+
+
 def test_output_of_a_pipe_has_no_escapes(run: Run, model: ModelProbe) -> None:
     out = run("train", "--count", "2")[1]
     assert "\x1b" not in out and "1000.000" in out
@@ -235,7 +244,7 @@ def test_bad_frames_are_counted_and_said(run: Run, model: ModelProbe) -> None:
 
     model.wire = wire
     out = run("train")[1]
-    assert "1 fcs errors" in out and out.split("\n")[2].split()[-4] == "1"
+    assert "1 fcs errors" in out and out.split("\n")[3].split()[-4] == "1"
 
 
 def test_ring_that_overflows_marks_the_results_incomplete(

@@ -31,6 +31,14 @@ def table(*columns: str, title: str | None = None, text: int = 1) -> Table:
     return made
 
 
+def _narrow(heads: Sequence[str], title: str | None = None) -> Table:
+    """Return an empty table of numbers that wastes no column, for a terminal of 80."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold")
+    for head in heads:
+        made.add_column(head, justify="right", no_wrap=True)
+    return made
+
+
 def facts(found: Mapping[str, object]) -> None:
     """Print names and values."""
     shown = Table(box=None, show_header=False, pad_edge=False)
@@ -57,11 +65,7 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
 def compared(rows: Sequence[Row], title: str) -> None:
     """Print measured, theory, truth and deviation of each row, narrow enough for a terminal of 80 columns."""
     heads = ("length", "count", "Mb/s", "theory", "truth", "ppm", "delay", "theory", "truth", "ns off", "lost")
-    shown = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold"
-    )
-    for head in heads:
-        shown.add_column(head, justify="right", no_wrap=True)
+    shown = _narrow(heads, title)
     for row in rows:
         throughput, delay, true = row["throughput_bps"]["mean"], row["owd_ns"]["mean"], row.get("truth") or {}
         off_bps = None if throughput is None else ppm(throughput, row["theory_bps"])
@@ -96,24 +100,21 @@ def ppm(part: float, whole: float) -> str:
     return f"{0.0 if abs(deviation) < 0.005 else deviation:+.{2 if abs(deviation) < 100 else 0}f}"
 
 
-WIDE = 100  # Columns that the whole table of trains takes.
+WIDE = 130  # Columns that the whole table of trains takes.
 COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
 def trains(rows: Sequence[Row]) -> None:
     """Print the figures of programs of trains, and below them what must be known about them."""
     is_wide = console().width >= WIDE
-    heads = ["length", "count", "rep", *["load %"] * is_wide, "Mb/s", "std", "theory", "delay ns", "std", "p99"]
-    heads += ["ipdv std", "lost", "dup", "reord", "late"] if is_wide else ["lost/dup/ord/late"]
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0) if is_wide else 0)
-    for head in heads:
-        shown.add_column(head, justify="right", no_wrap=True)
+    heads = ["length", "count", "repeat", *["load %"] * is_wide, "Mb/s", "std", "theory", "owd ns", "std", "p99"]
+    heads += ["ipdv std", "lost", "dup", "reord", "late"] if is_wide else ["lost/dup/\nord/late"]
+    shown = table(*heads, text=0) if is_wide else _narrow(heads)
     for row in rows:
         shown.add_row(*_cells(row, is_wide))
     out = console()
     out.print(shown)
     first = rows[0]
-    out.print()
     out.print(
         f"Throughput on the wire, frame + 24 octets (half-sample mode over trains). Clock {first['clock_state']}; "
         f"a delay is within {first['uncertainty_ns']:.1f} ns."
