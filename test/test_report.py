@@ -123,19 +123,25 @@ def test_colours_are_those_of_the_page(html: str) -> None:
     assert set(re.findall(r"var\((--[a-z0-9-]+)\)", html)) <= defined
 
 
-def test_table_shows_the_figures_of_the_rows(sweeps: list[sweep.Sweep], cells: Cells) -> None:
-    for shown, measured in zip(cells.tables[:2], sweeps, strict=True):
-        assert len(shown) == 1 + len(measured.rows)
-        for cell, row in zip(shown[1:], measured.rows, strict=True):
-            figure = [float(text.replace(",", "").replace("−", "-")) for text in cell[2:12]]
-            throughput, delay = row["throughput_bps"], row["owd_ns"]
-            assert cell[:2] == [str(row["length"]), f"{row['repeat']} × {row['count']}"]
-            rates = [throughput["mean"], throughput["std"], throughput["half_sample_mode"], row["theory_bps"]]
-            assert figure[:4] == [round(rate / 1e6, 3) for rate in rates]
-            assert figure[4] == pytest.approx(1e6 * (throughput["mean"] / 1e9 - 1), abs=0.005)
-            assert figure[5:7] == [round(delay["mean"], 1), round(delay["std"], 1)]
-            assert figure[7:10] == [delay["min"], delay["max"], delay["p99_9"]]
-            assert cell[-1] == " · ".join(str(row[name]) for name in ("lost", "duplicated", "reordered", "late"))
+def figures(cells: list[str]) -> list[float]:
+    return [float(text.replace(",", "").replace("−", "-")) for text in cells]
+
+
+def test_tables_show_the_figures_of_the_rows(sweeps: list[sweep.Sweep], cells: Cells) -> None:
+    for place, measured in enumerate(sweeps):
+        rates, delays = cells.tables[2 * place : 2 * place + 2]
+        assert len(rates) == len(delays) == 1 + len(measured.rows)
+        for rate, delay, row in zip(rates[1:], delays[1:], measured.rows, strict=True):
+            assert rate[:2] == delay[:2] == [str(row["length"]), f"{row['repeat']} × {row['count']}"]
+            throughput, owd = row["throughput_bps"], row["owd_ns"]
+            bps = [throughput["mean"], throughput["std"], throughput["half_sample_mode"], row["theory_bps"]]
+            assert figures(rate[2:6]) == [round(value / 1e6, 3) for value in bps]
+            off = [1e6 * (throughput["mean"] / 1e9 - 1), row["resolution_ppm"]]
+            assert figures(rate[6:8]) == pytest.approx(off, abs=0.0051)
+            assert figures(delay[2:4]) == [round(owd["mean"], 1), round(owd["std"], 1)]
+            assert figures(delay[4:8]) == [owd["min"], owd["max"], owd["p99_9"], 24.0]
+            assert figures(delay[8:9]) == [round(row["ipdv_ns"]["std"], 1)]
+            assert delay[9] == " · ".join(str(row[name]) for name in ("lost", "duplicated", "reordered", "late"))
 
 
 def test_lost_frames_are_said_at_the_top(sweeps: list[sweep.Sweep], html: str) -> None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report: one HTML page that needs nothing else, with figures, tables, definitions and error bars."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -55,7 +56,7 @@ def page(sweeps: Sequence[Sweep], content: Row, report: Report) -> str:
         *_notes(sweeps),
         _tiles(sweeps),
         _figures(sweeps),
-        *(_table(sweep) for sweep in sweeps),
+        *(_tables(sweep) for sweep in sweeps),
         _paper(sweeps) if report.is_paper else "",
         _error_bars(sweeps),
         _definitions(),
@@ -161,7 +162,7 @@ def _figures(sweeps: Sequence[Sweep]) -> str:
         "most": number(float(values.max()) if len(values) else None, 0),
     }
     captions = [
-        (plots.throughput, "Throughput against size.", said(words.THROUGHPUT, marks=_marks(sweeps))),
+        (plots.throughput, "Throughput against size.", said(words.THROUGHPUT, marks=_marks(plots.over_sizes(sweeps)))),
         (plots.delay, "One-way delay against size.", said(words.DELAY)),
         (plots.histogram, "Delay over the least.", said(words.HISTOGRAM)),
         (plots.dispersion, "Dispersion of one train.", said(words.DISPERSION, **train)),
@@ -183,36 +184,50 @@ def _marks(sweeps: Sequence[Sweep]) -> str:
 COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
-def _table(sweep: Sweep) -> str:
-    """Return the rows of a sweep: throughput, then delay, each with theory and truth where they are known."""
-    columns = ["Length<small>octets</small>", "Trains<small>× frames</small>"]
-    columns += [f"Throughput<small>{unit}</small>" for unit in ("Mb/s, mean", "std", "mode", "theory")]
-    columns += ["Truth<small>Mb/s</small>"] * _has(sweep, "truth") + ["Off theory<small>ppm</small>"]
-    columns += [f"Delay<small>{unit}</small>" for unit in ("ns, mean", "std", "least", "greatest", "p99.9")]
-    columns += ["Theory<small>ns</small>"] * _has(sweep, "theory_owd_ns")
-    columns += ["Truth<small>ns, mean</small>", "Off truth<small>ns</small>"] * _has(sweep, "truth")
-    columns += ["IPDV<small>ns, std</small>", "Lost, doubled,<small>reordered, late</small>"]
+LOCAL = re.compile(r"[?&](?:build|truth|pcap)=[^&]*")
+
+
+def _tables(sweep: Sweep) -> str:
+    """Return a sweep's rows in two tables, throughput and delay, each with theory and truth where they are known."""
+    has_truth, has_theory = _has(sweep, "truth"), _has(sweep, "theory_owd_ns")
+    rates = ["Mean", "Std", "Mode", "Theory", *["Truth"] * has_truth, "Off theory, ppm", "One tick, ppm"]
+    delays = ["Mean", "Std", "Least", "Greatest", "p99.9", *["Theory"] * has_theory]
+    delays += [*["Truth", "Off truth"] * has_truth, "IPDV std", "Lost, doubled,<br>reordered, late"]
+    shown = {
+        "Throughput, Mb/s on the wire": (rates, [_rate_cells(row, has_truth) for row in sweep.rows]),
+        "One-way delay, ns": (delays, [_delay_cells(row, has_truth, has_theory) for row in sweep.rows]),
+    }
     title = escape(sweep.name[:1].upper() + sweep.name[1:])
-    shown = table(columns, [_cells(sweep, row) for row in sweep.rows])
-    return f'<h2>{title}</h2>\n<p class="meta"><code>{escape(sweep.url)}</code></p>\n{shown}'
+    url = re.sub(r"^([^?&]*)&", r"\1?", LOCAL.sub("", sweep.url))  # Without what only says where files lie.
+    head = f'<h2>{title}</h2>\n<p class="meta"><code>{escape(url)}</code></p>'
+    for name, (heads, lines) in shown.items():
+        cells = [[*_kind(row), *line] for row, line in zip(sweep.rows, lines, strict=True)]
+        head += f"\n<h3>{escape(name)}</h3>\n{table(['Length', 'Trains', *heads], cells)}"
+    return head
 
 
 def _has(sweep: Sweep, key: str) -> bool:
     return any(key in row for row in sweep.rows)
 
 
-def _cells(sweep: Sweep, row: Row) -> list[str]:
-    throughput, delay, true = row["throughput_bps"], row["owd_ns"], row.get("truth") or {}
+def _kind(row: Row) -> list[str]:
+    return [str(row["length"]), f"{row['repeat']} × {row['count']}"]
+
+
+def _rate_cells(row: Row, has_truth: bool) -> list[str]:
+    throughput, true = row["throughput_bps"], row.get("truth") or {}
+    cells = [megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")] + [megabits(row["theory_bps"])]
+    cells += [megabits(true.get("throughput_bps"))] * has_truth
+    return [*cells, number(off_ppm(row), 2), number(row["resolution_ppm"], 2)]
+
+
+def _delay_cells(row: Row, has_truth: bool, has_theory: bool) -> list[str]:
+    delay, true = row["owd_ns"], row.get("truth") or {}
     least, most = (true.get("deviation_ns", {}).get(name) for name in ("min", "max"))
-    cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
-    cells += [megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")] + [
-        megabits(row["theory_bps"])
-    ]
-    cells += [megabits(true.get("throughput_bps"))] * _has(sweep, "truth") + [number(off_ppm(row), 2)]
-    cells += [number(delay[name], 1) for name in ("mean", "std")]
+    cells = [number(delay[name], 1) for name in ("mean", "std")]
     cells += [number(delay[name], 0) for name in ("min", "max", "p99_9")]
-    cells += [number(row.get("theory_owd_ns"), 1)] * _has(sweep, "theory_owd_ns")
-    if _has(sweep, "truth"):
+    cells += [number(row.get("theory_owd_ns"), 1)] * has_theory
+    if has_truth:
         cells += [number(true.get("owd_ns"), 1), number(least, 0) if least == most else f"{least} to {most}"]
     return [*cells, number(row["ipdv_ns"]["std"], 1), " · ".join(str(row[name]) for name in COUNTS)]
 
@@ -277,6 +292,6 @@ def _environment(sweeps: Sequence[Sweep], content: Row) -> str:
         [escape(f"{sweep.name}: {name.replace('_', ' ')}"), escape(str(value))]
         for sweep in sweeps
         for name, value in sweep.probe.items()
-        if name in ("url", "map_hash", "ports", "record_depth", "tick_ns", "clock_state")
+        if name in ("map_hash", "ports", "record_depth", "tick_ns", "clock_state")
     ]
     return "<h2>Made with</h2>\n" + table(["", ""], facts + probes, "words")

@@ -21,6 +21,7 @@ body {
 }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 0.5rem; padding-top: 1rem; border-top: 1px solid var(--rule); }
+h3 { font-size: 1rem; margin: 1rem 0 0; }
 p { max-width: 46rem; margin: 0.5rem 0; }
 .meta { color: var(--muted); font-size: 0.9rem; overflow-wrap: anywhere; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 1.25rem 0; }
@@ -37,9 +38,6 @@ figcaption b { color: var(--ink); }
 table { border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.3rem 0.65rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { color: var(--muted); font-weight: 600; vertical-align: bottom; }
-th.group { text-align: left; border-bottom: 0; }
-.group { border-left: 1px solid var(--rule); }
-th small { display: block; font-weight: 400; }
 th:first-child, td:first-child, .words th, .words td { text-align: left; }
 .words td { white-space: normal; }
 .note { border-left: 4px solid var(--bad); padding: 0.25rem 0.9rem; background: var(--panel); max-width: 46rem; }
