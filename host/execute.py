@@ -273,21 +273,28 @@ class Execution:
     # Afterwards -------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """Drain until every frame has come, or the arrival timeout has passed."""
-        left_s = self._devices.link.arrival_timeout_s
-        step_s = settle_s = left_s / SETTLE_PARTS
-        while left_s > 0 and not all(self._has_all(job) for job in self._jobs):
+        """Drain until every frame has come, or none has for the arrival timeout: a slow queue empties slowly."""
+        timeout_s = self._devices.link.arrival_timeout_s
+        step_s = settle_s = timeout_s / SETTLE_PARTS
+        silence_s = 0.0
+        missing = self._missing()
+        while missing > 0 and silence_s < timeout_s:
             self._devices.link.wait(step_s)
-            left_s -= step_s
-            step_s = min(2 * step_s, max(left_s, 0.0))
+            before, missing = missing, self._missing()
+            silence_s = 0.0 if missing < before else silence_s + step_s
+            step_s = settle_s if missing < before else min(2 * step_s, max(timeout_s - silence_s, settle_s))
         self._devices.link.wait(settle_s)
         for job in self._jobs:
             job.drain()
 
-    def _has_all(self, job: _Job) -> bool:
-        job.drain()
-        counters = job.receive.receive.counters()
-        return counters["frames"] - counters["duplicated"] >= job.sent
+    def _missing(self) -> int:
+        """Drain the rings, and return how many frames that were sent have not come."""
+        missing = 0
+        for job in self._jobs:
+            job.drain()
+            counters = job.receive.receive.counters()
+            missing += max(job.sent - (counters["frames"] - counters["duplicated"]), 0)
+        return missing
 
     def _result(self, job: _Job) -> TrainResult:
         received = job.receive.receive.counters()

@@ -170,6 +170,13 @@ def test_lost_frames_are_waited_for_and_missing(make: MakeProbe) -> None:
     assert sum(link.waits[1:]) == pytest.approx(link.arrival_timeout_s, rel=0.05)
 
 
+def test_a_slow_queue_is_waited_for_while_frames_come(make: MakeProbe) -> None:
+    between_ticks = 187_500  # 1.5 ms; the last of ten frames comes long after the 2 ms from the end.
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS + between_ticks * frame.sequence, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert result.records["sequence"].tolist() == list(range(10))
+
+
 def test_frames_that_come_late_but_in_time_are_taken(make: MakeProbe) -> None:
     late_ticks = 225_000  # 1.8 ms, of the 2 ms that are waited.
     probe, _ = make(lambda frame: [(1, DELAY_TICKS if frame.sequence else late_ticks, frame)])
