@@ -1,0 +1,92 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a configuration refuses, before anything is built."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.probe import ProbeSoC
+
+
+@dataclass
+class Board:
+    """Facts of a board, and no more: a refusal must not touch anything else."""
+
+    name: str = "paper"
+    ports: int = 2
+    sys_clk_freq: float = 50e6
+    block_rams: int | None = 56
+    with_serial: bool = True
+
+
+REFUSED = [
+    ({"ports": 0}, "set ports from 1 to 2"),
+    ({"ports": 3}, "paper has 2 ports, not 3: set ports from 1 to 2"),
+    ({"link": "own"}, "use link=shared, or ports=1"),
+    ({"link": "pigeon"}, "choose one of own, shared, uart"),
+    ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),
+    ({"ip_address": "224.0.0.1"}, "choose a unicast address"),
+    ({"ip_address": "255.255.255.255"}, "choose a unicast address"),
+    ({"ip_address": "0.0.0.0"}, "choose a unicast address"),
+    ({"mac_address": 0}, "give 48 bits, not all zero"),
+    ({"mac_address": 1 << 48}, "give 48 bits"),
+    ({"mac_address": 0x0180C2000000}, "clear bit 0 of its first octet"),
+    ({"data_width": 16}, "use 32 or 64"),
+    ({"record_depth": 1000}, "use 1024"),
+    ({"record_depth": 8}, "use 1024"),
+    ({"record_depth": 16384}, "use 1024"),
+    ({"record_depth": 4096}, "lower record_depth"),
+    ({"cpu_variant": "minimal"}, "use lite or standard"),
+    ({"rom_bytes": 1000}, "use 8192"),
+    ({"ram_bytes": 262144}, "use 8192"),
+    ({"ram_bytes": 131072}, "lower record_depth or ram_bytes"),
+    ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
+    ({"link": "uart", "uart_baud": 300}, "use 1200 to 6250000"),
+]
+TAKEN = [
+    {},
+    {"ports": 1, "link": "own"},
+    {"link": "uart", "uart_baud": 3_000_000},
+    {"with_cpu": False, "cpu_variant": "minimal", "ram_bytes": 0},
+    {"data_width": 64},
+    {"record_depth": 2048},
+    {"record_depth": 16},
+]
+
+
+@pytest.mark.parametrize(("fields", "fix"), REFUSED)
+def test_refusal_names_the_fix(fields, fix):
+    with pytest.raises(ValueError, match=fix):
+        ProbeConfig(**fields).check(Board())
+
+
+@pytest.mark.parametrize("fields", TAKEN)
+def test_what_a_board_can_hold_is_taken(fields):
+    ProbeConfig(**fields).check(Board())
+
+
+def test_uart_needs_a_serial_port():
+    with pytest.raises(ValueError, match="no serial port for link=uart: use link=own or link=shared"):
+        ProbeConfig(link="uart").check(Board(with_serial=False))
+
+
+def test_slow_sys_clock_names_the_frequency_that_would_do():
+    with pytest.raises(ValueError, match="raise sys_clk_freq to 39.0625 MHz"):
+        ProbeConfig().check(Board(sys_clk_freq=39e6))
+
+
+def test_simulation_has_no_limit_of_block_rams():
+    ProbeConfig(record_depth=8192, ram_bytes=131072).check(Board(block_rams=None))
+
+
+def test_soc_refuses_before_it_touches_the_board():
+    with pytest.raises(ValueError, match="set ports from 1 to 2"):
+        ProbeSoC(Board(), ProbeConfig(ports=7))
+
+
+def test_phys_count_the_port_of_the_link():
+    config = ProbeConfig(ports=2)
+    assert [replace(config, link=link).phys for link in ("own", "shared", "uart")] == [3, 2, 2]

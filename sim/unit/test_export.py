@@ -1,0 +1,87 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The register map of a SoC, and the hash that the SoC tells of it."""
+
+import json
+import logging
+import re
+
+import pytest
+
+from liteprobe.boards import board
+from liteprobe.cores.formats import map_hash
+from liteprobe.soc.build import elaborate
+from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.export import identity, soc_map
+from liteprobe.soc.probe import ProbeSoC
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.INFO)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def finalized(**fields):
+    soc = ProbeSoC(board("versa_ecp5"), ProbeConfig(**fields))
+    soc.finalize()
+    return soc
+
+
+def test_verilog_holds_the_hash_of_the_exported_map(tmp_path):
+    design, facts = elaborate("versa_ecp5", ProbeConfig(), tmp_path)
+    expected = map_hash(json.loads((tmp_path / "csr.json").read_text()))
+    verilog = (design.folder / "liteprobe.v").read_text()
+    held = re.findall(r"\bprobe_map_hash_status\s*=\s*32'd(\d+);", verilog)
+    assert [int(value) for value in held] == [expected]
+    assert facts["map_hash"] == expected
+
+
+def test_same_configuration_gives_the_same_sources_twice(tmp_path):
+    digests = {elaborate("colorlight_5a_75b", ProbeConfig(), tmp_path / name)[0].digest() for name in "ab"}
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"record_depth": 512}, {"ports": 1}, {"with_cpu": False}, {"link": "uart"}, {"ram_bytes": 4096}],
+)
+def test_hash_changes_with_the_map(fields):
+    assert identity(finalized(**fields)) != identity(finalized())
+
+
+def test_hash_stays_where_the_map_stays():
+    assert identity(finalized(ip_address="10.0.0.1")) == identity(finalized())
+
+
+def test_map_has_the_registers_and_memories_of_the_contract():
+    found = soc_map(finalized())
+    registers, memories = found["csr_registers"], found["memories"]
+    for port in (0, 1):
+        for name in ("length", "interval_fraction", "checksum_seed", "arm", "state", "first_late", "link_up"):
+            assert registers[f"port{port}_tx_{name}"]["size"] == 1, name
+        assert registers[f"port{port}_tx_start_time"]["size"] == 2
+        for name, words in (("records_read", 1), ("octets", 2), ("delay_square_sum", 3), ("stamp_errors", 1)):
+            assert registers[f"port{port}_rx_{name}"]["size"] == words, name
+        assert memories[f"port{port}_header"]["size"] == 128
+        assert memories[f"port{port}_records"]["size"] == 1024 * 24
+    for name in ("map_hash", "ports", "record_depth", "start", "ticks_per_second", "data_width"):
+        assert registers[f"probe_{name}"]["size"] == 1, name
+    for name, words in (("latch", 1), ("now", 2), ("increment", 2), ("set_time", 2), ("adjust", 2), ("ticks", 2)):
+        assert registers[f"timebase_{name}"]["size"] == words, name
+
+
+def test_no_register_or_memory_overlaps_another():
+    found = soc_map(finalized())
+    spans = sorted(
+        [(entry["addr"], entry["addr"] + 4 * entry["size"]) for entry in found["csr_registers"].values()]
+        + [(entry["base"], entry["base"] + entry["size"]) for name, entry in found["memories"].items() if name != "csr"]
+    )
+    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+@pytest.mark.parametrize("with_cpu", [True, False])
+def test_registers_start_where_they_do_in_every_build(with_cpu):
+    assert soc_map(finalized(with_cpu=with_cpu))["memories"]["csr"]["base"] == 0xF0000000

@@ -1,0 +1,81 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Each board elaborates to Verilog with every way in that it has; pins and clocks are what the board has."""
+
+import logging
+import re
+
+import pytest
+
+from liteprobe.boards import BOARDS, board
+from liteprobe.soc.build import elaborate
+from liteprobe.soc.config import ProbeConfig
+
+CONFIGS = [ProbeConfig(), ProbeConfig(ports=1, link="own"), ProbeConfig(link="uart"), ProbeConfig(with_cpu=False)]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.INFO)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def pins(constraints):
+    """Return the site of each top-level port of an lpf file."""
+    return dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "([^"]+)";', constraints))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["shared", "own", "uart", "no_cpu"])
+@pytest.mark.parametrize("name", BOARDS)
+def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
+    design, facts = elaborate(name, config, tmp_path)
+    verilog = (design.folder / "liteprobe.v").read_text()
+    constraints = (design.folder / "liteprobe.lpf").read_text()
+    assert facts["board"] == name
+    for port in range(config.phys):
+        assert f'FREQUENCY PORT "eth_clocks{port}_rx" 125.0 MHz;' in constraints
+        assert f"posedge eth_rx{port}_clk" in verilog
+    assert "posedge timebase_clk" in verilog
+    assert ("VexRiscv VexRiscv" in verilog) == config.with_cpu
+    sites = list(pins(constraints).values())
+    assert len(sites) == len(set(sites)), "a pin is used twice"
+
+
+def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
+    for name in BOARDS:
+        design, _ = elaborate(name, ProbeConfig(), tmp_path / name)
+        verilog = (design.folder / "liteprobe.v").read_text()
+        value = {key: int(found) for key, found in re.findall(r"\.(CLK\w+_DIV)\s*\(\s*\d*'?d?(\d+)", verilog)}
+        oscillator = 100.0 if name.startswith("versa") else 25.0
+        feedback = re.search(r'\.FEEDBK_PATH\s*\("INT_(O[PS]\d?)"\)', verilog).group(1)
+        vco = oscillator / value["CLKI_DIV"] * value["CLKFB_DIV"] * value[f"CLK{feedback}_DIV"]
+        assert vco / value["CLKOP_DIV"] == board(name).sys_clk_freq / 1e6
+        assert vco / value["CLKOS_DIV"] == 125.0
+
+
+def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(tmp_path):
+    design, _ = elaborate("colorlight_5a_75b", ProbeConfig(), tmp_path)
+    sites = pins((design.folder / "liteprobe.lpf").read_text())
+    # From q3k/chubby75, hardware_V8.0.md.
+    assert {port: sites[port] for port in ("clk25", "eth_clocks0_rx", "eth_clocks1_tx", "eth1_tx_data[3]")} == {
+        "clk25": "P6",
+        "eth_clocks0_rx": "J1",
+        "eth_clocks1_tx": "J16",
+        "eth1_tx_data[3]": "K15",
+    }
+    assert not [port for port in sites if "mdio" in port or "mdc" in port]
+
+
+def test_unknown_board_names_those_there_are():
+    with pytest.raises(ValueError, match="choose one of colorlight_5a_75b, .*versa_ecp5"):
+        board("colorlight_5a_75c")
+
+
+def test_pps_pad_is_in_place():
+    assert all(len(board(name).pps()) == 1 for name in BOARDS)
+
+
+def test_limits_are_said():
+    assert all(board(name).limits for name in BOARDS)
