@@ -49,7 +49,7 @@ class DueTime(LiteXModule):
     disturb : Signal(), in
         Holds ``is_settled`` back, as an event does: a mode has changed.
     is_due : Signal(), out
-        Three ticks after the due tick, until the next advance; only when settled.
+        Four ticks after the due tick, until the next advance; only when settled. Registered.
     is_reached : Signal(), out
         ``start_time`` is at most TIMED_NS (plus four ticks) ahead.
     is_far : Signal(), out
@@ -167,7 +167,6 @@ class DueTime(LiteXModule):
         settling = Signal(SETTLE_BITS + 1)
         self.comb += [
             above.eq(beyond != 0),
-            self.is_due.eq(is_past & self.is_settled),
             self.is_reached.eq((past_d | ~(above | between)) & self.is_settled),
             self.is_far.eq(above & ~past_d & self.is_settled),
         ]
@@ -175,6 +174,7 @@ class DueTime(LiteXModule):
             beyond.eq(Cat(self.remaining[FAR_BITS:HALF] != 0, self.remaining[HALF:] != 0)),
             between.eq(self.remaining[reach:FAR_BITS] != 0),
             past_d.eq(is_past),
+            self.is_due.eq(is_past & self.is_settled),
             enough.eq(self.remaining[NS_BITS:FAR_BITS] >= self.min_ticks),
             self.fits.eq((above | enough) & ~past_d & self.is_settled),
             If(self.begin | self.advance | self.disturb,

@@ -50,6 +50,8 @@ class ManagementQueue(LiteXModule):
         self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase")
         self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4)
         self.narrow = narrow = Narrow(32)
+        started = Signal() # ``hold`` may go a tick late: the line is busy.
+        self.sync.timebase += started.eq(self.start)
         self.comb += [
             self.sink.connect(store.sink),
             store.source.connect(words.sink),
@@ -58,7 +60,7 @@ class ManagementQueue(LiteXModule):
             store.holds.connect(holds.sink),
             self.waiting.eq(holds.source.valid),
             self.hold.eq(holds.source.hold),
-            holds.source.ready.eq(self.start),
+            holds.source.ready.eq(started),
             self.dropped.eq(store.dropped),
         ]
 

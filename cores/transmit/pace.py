@@ -15,11 +15,11 @@ from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
 START_TO_SFD = 15 # Ticks, through line, stamp and MAC.
 # Of the ticks from the comparison with ``start_time`` to the SFD, four pass before ``is_reached``, one until
-# ``lead`` counts and three between the due tick and ``is_due``.
-TIMED_LEAD_TICKS = TIMED_NS//8 - 4 - 1 - 3 - START_TO_SFD
-# A management frame is compared with what was left six ticks ago, a start comes three ticks after its due
+# ``lead`` counts and four between the due tick and ``is_due``.
+TIMED_LEAD_TICKS = TIMED_NS//8 - 4 - 1 - 4 - START_TO_SFD
+# A management frame is compared with what was left six ticks ago, a start comes four ticks after its due
 # tick, one tick is in the comparison.
-MANAGEMENT_TICKS = LINE_TICKS + 2
+MANAGEMENT_TICKS = LINE_TICKS + 1
 
 # Train Pacer --------------------------------------------------------------------------------------
 
