@@ -134,6 +134,15 @@ def test_output_of_a_pipe_has_no_escapes(run: Run, model: ModelProbe) -> None:
     assert "\x1b" not in out and "1000.000" in out
 
 
+def test_waiting_time_is_how_long_the_probe_listens_and_what_counts(run: Run, model: ModelProbe) -> None:
+    model.wire = lambda frame: [(1, 1_000_000 if frame.sequence == 99 else 10, frame)]  # 8 ms, beyond the usual 2.
+    lost = [
+        json.loads(run("train", "--json", "-", *options)[1])["rows"][0]["lost"]
+        for options in ((), ("--waiting-time", "20ms"), ("--waiting-time", "70ns"))
+    ]
+    assert lost == [1, 0, 100]
+
+
 # What goes wrong ----------------------------------------------------------------------------------
 
 USAGE = [
