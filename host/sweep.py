@@ -3,7 +3,10 @@
 """Sweeps: one program of trains after the other through one probe, or through several at once."""
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing.connection import Connection, wait
@@ -176,7 +179,8 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
         for number, request in enumerate(requests):
             ours, theirs = context.Pipe(duplex=False)
             worker = context.Process(target=_work, args=(request, theirs), daemon=True)
-            worker.start()
+            with _deaf_to_interrupts():
+                worker.start()
             theirs.close()
             workers.append(worker)
             pipes[ours] = number
@@ -186,9 +190,23 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
                 _take(pipe, pipes, found, progress)
     finally:
         for worker in workers:
-            worker.terminate() if len(found) < len(requests) else None
+            if len(found) < len(requests):
+                worker.terminate()  # Its simulation ends with its input.
             worker.join()
     return [found[number] for number in range(len(requests))]
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Have processes that start here ignore Ctrl-C: it reaches all of them, and this one ends the others."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _take(
@@ -215,8 +233,6 @@ def _work(request: SweepRequest, pipe: Connection) -> None:
         pipe.send(run(request, lambda sent, total: pipe.send((sent, total))))
     except ProbeError as error:
         pipe.send(ProbeError(str(error), error.exit_code))
-    except KeyboardInterrupt:
-        pass  # The parent was interrupted, too, and tells the user.
 
 
 def _add_theory(row: Row, request: SweepRequest) -> None:
