@@ -1,165 +1,215 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The management stack: ARP, ping and Etherbone over any pair of frame streams."""
+"""The management stack: answers ARP, ping and Etherbone over two frame streams, one request after the other."""
+
+import ipaddress
 
 from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
-from litex.soc.interconnect.packet import Arbiter, Dispatcher
+from litex.soc.interconnect import stream, wishbone
 
-from liteeth.common import convert_ip, eth_etherbone_packet_user_description, eth_phy_description
-from liteeth.core.arp import LiteEthARP
-from liteeth.core.icmp import LiteEthICMP
-from liteeth.core.ip import LiteEthIP
-from liteeth.core.udp import LiteEthUDP
-from liteeth.frontend.etherbone import (
-    LiteEthEtherbonePacket,
-    LiteEthEtherboneProbe,
-    LiteEthEtherboneRecord,
-    LiteEthEtherboneWishboneMaster,
-)
-from liteeth.mac.common import LiteEthMACCrossbar, LiteEthMACDepacketizer, LiteEthMACPacketizer
+from liteeth.common import eth_phy_description
 
-ETHERBONE_PORT = 1234
-BUFFER_WORDS    = 256 # Of a request, and of an answer: two block RAMs each, as 64 words would take.
+from liteprobe.soc.management import Answer, Request, reverse
 
-# MAC ----------------------------------------------------------------------------------------------
-
-class FrameCrossbar(LiteXModule):
-    """Gives LiteEth's stack its MAC crossbar over plain frame streams, without LiteEth's own MAC.
-
-    Attributes
-    ----------
-    sink, source : Endpoint(eth_phy_description(data_width)), frames in from and out to the wire
-    crossbar : LiteEthMACCrossbar, as LiteEthARP and LiteEthIP ask for
-    """
-    def __init__(self, data_width=32):
-        self.sink         = stream.Endpoint(eth_phy_description(data_width))
-        self.source       = stream.Endpoint(eth_phy_description(data_width))
-        self.crossbar     = LiteEthMACCrossbar(data_width)
-        self.packetizer   = LiteEthMACPacketizer(data_width)
-        self.depacketizer = LiteEthMACDepacketizer(data_width)
-
-        # # #
-
-        self.comb += [
-            self.sink.connect(self.depacketizer.sink),
-            self.depacketizer.source.connect(self.crossbar.master.sink),
-            self.crossbar.master.source.connect(self.packetizer.sink),
-            self.packetizer.source.connect(self.source),
-        ]
-
-# Etherbone ----------------------------------------------------------------------------------------
-
-class RecordGuard(LiteXModule):
-    """Lets through the Etherbone records that LiteEth's receiver can digest, and drops the others.
-
-    LiteEth stores a record whole and believes its counts: one that is longer than the store blocks it for
-    good, one whose length disagrees with its counts makes it take the next request for data.
-
-    Attributes
-    ----------
-    sink, source : Endpoint(eth_etherbone_packet_user_description(32))
-        ``length`` is of the UDP payload without the 8 bytes of the packet header.
-
-    Limits: a frame that ends before its own UDP length says is believed.
-    """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(eth_etherbone_packet_user_description(32))
-        self.source = source = stream.Endpoint(eth_etherbone_packet_user_description(32))
-
-        # # #
-
-        # The record header is the first word: flags, byte enables, wcount, rcount.
-        writes, reads = sink.data[16:24], sink.data[24:32]
-        words    = Signal(10) # With the header and the addresses.
-        is_first = Signal(reset=1)
-        is_good  = Signal()
-        was_good = Signal()
-        self.comb += [
-            words.eq(1 + Mux(writes != 0, writes + 1, 0) + Mux(reads != 0, reads + 1, 0)),
-            is_good.eq(Mux(is_first, (sink.length == Cat(0, 0, words)) & (words <= BUFFER_WORDS), was_good)),
-            sink.connect(source, omit={"valid", "ready"}),
-            source.valid.eq(sink.valid & is_good),
-            sink.ready.eq(source.ready | ~is_good),
-        ]
-        self.sync += If(sink.valid & sink.ready,
-            is_first.eq(sink.last),
-            was_good.eq(is_good),
-        )
-
-class Etherbone(LiteXModule):
-    """Reads and writes a bus for Etherbone requests; LiteEth's parts behind a guard.
-
-    Attributes
-    ----------
-    bus : wishbone.Interface, master
-
-    Limits: one record a request, of at most 255 words with its addresses.
-    """
-    def __init__(self, udp, udp_port):
-        self.packet = packet = LiteEthEtherbonePacket(udp, udp_port)
-        self.probe  = probe  = LiteEthEtherboneProbe()
-        self.guard  = guard  = RecordGuard()
-        self.record = record = LiteEthEtherboneRecord(buffer_depth=BUFFER_WORDS)
-        self.master = master = LiteEthEtherboneWishboneMaster()
-        self.bus    = master.bus
-
-        # # #
-
-        self.dispatcher = dispatcher = Dispatcher(packet.source, [probe.sink, guard.sink])
-        self.arbiter    = Arbiter([probe.source, record.source], packet.sink)
-        self.comb += [
-            dispatcher.sel.eq(~packet.source.pf),
-            guard.source.connect(record.sink),
-            record.receiver.source.connect(master.sink),
-            master.source.connect(record.sender.sink),
-        ]
+STORE_WORDS = 512 # One block RAM; the longest frame has 380.
+BASE_LINE   = 13  # Aligned word behind the header of an Etherbone record.
 
 # Stack --------------------------------------------------------------------------------------------
 
 class ManagementStack(LiteXModule):
     """Answers ARP and ping, and reads and writes the bus for Etherbone requests on UDP port 1234.
 
+    A request is stored, worked off in place, and answered to whoever sent it: nothing is asked, nothing remembered.
+    What is broken, or meant for another, is dropped. A sixth of the size of a stack that could also call.
+
     Parameters
     ----------
     mac_address : int, 48 bits
     ip_address : str, dotted
-    clk_freq : float, Hz of ``sys``
 
     Attributes
     ----------
-    sink, source : Endpoint(eth_phy_description(32)), in ``sys``
-        Frames without preamble, padding and FCS.
+    sink, source : Endpoint(eth_phy_description(32)), in and out, ``sys``
+        Frames without preamble and FCS, answers without padding. ``sink`` stalls while a request is worked off.
     bus : wishbone.Interface, master
         What Etherbone reads and writes.
 
-    Limits: as of `Etherbone`.
+    Limits: one record a request, within a frame; no Etherbone discovery; no fragments, no options of IP.
     """
-    def __init__(self, mac_address, ip_address, clk_freq, data_width=32):
-        ip_address = convert_ip(ip_address)
-        self.mac   = FrameCrossbar(data_width)
-        self.arp   = LiteEthARP(
-            mac         = self.mac,
-            mac_address = mac_address,
-            ip_address  = ip_address,
-            clk_freq    = clk_freq,
-            dw          = data_width,
-        )
-        self.ip = LiteEthIP(
-            mac         = self.mac,
-            mac_address = mac_address,
-            ip_address  = ip_address,
-            arp_table   = self.arp.table,
-            dw          = data_width,
-        )
-        self.icmp      = LiteEthICMP(ip=self.ip, ip_address=ip_address, dw=data_width)
-        self.udp       = LiteEthUDP(ip=self.ip, ip_address=ip_address, dw=data_width)
-        self.etherbone = Etherbone(self.udp, ETHERBONE_PORT)
+    def __init__(self, mac_address, ip_address):
+        self.sink   = sink   = stream.Endpoint(eth_phy_description(32))
+        self.source = source = stream.Endpoint(eth_phy_description(32))
+        self.bus    = bus    = wishbone.Interface(data_width=32, address_width=32, addressing="word")
 
-        self.sink   = self.mac.sink
-        self.source = self.mac.source
-        self.bus    = self.etherbone.bus
+        # # #
+
+        mac          = mac_address.to_bytes(6, "big")
+        ip           = ipaddress.IPv4Address(ip_address).packed
+        self.request = request = Request(mac, ip)
+        self.answer  = answer  = Answer(mac, ip, request)
+
+        # Store.
+        # ------
+        memory = Memory(32, STORE_WORDS)
+        write  = memory.get_port(write_capable=True)
+        read   = memory.get_port()
+        self.specials += memory, write, read
+        self.autocsr_exclude = {"memory"}
+
+        place = Signal(max=STORE_WORDS) # Present word of the store.
+        start = Signal(max=STORE_WORDS) # Where the answer of Etherbone begins.
+        carry = Signal(16)              # Half a word, between the wire and the aligned frame.
+        line  = Signal(max=STORE_WORDS)
+        left  = Signal(8)
+        is_first = Signal(reset=1)
+        self.comb += [
+            write.adr.eq(place),
+            read.adr.eq(place),
+            request.begin.eq(is_first & sink.valid),
+            request.start.eq(sink.data[:16]),
+            request.line.eq(place),
+            request.word.eq(Cat(carry, sink.data[:16])),
+            answer.line.eq(line),
+            answer.stored.eq(read.dat_r),
+            bus.sel.eq(0b1111),
+            bus.dat_w.eq(reverse(read.dat_r)),
+            source.data.eq(Cat(carry, answer.word[:16])),
+            source.last.eq(line == answer.last_line),
+            source.last_be.eq(Replicate(source.last, 4) & answer.last_be),
+        ]
+
+        # Receive.
+        # --------
+        self.fsm = fsm = FSM(reset_state="RECEIVE")
+        fsm.act("RECEIVE",
+            sink.ready.eq(request.begin | ~is_first),
+            write.dat_w.eq(request.word),
+            If(sink.valid,
+                NextValue(carry, sink.data[16:]),
+                NextValue(is_first, sink.last),
+                If(~is_first,
+                    # What is too long stays at the last place, and is taken for nothing.
+                    request.take.eq(1),
+                    write.we.eq(1),
+                    If(place != STORE_WORDS - 1, NextValue(place, place + 1)),
+                ),
+                If(sink.last, NextState("FINISH")),
+            ),
+        )
+        fsm.act("FINISH",
+            write.dat_w.eq(carry),
+            write.we.eq(1),
+            NextValue(request.words, place + 1),
+            NextState("DECIDE"),
+        )
+        fsm.act("DECIDE",
+            NextValue(place, 0),
+            NextValue(line, 0),
+            If(request.is_arp | request.is_ping,
+                NextState("HEAD"),
+            ).Elif(request.is_etherbone,
+                NextValue(place, BASE_LINE),
+                NextState("RECORD"),
+            ).Else(
+                NextState("RECEIVE"),
+            )
+        )
+        if_reads = If(request.reads != 0,
+            NextValue(left, request.reads),
+            NextValue(start, place),
+            NextState("READ-BASE"),
+        ).Else(
+            NextValue(place, 0),
+            NextState("RECEIVE"),
+        )
+
+        # Write.
+        # ------
+        address = Signal(30)
+        fsm.act("RECORD",
+            NextValue(left, request.writes),
+            If(request.writes != 0,
+                NextState("WRITE-BASE"),
+            ).Else(
+                if_reads,
+            )
+        )
+        fsm.act("WRITE-BASE",
+            NextValue(address, reverse(read.dat_r)[2:]),
+            NextValue(place, place + 1),
+            NextState("WRITE-FETCH"),
+        )
+        fsm.act("WRITE-FETCH",
+            If(left == 0,
+                if_reads,
+            ).Else(
+                NextState("WRITE"),
+            )
+        )
+        fsm.act("WRITE",
+            bus.cyc.eq(1),
+            bus.stb.eq(1),
+            bus.we.eq(1),
+            bus.adr.eq(address),
+            If(bus.ack,
+                NextValue(address, address + 1),
+                NextValue(place, place + 1),
+                NextValue(left, left - 1),
+                NextState("WRITE-FETCH"),
+            )
+        )
+
+        # Read.
+        # -----
+        # What was read takes the place of its address.
+        fsm.act("READ-BASE",
+            NextValue(place, place + 1),
+            NextState("READ-FETCH"),
+        )
+        fsm.act("READ-FETCH",
+            If(left == 0,
+                NextValue(place, start - BASE_LINE),
+                NextState("HEAD"),
+            ).Else(
+                NextState("READ"),
+            )
+        )
+        fsm.act("READ",
+            bus.cyc.eq(1),
+            bus.stb.eq(1),
+            bus.adr.eq(reverse(read.dat_r)[2:]),
+            write.dat_w.eq(reverse(bus.dat_r)),
+            If(bus.ack,
+                write.we.eq(1),
+                NextValue(place, place + 1),
+                NextValue(left, left - 1),
+                NextState("READ-FETCH"),
+            )
+        )
+
+        # Send.
+        # -----
+        fsm.act("HEAD",
+            NextValue(carry, request.peer_mac[:16]),
+            NextState("SEND-FETCH"),
+        )
+        fsm.act("SEND-FETCH",
+            NextState("SEND"),
+        )
+        fsm.act("SEND",
+            source.valid.eq(1),
+            If(source.ready,
+                NextValue(carry, answer.word[16:]),
+                NextValue(place, place + 1),
+                NextValue(line, line + 1),
+                NextState("SEND-FETCH"),
+                If(source.last,
+                    NextValue(place, 0),
+                    NextState("RECEIVE"),
+                ),
+            )
+        )

@@ -150,11 +150,7 @@ class ProbeSoC(SoCCore):
     def add_management(self, receive, transmit):
         """Answer the frames of ``receive`` on ``transmit``, and give Etherbone the bus."""
         config = self.probe_config
-        self.management = ManagementStack(
-            mac_address = config.mac_address,
-            ip_address  = config.ip_address,
-            clk_freq    = self.sys_clk_freq,
-        )
+        self.management = ManagementStack(config.mac_address, config.ip_address)
         self.comb += [
             receive.connect(self.management.sink),
             self.management.source.connect(transmit),

@@ -25,7 +25,7 @@ class ManagementBench(LiteXModule):
     def __init__(self):
         self.cd_sys = ClockDomain()
         self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
-        self.stack  = stack = ManagementStack(MAC_ADDRESS, IP_ADDRESS, 50e6)
+        self.stack  = stack = ManagementStack(MAC_ADDRESS, IP_ADDRESS)
         self.ram    = wishbone.SRAM(4*RAM_WORDS)
 
         # # #
