@@ -31,7 +31,8 @@ LEDE = (
     A simulated LiteProbe, the same gateware that a board runs, sent {frames} frames in packet trains of 100 and 1000, of
     seven sizes, {repeats} trains of each kind, back to back at 1 Gb/s: through a loopback of one tick, and through a
     store-and-forward switch with a latency of 3 µs. The simulation writes down when each octet was at the probe's pins:
-    that is the truth, which the probe does not know, and against which its figures stand here.    """
+    that is the truth, which the probe does not know, and against which its figures stand here.""",
+    """
     A third path is the same switch with other traffic at 30 % of its output. There a train comes out stretched: theory
     says {rate} Mb/s, which is neither the capacity nor what is left of it (Dovrolis et al., 2001).""",
 )
