@@ -150,7 +150,7 @@ def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | 
         _add_theory(row, request)
     if request.truth is not None and isinstance(probe.link, SimLink):
         probe.link.sync()
-        _add_truth(rows, results, request, probe.link)
+        _add_truth(rows, results, request, probe)
     return Sweep(
         request.name, request.url, {**probe.info(), "arrival_timeout_s": probe.link.arrival_timeout_s}, results, rows
     )
@@ -244,10 +244,12 @@ def _add_theory(row: Row, request: SweepRequest) -> None:
         row["theory_owd_ns"] = intercept + slope * row["length"]
 
 
-def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, link: SimLink) -> None:
+def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, probe: Probe) -> None:
     """Put beside each row what was at the pins."""
     assert request.truth is not None
-    receive = link.receive_port(request.transmit, 2) if request.receive is None else request.receive
+    receive = request.receive
+    if receive is None:
+        receive = probe.link.receive_port(request.transmit, len(probe.ports))
     table = truth.read(request.truth)
     found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
     for row, result, true in zip(rows, results, found, strict=True):

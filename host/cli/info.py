@@ -22,4 +22,7 @@ def run(args: argparse.Namespace) -> None:
     """Print the probe's facts."""
     with Probe(args.probe, args.map) as probe:
         found = probe.info()
-    print(json.dumps(found, indent=2)) if args.json else facts(found)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        facts(found)
