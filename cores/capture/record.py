@@ -11,10 +11,60 @@ from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.formats import RECORD_WORDS
 
+# Split Memory -------------------------------------------------------------------------------------
+
+class SplitMemory(LiteXModule):
+    """A memory of 6 * 2^n words as one of 4 * 2^n and one of 2 * 2^n.
+
+    A power of two needs no multiplexer between block RAMs: each holds a few bits of every word. In one piece, 6144 words
+    cost 12 block RAMs and a multiplexer of 12; so they cost the same 12, and one of 2.
+
+    Attributes
+    ----------
+    write, write_address, write_data : Signal(), Signal(n), Signal(32), in
+    read_address : Signal(n), in
+    read_data : Signal(32), out
+        In the next cycle.
+    """
+    def __init__(self, words):
+        assert words % 3 == 0 and words//3 & (words//3 - 1) == 0
+        bits = bits_for(words - 1)
+        self.write         = Signal()
+        self.write_address = Signal(bits)
+        self.write_data    = Signal(32)
+        self.read_address  = Signal(bits)
+        self.read_data     = Signal(32)
+
+        # # #
+
+        top, was_top = self.write_address[-1], Signal()
+        self.sync += was_top.eq(self.read_address[-1])
+        low  = self.add_part(2*words//3, self.write & ~top)
+        high = self.add_part(words//3, self.write & top)
+        self.comb += self.read_data.eq(Mux(was_top, high, low))
+
+    def add_part(self, words, write):
+        """Return what a memory of ``words`` words reads."""
+        memory = Memory(32, words)
+        writer = memory.get_port(write_capable=True)
+        reader = memory.get_port()
+        self.specials += memory, writer, reader
+        self.comb += [
+            writer.we.eq(write),
+            writer.adr.eq(self.write_address),
+            writer.dat_w.eq(self.write_data),
+            reader.adr.eq(self.read_address),
+        ]
+        return reader.dat_r
+
 # Record Reader ------------------------------------------------------------------------------------
 
 class RecordReader(LiteXModule):
     """Lets the bus read a memory, with a register behind the block RAMs. Reads have no side effects.
+
+    Parameters
+    ----------
+    memory : SplitMemory
 
     Attributes
     ----------
@@ -26,12 +76,10 @@ class RecordReader(LiteXModule):
 
         # # #
 
-        port = memory.get_port()
-        self.specials += port
         wait = Signal(2)
-        self.comb += port.adr.eq(bus.adr[:len(port.adr)])
+        self.comb += memory.read_address.eq(bus.adr[:len(memory.read_address)])
         self.sync += [
-            bus.dat_r.eq(port.dat_r),
+            bus.dat_r.eq(memory.read_data),
             wait.eq(0),
             bus.ack.eq(0),
             If(bus.cyc & bus.stb,
@@ -84,9 +132,7 @@ class RecordRing(LiteXModule):
 
         # # #
 
-        memory = Memory(32, self.words)
-        port   = self.port = memory.get_port(write_capable=True)
-        self.specials += memory, port
+        self.memory = memory = SplitMemory(self.words)
         self.reader = RecordReader(memory)
         self.bus    = self.reader.bus
 
@@ -103,8 +149,8 @@ class RecordRing(LiteXModule):
         word    = Signal(RECORD_WORDS)
         address = Signal(max=self.words)
         self.comb += [
-            port.we.eq(word != 0),
-            port.adr.eq(address),
+            memory.write.eq(word != 0),
+            memory.write_address.eq(address),
         ]
         for number, data in enumerate([
             self.sequence,
@@ -112,10 +158,10 @@ class RecordRing(LiteXModule):
             self.rx_stamp[:32], self.rx_stamp[32:],
             Cat(self.length, self.flags),
         ]):
-            self.comb += If(word[number], port.dat_w.eq(data))
+            self.comb += If(word[number], memory.write_data.eq(data))
         self.sync += [
             word.eq(Cat(self.keep & ~is_full, word)),
-            If(port.we,
+            If(memory.write,
                 address.eq(Mux(address == self.words - 1, 0, address + 1))
             ),
             self.written.eq(self.written + word[-1]),

@@ -61,11 +61,11 @@ def test_ring_never_overwrites_what_the_host_has_not_read():
     proof.assume(unread <= depth)
     proof.assume((dut.read - read_before)[:32] <= depth)
     proof.assume(~dut.keep | (pause == 0))
-    proof.claim(~dut.port.we | (unread < depth))
-    proof.claim(~dut.port.we | (dut.port.adr < 6*depth))
+    proof.claim(~dut.memory.write | (unread < depth))
+    proof.claim(~dut.memory.write | (dut.memory.write_address < 6*depth))
     for slot in range(depth):
-        is_inside = (dut.port.adr >= 6*slot) & (dut.port.adr < 6*slot + 6)
-        proof.claim(~dut.port.we | (is_inside == (dut.written[:1] == slot)))
+        is_inside = (dut.memory.write_address >= 6*slot) & (dut.memory.write_address < 6*slot + 6)
+        proof.claim(~dut.memory.write | (is_inside == (dut.written[:1] == slot)))
     prove(proof, "ring", Run("bmc", depth=27))
 
 
