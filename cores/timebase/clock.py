@@ -88,12 +88,14 @@ class Clock(LiteXModule):
         low_d      = Signal(LOW_BITS)
         carry      = Signal()
         high       = Signal(HIGH_BITS)
+        unused     = Signal()
         set_d      = Signal()
         set_time_d = Signal(HIGH_BITS)
         ns_bits    = LOW_BITS - FRACTION_BITS
         self.sync.timebase += [
             Cat(low, carry).eq(low + step_low),
-            high.eq(high + step_high + carry),
+            # One adder: the carry comes in through an extra lowest bit.
+            Cat(unused, high).eq(Cat(Constant(1, 1), high) + Cat(carry, step_high)),
             low_d.eq(low),
             set_d.eq(self.set),
             set_time_d.eq(self.set_time[ns_bits:]),
