@@ -10,8 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.crossing import NumberCrossing, StreamCrossing
-from liteprobe.cores.receive.mac import number_bits
-from liteprobe.cores.receive.parse import report_layout
+from liteprobe.cores.receive.frames import number_bits, report_layout
 
 # Arrival Stamper ----------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from migen import *
 
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import StreamCrossing
-from liteprobe.cores.receive.mac import SFDDetector, least_sfd_spacing
 from liteprobe.cores.receive.management import FrameStore
+from liteprobe.cores.receive.sfd import SFDDetector, least_sfd_spacing
 from liteprobe.sim.bench.formal import Proof, Run, prove
 
 
