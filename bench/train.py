@@ -8,6 +8,7 @@ falls short. Truth is what the simulation saw at the pins; the probe's own figur
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -251,11 +252,22 @@ def calibration(bench: Bench) -> Iterator[Figure]:
 def speed(bench: Bench) -> Iterator[Figure]:
     """Simulated ticks a second of the whole SoC, its softcore included, with both ports at line rate."""
     program = TrainProgram(1514, 1000, 1, stream_id=2)
+    bench.build("own")
+    spent = cpu_seconds()
     with bench.probe("cable?delay=1us") as (probe, _):
         before, started = probe.timebase.ticks, time.monotonic()
         probe.trains([(program, 0, 1), (program, 1, 0)])
         ticks = probe.timebase.ticks - before
-    yield Figure("simulation_speed", ticks / (time.monotonic() - started) / 1e6, "Mticks/s", 0.5, is_least=True)
+        seconds = time.monotonic() - started
+    yield Figure("simulation_speed", ticks / seconds / 1e6, "Mticks/s", 0.5, is_least=True)
+    # On a machine that does other things, too, the time on the wall says less than that on the core.
+    yield Figure("simulation_speed_of_core", ticks / (cpu_seconds() - spent) / 1e6, "Mticks/s", 0.5, is_least=True)
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of all processes that were started and have ended (s)."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def paper(bench: Bench) -> Iterator[Figure]:
