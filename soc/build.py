@@ -44,12 +44,16 @@ class Design:
     asked_mhz: dict[str, float]
 
     def digest(self, *more: str) -> str:
-        """Return a hash of the sources, tools and ``more``; comments don't count: they hold the date."""
+        """Return a hash of the sources and of ``more``.
+
+        Comments (they hold the date) and the order of lines don't count: LiteX writes instances in the order of a set.
+        """
         total = hashlib.sha256(json.dumps([self.place_arguments, self.asked_mhz, more]).encode())
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".v", ".init", ".lpf", ".ys"):
                 lines = path.read_text(encoding="utf-8").splitlines()
-                total.update("\n".join([path.name, *(x for x in lines if not x.startswith("//"))]).encode())
+                kept = [line for line in lines if not line.startswith("//") and "\u2500" not in line]
+                total.update("\n".join([path.name, *(sorted(kept) if path.suffix == ".v" else kept)]).encode())
         return total.hexdigest()
 
 

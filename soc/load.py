@@ -26,6 +26,8 @@ def load(cable: str, bitstream: Path) -> None:
     Raises BuildError: exit code 3 when no cable or no device answers, 1 when loading itself fails.
     """
     code, said = run_loader(["--cable", cable, "--detect"])
+    if "shared libraries" in said:
+        raise BuildError(f"openFPGALoader can't start:\n{said}\ninstall what it lacks: apt-get install libftdi1-2")
     # Some cables exit with 0 though no device is in the chain.
     if code != 0 or "idcode" not in said.lower():
         raise BuildError(

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Each board elaborates to Verilog with every way in that it has; pins and clocks are what the board has."""
+"""Each board and each way in elaborate to Verilog; pins and clocks are what the board has."""
 
 import logging
 import re
@@ -12,7 +12,11 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.soc.build import elaborate
 from liteprobe.soc.config import ProbeConfig
 
-CONFIGS = [ProbeConfig(), ProbeConfig(ports=1, link="own"), ProbeConfig(link="uart"), ProbeConfig(with_cpu=False)]
+CASES = [(name, ProbeConfig()) for name in BOARDS] + [
+    ("versa_ecp5", ProbeConfig(ports=1, link="own")),
+    ("colorlight_i5", ProbeConfig(link="uart")),
+    ("colorlight_5a_75b", ProbeConfig(with_cpu=False)),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +31,7 @@ def pins(constraints):
     return dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "([^"]+)";', constraints))
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["shared", "own", "uart", "no_cpu"])
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize(("name", "config"), CASES)
 def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
     design, facts = elaborate(name, config, tmp_path)
     verilog = (design.folder / "liteprobe.v").read_text()

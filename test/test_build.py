@@ -1,0 +1,175 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From sources to bitstream: a missed constraint fails, nothing is built twice, the first board meets its targets."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from liteprobe.soc import load as loader
+from liteprobe.soc.build import TOP, Design, place_and_route, synthesize
+from liteprobe.soc.report import Clock, clocks_of, misses
+from liteprobe.soc.toolchain import BuildError, version_of
+
+REPOSITORY = Path(__file__).parents[1]
+ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
+MET = [Clock("eth_rx0", 130.0, 125.0), Clock("sys", 50.0, 50.0), Clock("timebase", 125.01, 125.0)]
+SHARE_OF_LUTS = 80.0
+FIVE_MINUTES_S = 300.0
+
+TINY = f"""\
+module {TOP}(input sys_clk, input a, output reg q);
+reg [63:0] count = 0, sum = 0;
+always @(posedge sys_clk) begin
+    count <= count * 3 + a;
+    sum <= sum + count;
+    q <= ^sum;
+end
+endmodule
+"""
+
+
+def tiny(folder, mhz):
+    """Return a design of a 64-bit multiplication and addition, to run at ``mhz``."""
+    folder.mkdir()
+    (folder / f"{TOP}.v").write_text(TINY)
+    (folder / f"{TOP}.ys").write_text(f"read_verilog *.v\nsynth_ecp5 -top {TOP}\nwrite_json {TOP}.json\n")
+    (folder / f"{TOP}.lpf").write_text(f'LOCATE COMP "sys_clk" SITE "P6";\nFREQUENCY PORT "sys_clk" {mhz} MHz;\n')
+    arguments = ("--25k", "--package", "CABGA256", "--speed", "6", "--lpf-allow-unconstrained")
+    return Design(folder, "LFE5U-25F-6BG256C", arguments, {"sys": mhz})
+
+
+def implement(tmp_path, mhz):
+    design = tiny(tmp_path / "gateware", mhz)
+    netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
+    run = tmp_path / "run"
+    run.mkdir()
+    return clocks_of(place_and_route(design, netlist, 1, run))
+
+
+def test_missed_constraint_fails_and_names_clock_fmax_and_target(tmp_path):
+    with pytest.raises(BuildError, match=r"clock sys reaches \d+\.\d\d MHz, 400 MHz asked for") as error:
+        implement(tmp_path, 400.0)
+    assert error.value.exit_code == 1
+
+
+def test_constraint_that_is_met_passes(tmp_path):
+    (clock,) = implement(tmp_path, 20.0)
+    assert (clock.name, clock.constraint_mhz, clock.is_met) == ("sys", 20.0, True)
+
+
+def test_all_met_is_no_miss():
+    assert misses(MET, ASKED) == []
+
+
+@pytest.mark.parametrize(
+    ("clock", "line"),
+    [
+        (Clock("sys", 49.99, 50.0), "clock sys reaches 49.99 MHz, 50 MHz asked for"),
+        (Clock("sys", 90.0, 12.0), "clock sys was constrained to 12 MHz by mistake"),
+        (Clock("mystery", 90.0, 12.0), "clock mystery was constrained to 12 MHz by mistake"),
+    ],
+)
+def test_each_miss_has_its_line(clock, line):
+    clocks = [clock, *(c for c in MET if c.name != clock.name)]
+    assert misses(clocks, ASKED) == [line]
+
+
+def test_clock_that_nextpnr_does_not_report_is_a_miss():
+    assert misses(MET[1:], ASKED) == ["clock eth_rx0 is not in the timing report, 125 MHz asked for"]
+
+
+def test_digest_follows_the_sources_but_not_comments_or_order(tmp_path):
+    design = tiny(tmp_path / "gateware", 50.0)
+    path = design.folder / f"{TOP}.v"
+    before = design.digest()
+    path.write_text("// Date: today\n" + TINY)
+    assert design.digest() == before
+    path.write_text(TINY.replace("* 3", "* 5"))
+    assert design.digest() != before
+    assert design.digest("seed 2") != design.digest("seed 1")
+
+
+def run_build(*arguments):
+    command = [sys.executable, "-m", "liteprobe.soc.build", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=1500, check=False)
+
+
+@pytest.mark.timeout(1800)
+def test_colorlight_5a_75b_meets_timing_area_and_time():
+    result = run_build("colorlight_5a_75b")
+    assert result.returncode == 0, result.stderr
+    out = REPOSITORY / "build" / "colorlight_5a_75b"
+    report = json.loads((out / "report.json").read_text())
+    assert report["config"]["ports"] == 2
+    assert report["config"]["link"] == "shared"
+    assert report["config"]["with_cpu"]
+    asked = {name: entry["constraint_mhz"] for name, entry in report["clocks"].items()}
+    assert asked == {"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 50.0, "timebase": 125.0}
+    assert all(entry["fmax_mhz"] >= entry["constraint_mhz"] for entry in report["clocks"].values())
+    assert report["area"]["lut4"]["available"] == 24288
+    assert report["area"]["lut4"]["percent"] <= SHARE_OF_LUTS
+    assert (out / f"{TOP}.bit").read_bytes().find(b"Part: LFE5U-25F-6CABGA256") > 0
+    again = run_build("colorlight_5a_75b")
+    assert again.returncode == 0
+    assert again.stderr == "", "it was built twice"
+
+
+def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):
+    result = run_build("colorlight_5a_75b", "--link", "own", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert "use link=shared, or ports=1" in result.stderr
+
+
+def test_unknown_board_is_a_usage_error():
+    result = run_build("colorlight_5a_75c")
+    assert result.returncode == 2
+    assert "colorlight_5a_75b" in result.stderr
+
+
+def fake_loader(monkeypatch, *answers):
+    """Put answers (exit code, text) in the place of openFPGALoader; return the list of what it is asked."""
+    asked, left = [], list(answers)
+
+    def run(arguments):
+        asked.append(arguments)
+        return left.pop(0)
+
+    monkeypatch.setattr(loader, "run_loader", run)
+    return asked
+
+
+NO_CABLE = (1, "unable to open ftdi device: -3 (device not found)")
+FOUND = (0, "index 0:\n\tidcode 0x41111043\n\tmanufacturer lattice")
+
+
+@pytest.mark.parametrize("answer", [NO_CABLE, (0, "empty"), (0, "No device found")])
+def test_load_without_a_board_says_so_with_exit_code_3(monkeypatch, answer):
+    fake_loader(monkeypatch, answer)
+    with pytest.raises(BuildError, match="no board answers on JTAG cable ft232:[^$]*connect the cable") as error:
+        loader.load("ft232", Path("x.bit"))
+    assert error.value.exit_code == 3
+
+
+def test_load_that_fails_on_a_board_has_exit_code_1(monkeypatch):
+    fake_loader(monkeypatch, FOUND, (1, "CRC error"))
+    with pytest.raises(BuildError, match="CRC error") as error:
+        loader.load("ft232", Path("x.bit"))
+    assert error.value.exit_code == 1
+
+
+def test_load_gives_the_bitstream_to_the_board_that_was_found(monkeypatch):
+    asked = fake_loader(monkeypatch, FOUND, (0, "done"))
+    loader.load("ft232", Path("x.bit"))
+    assert asked == [["--cable", "ft232", "--detect"], ["--cable", "ft232", "x.bit"]]
+
+
+def test_loader_that_lacks_a_library_says_what_to_install(monkeypatch):
+    fake_loader(monkeypatch, (127, "error while loading shared libraries: libftdi1.so.2: cannot open"))
+    with pytest.raises(BuildError, match="apt-get install libftdi1-2") as error:
+        loader.load("ft232", Path("x.bit"))
+    assert error.value.exit_code == 1
