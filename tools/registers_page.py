@@ -1,0 +1,209 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes the parts of docs/cores that the code knows: the tables of registers and of ports.
+
+``<!-- registers: port0_tx -->`` on a page is followed by the registers of that module, as an elaborated probe has
+them; ``<!-- ports: cores/transmit/pace.py TrainPacer -->`` by the ports, as the docstring of that class names them.
+Each table ends at ``<!-- end -->``. Run it after a change of either; a test holds the pages against the code.
+"""
+
+import ast
+import logging
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "cores"
+MARK = re.compile(r"^<!-- (registers|ports): ([^\n]*?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+WORD_BITS = 32
+
+# What the registers mean that have no description in the gateware; one that has is taken from there.
+MEANINGS: dict[str, dict[str, str]] = {
+    "probe": {
+        "map_hash": "CRC-32 of the map of this build ([the map hash](../design/map-hash.md)).",
+        "ports": "Test ports.",
+        "record_depth": "Records that the ring of each port holds.",
+        "start": "Write: ports to start in one tick, bit n is port n; 0 cancels a start that still waits.",
+        "ticks_per_second": "Ticks of the timebase in a second, at its nominal rate.",
+        "data_width": "Bits of the frame streams in `sys`.",
+    },
+    "port0_rx": {
+        "stream_id": "Stream that is measured, unless `stream_any`.",
+        "stream_any": "Measure every stream.",
+        "records_read": "Records that the host has read, free-running; `clear` sets it to 0.",
+        "records_written": "Records that can be read, free-running; live.",
+        "records_lost": "Records that found the ring full; live.",
+        "records_enable": "Write records.",
+        "link_up": "The PHY's link is up; live.",
+        "frames": "Good probe frames of the stream, duplicates and late ones too.",
+        "octets": "Their lengths added up, without FCS.",
+        "first_stamp": "Arrival of the first one (ns).",
+        "last_stamp": "Arrival of the last one (ns).",
+        "delay_min": "Least RX stamp minus TX stamp (ns), signed.",
+        "delay_max": "Greatest one (ns), signed.",
+        "delay_sum": "Sum of all (ns), signed.",
+        "delay_square_sum": "Sum of their squares (ns^2); a delay beyond +-(2^32 - 1) ns enters as 2^32 - 1.",
+        "lost": "Sequence numbers passed over and not seen since.",
+        "duplicated": "Frames seen before.",
+        "reordered": "Frames that came late, for the first time.",
+        "beyond_window": "Frames too far back to be told apart.",
+        "expected": "Next expected sequence number.",
+        "length_errors": "Probe frames with a good FCS whose lengths disagree.",
+        "foreign_streams": "Good probe frames of another stream.",
+        "all_frames": "Every frame of the port, bad ones too.",
+        "all_octets": "Their lengths added up, without FCS.",
+        "fcs_errors": "Frames with a wrong FCS.",
+        "runts": "Frames below 60 octets.",
+        "giants": "Frames above 9018 octets.",
+        "symbol_errors": "Frames with RX_ER in frame or preamble.",
+        "preamble_errors": "Carriers that were refused: no SFD, another octet before it, or an SFD too soon.",
+        "overflows": "Frames cut because `sys` was too slow.",
+        "stamp_errors": "Frames that found no stamp.",
+        "management_frames": "Good other frames given to the management stack.",
+        "management_dropped": "Of these, frames that found no room.",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register of one module."""
+
+    name: str
+    offset: int  # Octets from the first register of the module.
+    bits: int
+    access: str  # "rw", "ro", "wo"; "w1" does something when it is written.
+    reset: int
+    meaning: str
+
+
+# Registers ----------------------------------------------------------------------------------------
+
+
+@cache
+def regions() -> dict[str, list[Any]]:
+    """Return the CSRs of each module of a probe with the default configuration, in the order of their addresses."""
+    from liteprobe.sim.system.board import Board
+    from liteprobe.soc.config import ProbeConfig
+    from liteprobe.soc.probe import ProbeSoC
+
+    logging.disable(logging.INFO)  # LiteX tells every step.
+    soc = ProbeSoC(Board(), ProbeConfig())
+    soc.finalize()
+    logging.disable(logging.NOTSET)
+    return {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+
+
+def registers_of(module: str) -> list[Register]:
+    """Return the registers of ``module``; KeyError if one has no meaning, ValueError if it has two."""
+    found, offset = [], 0
+    for csr in regions()[module]:
+        own, ours = getattr(csr, "description", None), MEANINGS.get(module, {}).get(csr.name)
+        if own and ours:
+            raise ValueError(f"{module}_{csr.name} has a description in the gateware: take it out of MEANINGS")
+        if not own and not ours:
+            raise KeyError(f"{module}_{csr.name} has no description: write one in the gateware")
+        kind = {"CSRStorage": "rw", "CSRStatus": "ro", "CSR": "wo"}[type(csr).__name__]
+        meaning = str(own or ours)
+        if meaning.startswith("Write: "):
+            kind = "w1"
+        held = {"rw": "storage", "ro": "status"}.get(kind)
+        reset = getattr(csr, held).reset.value if held else 0
+        # Known only when the SoC is finalized, and another one in each build.
+        found.append(Register(csr.name, offset, csr.size, kind, 0 if csr.name == "map_hash" else reset, meaning))
+        offset += 4 * -(-csr.size // WORD_BITS)
+    return found
+
+
+def register_table(module: str) -> str:
+    """Return the registers of ``module`` as a table in Markdown."""
+    rows = ["| Offset | Register | Bits | Access | Reset | Meaning |", "|---|---|---|---|---|---|"]
+    for item in registers_of(module):
+        reset = {"w1": "", "wo": ""}.get(item.access, f"{item.reset:#x}" if item.reset > 9 else str(item.reset))
+        reset = "" if item.name == "map_hash" else reset
+        access = "write" if item.access in ("w1", "wo") else item.access
+        meaning = item.meaning.replace("|", "\\|")
+        rows.append(f"| 0x{item.offset:03x} | `{item.name}` | {item.bits} | {access} | {reset} | {meaning} |")
+    return "\n".join(row.replace("|  |", "| |") for row in rows)
+
+
+# Ports --------------------------------------------------------------------------------------------
+
+
+def docstring_of(path: str, name: str) -> str:
+    """Return the docstring of the class ``name`` in the file ``path``, cleaned; KeyError if there is none."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+    raise KeyError(f"{path} has no class {name}")
+
+
+def entries_of(docstring: str, section: str) -> list[tuple[str, str, str]]:
+    """Return (names, type, meaning) of each entry of a section of ``docstring``."""
+    found: list[tuple[str, str, str]] = []
+    lines = docstring.splitlines()
+    if section not in lines:
+        return found
+    for line in lines[lines.index(section) + 2 :]:
+        if line.startswith("    ") and found:
+            names, kind, meaning = found[-1]
+            found[-1] = (names, kind, f"{meaning} {line.strip()}".strip())
+        elif head := re.match(r"(\S.*?) : (.*)", line):
+            found.append((head[1], head[2], ""))
+        elif line.startswith("    "):
+            continue
+        else:
+            break
+    return found
+
+
+def cell(text: str) -> str:
+    """Return text of a docstring for a cell of a table."""
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+def port_table(path: str, name: str) -> str:
+    """Return parameters and ports of a class as tables in Markdown; ValueError if its docstring names none."""
+    docstring = docstring_of(path, name)
+    tables = []
+    for section, head in (("Parameters", "Parameter"), ("Attributes", "Port")):
+        entries = entries_of(docstring, section)
+        if entries:
+            rows = [f"| {head} | Type | Meaning |", "|---|---|---|"]
+            rows += [f"| `{names}` | `{kind.replace('`', '')}` | {cell(meaning)} |" for names, kind, meaning in entries]
+            tables.append("\n".join(row.replace("|  |", "| |") for row in rows))
+    if not tables:
+        raise ValueError(f"{name} in {path} names no ports")
+    return "\n\n".join(tables)
+
+
+# Pages --------------------------------------------------------------------------------------------
+
+
+def current(text: str) -> str:
+    """Return the text of a page with all its tables as the code has them now."""
+
+    def table(found: re.Match[str]) -> str:
+        kind, what = found[1], found[2]
+        body = register_table(what) if kind == "registers" else port_table(*what.split())
+        return f"<!-- {kind}: {what} -->\n{body}\n<!-- end -->"
+
+    return MARK.sub(table, text)
+
+
+def main() -> int:
+    """Bring all pages up to date, and name those that changed."""
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text()
+        if (wanted := current(text)) != text:
+            page.write_text(wanted)
+            print(page.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
