@@ -7,16 +7,17 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.sim.bench.compiled import compiled, verilator_environment
 from liteprobe.sim.bench.transmit import write_verilog
-from liteprobe.sim.bench.wire import REPOSITORY, verilator_environment
 
 BENCH = Path(__file__).with_name("transmit_run.sv")
-#: One folder for each worker of pytest-xdist.
-FOLDER = REPOSITORY / "build" / "wire" / f"transmit_run{os.environ.get('PYTEST_XDIST_WORKER', '')}"
+COMMAND = ["verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
+COMMAND += ["--top-module", "transmit_run", "--Mdir", "obj"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +44,28 @@ class PortRun:
     underruns: int
 
 
-def build() -> Path:
-    """Compile the bench and return its executable."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    write_verilog(FOLDER / "transmit_bench.v")
-    command = ["verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
-    command += ["--top-module", "transmit_run", "--Mdir", "obj", str(BENCH), "transmit_bench.v"]
+def compile_run(folder: Path) -> None:
+    """Compile the bench in ``folder``."""
+    command = [*COMMAND, str(BENCH), "transmit_bench.v"]
     environment = {**os.environ, **verilator_environment()}
-    run = subprocess.run(command, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
         raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
-    return FOLDER / "obj" / "Vtransmit_run"
+
+
+def build() -> Path:
+    """Return the executable, compiled if need be."""
+    return compiled("transmit_bench", write_verilog, compile_run, [BENCH.read_text(), *COMMAND]) / "obj" / "Vtransmit_run"
 
 
 def run(executable: Path, program: LongProgram) -> list[PortRun]:
     """Run a program to its end and return what each port did."""
-    log = FOLDER / "starts.txt"
-    arguments = [f"+{name}={value}" for name, value in vars(program).items()]
-    subprocess.run([str(executable), *arguments, f"+file={log}"], check=True, capture_output=True)
-    lines = [line.split() for line in log.read_text(encoding="utf-8").splitlines()]
+    with TemporaryDirectory(dir=executable.parent) as folder:
+        log = Path(folder) / "starts.txt"
+        arguments = [f"+{name}={value}" for name, value in vars(program).items()]
+        subprocess.run([str(executable), *arguments, f"+file={log}"], check=True, capture_output=True)
+        text = log.read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines()]
     ports = []
     for port in range(2):
         rows = np.array([line[1:] for line in lines if line[0] == str(port)], dtype=np.int64).reshape(-1, 2)

