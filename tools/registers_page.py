@@ -92,7 +92,8 @@ def regions() -> dict[str, list[Any]]:
     from liteprobe.soc.probe import ProbeSoC
 
     logging.disable(logging.INFO)  # LiteX tells every step.
-    soc = ProbeSoC(Board(), ProbeConfig())
+    board: Any = Board  # Gateware has no types.
+    soc = ProbeSoC(board(), ProbeConfig())
     soc.finalize()
     logging.disable(logging.NOTSET)
     return {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
