@@ -191,7 +191,7 @@ def current(text: str) -> str:
     def table(found: re.Match[str]) -> str:
         kind, what = found[1], found[2]
         body = register_table(what) if kind == "registers" else port_table(*what.split())
-        return f"<!-- {kind}: {what} -->\n{body}\n<!-- end -->"
+        return f"<!-- {kind}: {what} -->\n\n{body}\n\n<!-- end -->"
 
     return MARK.sub(table, text)
 
