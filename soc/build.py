@@ -26,10 +26,13 @@ from liteprobe.soc.toolchain import BuildError, require, run_tool, tail, version
 
 BUILD = Path("build")
 TOP = "liteprobe"
+# Area is what is scarce. Nothing reads a word of a block RAM in the cycle that another port writes it, or else uses
+# what it read, so yosys needn't build a bypass; wide multiplexers and a single pass of abc take more LUTs.
 SYNTHESIS = f"""\
 read_verilog *.v
 attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0
-synth_ecp5 -top {TOP}
+setattr -set ram_style "block" {TOP}/m:header*
+synth_ecp5 -no-rw-check -abc2 -nowidelut -top {TOP}
 write_json {TOP}.json
 """
 

@@ -19,10 +19,10 @@ RESOURCES = {
     "pll": "EHXPLLL",
     "io": "TRELLIS_IO",
 }
-# Nets of clocks, as nextpnr names them -> domain.
+# Nets of clocks, as nextpnr names them -> domain. Outputs of the PLL are in the order of boards/clocks.py.
 CLOCK_NETS = [
-    (re.compile(r"(sys_clk|crg_clkout0)"), "sys"),
-    (re.compile(r"(timebase_clk|crg_clkout1)"), "timebase"),
+    (re.compile(r"sys_clk|(\w+_)?clkout0"), "sys"),
+    (re.compile(r"timebase_clk|(\w+_)?clkout1"), "timebase"),
     (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
 ]
 

@@ -1,0 +1,42 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""docs/boards.md says what the reports of the builds say."""
+
+import json
+
+from liteprobe.boards import BOARDS
+from liteprobe.soc.boards_page import main
+
+
+def report(seed, fmax_mhz):
+    return {
+        "device": "LFE5U-25F-6BG256C",
+        "seed": seed,
+        "seconds": {"synthesis": 61.4, "place_and_route": 99.8, "total": 165.2},
+        "tools": {"yosys": "0.70", "nextpnr-ecp5": "0.11.1"},
+        "area": {"lut4": {"used": 18000, "available": 24288, "percent": 74.1}},
+        "clocks": {"sys": {"fmax_mhz": fmax_mhz, "constraint_mhz": 50.0}},
+    }
+
+
+def written(tmp_path):
+    main(["--build", str(tmp_path), "--page", str(tmp_path / "boards.md")])
+    return (tmp_path / "boards.md").read_text()
+
+
+def test_page_holds_area_and_fmax_of_every_seed(tmp_path):
+    for seed, fmax_mhz in [(10, 51.25), (2, 55.5)]:
+        folder = tmp_path / "colorlight_5a_75b" / f"seed{seed}"
+        folder.mkdir(parents=True)
+        (folder / "report.json").write_text(json.dumps(report(seed, fmax_mhz)))
+    text = written(tmp_path)
+    assert "| lut4 | 18000 | 24288 | 74.1 % |" in text
+    assert "| clock | asked for | seed 2 | seed 10 |" in text
+    assert "| sys | 50 MHz | 55.5 MHz | 51.2 MHz |" in text
+    assert "Seed 2 took 165 s (synthesis 61 s, place and route 100 s)" in text
+
+
+def test_board_that_was_not_built_is_said(tmp_path):
+    text = written(tmp_path)
+    assert all(f"## {name}\n" in text and f"Not built yet: `./run build {name}`." in text for name in BOARDS)
