@@ -65,6 +65,9 @@ class ManagementStack(LiteXModule):
         carry = Signal(16)              # Half a word, between the wire and the aligned frame.
         line  = Signal(max=STORE_WORDS)
         left  = Signal(8)
+        # Between the store and the bus: a block RAM answers late in the cycle, and the bus wants all of one.
+        address = Signal(30)
+        word    = Signal(32)
         is_first = Signal(reset=1)
         self.comb += [
             write.adr.eq(place),
@@ -76,7 +79,8 @@ class ManagementStack(LiteXModule):
             answer.line.eq(line),
             answer.stored.eq(read.dat_r),
             bus.sel.eq(0b1111),
-            bus.dat_w.eq(reverse(read.dat_r)),
+            bus.adr.eq(address),
+            bus.dat_w.eq(word),
             source.data.eq(Cat(carry, answer.word[:16])),
             source.last.eq(line == answer.last_line),
             source.last_be.eq(Replicate(source.last, 4) & answer.last_be),
@@ -129,7 +133,6 @@ class ManagementStack(LiteXModule):
 
         # Write.
         # ------
-        address = Signal(30)
         fsm.act("RECORD",
             NextValue(left, request.writes),
             If(request.writes != 0,
@@ -147,14 +150,17 @@ class ManagementStack(LiteXModule):
             If(left == 0,
                 if_reads,
             ).Else(
-                NextState("WRITE"),
+                NextState("WRITE-DATA"),
             )
+        )
+        fsm.act("WRITE-DATA",
+            NextValue(word, reverse(read.dat_r)),
+            NextState("WRITE"),
         )
         fsm.act("WRITE",
             bus.cyc.eq(1),
             bus.stb.eq(1),
             bus.we.eq(1),
-            bus.adr.eq(address),
             If(bus.ack,
                 NextValue(address, address + 1),
                 NextValue(place, place + 1),
@@ -175,20 +181,27 @@ class ManagementStack(LiteXModule):
                 NextValue(place, start - BASE_LINE),
                 NextState("HEAD"),
             ).Else(
-                NextState("READ"),
+                NextState("READ-ADDRESS"),
             )
+        )
+        fsm.act("READ-ADDRESS",
+            NextValue(address, reverse(read.dat_r)[2:]),
+            NextState("READ"),
         )
         fsm.act("READ",
             bus.cyc.eq(1),
             bus.stb.eq(1),
-            bus.adr.eq(reverse(read.dat_r)[2:]),
-            write.dat_w.eq(reverse(bus.dat_r)),
             If(bus.ack,
-                write.we.eq(1),
-                NextValue(place, place + 1),
-                NextValue(left, left - 1),
-                NextState("READ-FETCH"),
+                NextValue(word, bus.dat_r),
+                NextState("READ-KEEP"),
             )
+        )
+        fsm.act("READ-KEEP",
+            write.dat_w.eq(reverse(word)),
+            write.we.eq(1),
+            NextValue(place, place + 1),
+            NextValue(left, left - 1),
+            NextState("READ-FETCH"),
         )
 
         # Send.
