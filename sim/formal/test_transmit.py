@@ -1,0 +1,171 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Claims about pacing for every program and every load: never early, never twice at once on the line."""
+
+import pytest
+from migen import *
+from migen.fhdl.tools import list_signals
+
+from liteprobe.cores.ethernet import slot_octets
+from liteprobe.cores.transmit import pace
+from liteprobe.cores.transmit.due import TICK_BITS
+from liteprobe.cores.transmit.line import HOLD_BITS, LINE_TICKS
+from liteprobe.cores.transmit.pace import TrainPacer
+from liteprobe.sim.bench.formal import Proof, Run, prove
+
+DUE_TO_START = 4  # Ticks from the due tick to the start; the lead makes up for them.
+EXACT_BITS   = TICK_BITS + 32
+SHORTEST     = slot_octets(60)
+LONGEST      = slot_octets(1536) # Of a management frame.
+FAR          = 2**50 # Ticks; a program that is a hundred days late is not looked at.
+
+
+def internal(module, name):
+    """Return a signal that ``module`` shows to nobody: induction must know the whole state."""
+    (found,) = {signal for signal in list_signals(module._fragment) if signal.backtrace[-1][0] == name}
+    return found
+
+
+class PacerProof(Proof):
+    """A pacer with all that may happen around it, the exact schedule, and who holds the line."""
+
+    def __init__(self, shortest=SHORTEST, longest=LONGEST):
+        Proof.__init__(self, ["timebase"])
+        self.shortest, self.longest = shortest, longest # Slots (ticks); the longest is management's.
+        self.dut = dut = TrainPacer()
+        self.is_running = dut.fsm.ongoing("RUN")
+        dut.finalize() # From here on, nothing can be added to it.
+        for endpoint in (dut.sink, dut.management):
+            self.free(endpoint.valid, endpoint.first, endpoint.last, endpoint.payload)
+        self.free(dut.now, dut.arm, dut.stop, dut.start_strobe)
+        self.free(dut.program, dut.management_waiting, dut.management_hold)
+        self.sync.timebase += dut.ticks.eq(dut.ticks + 1)
+        self.add_surroundings()
+        self.add_schedule()
+        self.add_line()
+
+    def promise(self, promise):
+        self.assume(promise, "timebase")
+
+    def assert_all(self, *claims):
+        for claim in claims:
+            self.claim(claim, "timebase")
+
+    def add_surroundings(self):
+        """The program stands still; so does what is said of a management frame in waiting."""
+        dut = self.dut
+        program  = dut.program.raw_bits()
+        before   = Signal(len(program))
+        hold     = Signal.like(dut.management_hold)
+        is_later = Signal()
+        is_held  = Signal()
+        self.sync.timebase += [
+            before.eq(program),
+            hold.eq(dut.management_hold),
+            is_later.eq(1),
+            is_held.eq(dut.management_waiting & dut.management.valid & ~dut.line.is_sending & ~dut.start_management),
+        ]
+        self.promise(~is_later | (program == before))
+        self.promise(~is_held | (dut.management_hold == hold))
+        self.promise(dut.program.hold >= self.shortest - LINE_TICKS)
+        self.promise(dut.management_hold >= self.shortest - LINE_TICKS)
+        self.promise(dut.management_hold <= self.longest - LINE_TICKS)
+
+    def add_schedule(self):
+        """The schedule as it is meant: one sum, at once."""
+        due = self.dut.due
+        self.exact = exact = Signal(EXACT_BITS)
+        self.left  = left  = Signal(TICK_BITS) # Ticks to the start, in two's complement.
+        step = Signal(EXACT_BITS)
+        self.comb += [
+            step.eq(Cat(due.interval_fraction, Mux(due.advance_gap, due.interval_gap, due.interval))),
+            left.eq((exact[32:] + DUE_TO_START - due.ticks)[:TICK_BITS]),
+        ]
+        self.sync.timebase += [
+            If(due.advance, exact.eq(exact + step)),
+            If(due.begin, exact.eq(Cat(Constant(0, 32), (due.ticks + 1 + due.lead)[:TICK_BITS]))),
+        ]
+        self.promise(self.shifted(FAR) < 2*FAR)
+
+    def shifted(self, ticks):
+        """Return ``left`` and so many ticks more; by name, or Verilog would widen the sum."""
+        total = Signal(TICK_BITS)
+        self.comb += total.eq(self.left + ticks)
+        return total
+
+    def add_line(self):
+        """How long the line is taken, by the lengths of the slots."""
+        line = self.dut.line
+        self.taken = taken = Signal(HOLD_BITS + 1) # Ticks until it is free.
+        hold, last_hold = Signal(HOLD_BITS), Signal(HOLD_BITS)
+        self.comb += [
+            hold.eq(Mux(line.choose_management, line.management_hold, line.probe_hold)),
+            last_hold.eq(Mux(line.is_management, internal(line, "hold"), line.probe_hold)),
+        ]
+        self.sync.timebase += If(line.start,
+            taken.eq(hold + LINE_TICKS - 1)
+        ).Elif(taken != 0,
+            taken.eq(taken - 1)
+        )
+
+    def add_line_induction(self):
+        """Claim what makes the induction go through: how the parts of the line's state hang together."""
+        line = self.dut.line
+        is_begun, left = internal(line, "is_begun"), internal(line, "left")
+        hold = Signal(HOLD_BITS)
+        self.comb += hold.eq(Mux(line.is_management, internal(line, "hold"), line.probe_hold))
+        self.assert_all(
+            line.is_free == (self.taken == 0),
+            ~is_begun | (self.taken == hold + LINE_TICKS - 1),
+            line.is_free | is_begun | (self.taken == (left + 2)[:len(left)]),
+        )
+
+
+def claims_of(proof, early=0, overlap=0, intrusion=0):
+    """Return the claims by name; each number above 0 makes one of them bolder by so many ticks than is true."""
+    dut, line = proof.dut, proof.dut.line
+    ahead  = proof.shifted(early)
+    spare  = proof.shifted(-(dut.management_hold + LINE_TICKS + intrusion))
+    before = Signal()
+    proof.sync.timebase += before.eq((proof.taken == 1) & bool(overlap))
+    return {
+        "early"     : ~dut.start | (ahead == 0) | ahead[-1],
+        "late"      : ~dut.start | internal(dut, "was_due") | (ahead == 0), # Unless something else held it up.
+        "overlap"   : ~line.start | ((proof.taken == 0) & ~before),
+        "both"      : ~(dut.start & dut.start_management),
+        # Management is through by the tick of the next start.
+        "intrusion" : ~(dut.start_management & proof.is_running) | ~spare[-1],
+    }
+
+
+def test_slots_never_overlap_on_the_line():
+    """By induction: for every program, every load, all time."""
+    proof = PacerProof()
+    proof.add_line_induction()
+    claims = claims_of(proof)
+    proof.assert_all(claims["overlap"], claims["both"])
+    prove(proof, "pacer_line", Run(depth=4))
+
+
+def test_frames_start_neither_early_nor_late(monkeypatch):
+    """Bounded: up to the first start of a program with a shorter lead, whatever else happens."""
+    monkeypatch.setattr(pace, "LEAD_TICKS", 16)
+    proof = PacerProof(shortest=12, longest=16)
+    claims = claims_of(proof)
+    proof.assert_all(claims["early"], claims["late"])
+    prove(proof, "pacer_start", Run("bmc", 25))
+
+
+# The lead, and the steps until a trace shows that a claim goes too far; slots are as short, or it takes too long.
+BOLDER = {"early": (16, 26), "overlap": (16, 26), "intrusion": (28, 28)}
+
+
+@pytest.mark.parametrize("name", BOLDER)
+def test_claim_that_goes_a_tick_too_far_is_refuted(monkeypatch, name):
+    lead, depth = BOLDER[name]
+    monkeypatch.setattr(pace, "LEAD_TICKS", lead)
+    proof = PacerProof(shortest=12, longest=lead)
+    proof.assert_all(claims_of(proof, **{name: 1})[name])
+    with pytest.raises(AssertionError, match="returned FAIL"):
+        prove(proof, f"pacer_{name}", Run("bmc", depth))
