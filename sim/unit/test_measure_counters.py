@@ -38,7 +38,11 @@ def run(dut, cycles, names):
 def test_port_counters_are_sums_over_all_frames_and_a_frame_counts_in_several():
     rng = random.Random(SEED)
     frames = [
-        {"frame": rng.randrange(4) > 0, "length": rng.choice([0, 1, 60, 9018, 0xFFFF]), **{name: rng.randrange(2) for name in VERDICTS}}
+        {
+            "frame": rng.randrange(4) > 0,
+            "length": rng.choice([0, 1, 60, 9018, 0xFFFF]),
+            **{name: rng.randrange(2) for name in VERDICTS},
+        }
         for _ in range(60)
     ]
     sums = dict.fromkeys(PortCounters.names, 0)
