@@ -112,6 +112,8 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     for source, target in ((netlist, f"{TOP}.json"), (design.folder / f"{TOP}.lpf", f"{TOP}.lpf")):
         shutil.copy(source, run / target)
     arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
+    # router1 rips up arcs for many minutes on a full device; router2 settles them together.
+    arguments += ["--router", "router2"]
     arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
     code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
     (run / f"{TOP}.json").unlink()

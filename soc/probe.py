@@ -18,6 +18,7 @@ from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.cores.transmit.start import StartGate
+from liteprobe.soc.bus import BusRegister
 from liteprobe.soc.export import identity
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.processor import processor_parameters
@@ -73,6 +74,7 @@ class ProbeSoC(SoCCore):
             **processor_parameters(config),
         )
         self.crg = board.crg()
+        self.add_bus_registers()
 
         # Identity and time ------------------------------------------------------------------------
         self.probe = ProbeIdentity(config)
@@ -89,6 +91,20 @@ class ProbeSoC(SoCCore):
             "shared": self.add_link_shared,
             "uart":   self.add_link_uart,
         }[config.link]()
+
+    # Bus ------------------------------------------------------------------------------------------
+
+    def add_bus_registers(self):
+        """Put a register between the processor and the bus."""
+        for name, master in list(self.bus.masters.items()):
+            register = BusRegister(master)
+            self.add_module(name=f"{name}_register", module=register)
+            self.comb += master.connect(register.sink)
+            self.bus.masters[name] = register.source
+
+    def add_csr_bridge(self, name="csr", origin=None, register=True):
+        """Put a register between the bus and the registers; LiteX does so only beside a SDRAM."""
+        SoCCore.add_csr_bridge(self, name, origin, register=True)
 
     # Time -----------------------------------------------------------------------------------------
 
