@@ -4,7 +4,7 @@
 """The only clock-domain crossings: a level, a pulse, a held word, a followed word, a stream."""
 
 from migen import *
-from migen.genlib.cdc import BusSynchronizer, GrayCounter, MultiReg, PulseSynchronizer
+from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
 
 from litex.gen import *
 from litex.soc.interconnect import stream
@@ -116,11 +116,36 @@ class WordCrossing(LiteXModule):
 
 LUT_RAM_DEPTH = 64 # Up to here a memory is read without a clock.
 
+class GrayPointer(LiteXModule):
+    """Counts steps, in binary and in Gray code, whose present and next value are registers.
+
+    Attributes
+    ----------
+    step : Signal(), in
+    binary, gray, gray_next : Signal(width), out
+    """
+    def __init__(self, width):
+        self.step      = Signal()
+        self.binary    = Signal(width)
+        self.gray      = Signal(width)
+        self.gray_next = Signal(width, reset=1)
+
+        # # #
+
+        after_next = Signal(width)
+        self.gray.attr.add("no_retiming")
+        self.comb += after_next.eq(self.binary + 2)
+        self.sync += If(self.step,
+            self.binary.eq(self.binary + 1),
+            self.gray.eq(self.gray_next),
+            self.gray_next.eq(after_next ^ after_next[1:]),
+        )
+
 class ShallowFIFO(LiteXModule):
     """Asynchronous FIFO in LUT RAM whose only read register is its output; domains ``write`` and ``read``.
 
     Migen's AsyncFIFO looks up the address after next in the same cycle as it learns of ``ready``: six levels of
-    logic, too slow for 125 MHz on ECP5. Here the address is a register.
+    logic, too slow for 125 MHz on ECP5. Here the address is a register, and so is each verdict.
 
     Attributes
     ----------
@@ -138,29 +163,35 @@ class ShallowFIFO(LiteXModule):
         storage    = Memory(len(entry), depth)
         write_port = storage.get_port(write_capable=True, clock_domain="write", mode=READ_FIRST)
         read_port  = storage.get_port(async_read=True, clock_domain="read")
-        produce    = ClockDomainsRenamer("write")(GrayCounter(bits + 1))
-        consume    = ClockDomainsRenamer("read")(GrayCounter(bits + 1))
+        produce    = ClockDomainsRenamer("write")(GrayPointer(bits + 1))
+        consume    = ClockDomainsRenamer("read")(GrayPointer(bits + 1))
         produced   = Signal(bits + 1) # As the reader knows it.
         consumed   = Signal(bits + 1) # As the writer knows it.
+        full       = Signal(bits + 1) # Where the writer would be with the FIFO full.
+        is_there   = Signal()
         self.specials   += storage, write_port, read_port
-        self.specials   += MultiReg(produce.q, produced, "read"), MultiReg(consume.q, consumed, "write")
+        self.specials   += MultiReg(produce.gray, produced, "read"), MultiReg(consume.gray, consumed, "write")
         self.submodules += produce, consume
-        produce.q.attr.add("no_retiming")
-        consume.q.attr.add("no_retiming")
         self.comb += [
-            # Full: the pointers differ in the two highest bits of their Gray code only.
-            sink.ready.eq(produce.q != Cat(consumed[:-2], ~consumed[-2], ~consumed[-1])),
-            produce.ce.eq(sink.valid & sink.ready),
-            write_port.adr.eq(produce.q_binary[:-1]),
+            full.eq(Cat(consumed[:-2], ~consumed[-2], ~consumed[-1])),
+            produce.step.eq(sink.valid & sink.ready),
+            write_port.adr.eq(produce.binary[:-1]),
             write_port.dat_w.eq(entry),
-            write_port.we.eq(produce.ce),
-            consume.ce.eq((consume.q != produced) & (source.ready | ~source.valid)),
-            read_port.adr.eq(consume.q_binary[:-1]),
+            write_port.we.eq(produce.step),
+            consume.step.eq(is_there & (source.ready | ~source.valid)),
+            read_port.adr.eq(consume.binary[:-1]),
         ]
-        self.sync.read += If(source.ready | ~source.valid,
-            source.valid.eq(consume.q != produced),
-            fields.eq(read_port.dat_r),
-        )
+        # Both verdicts are registers, formed for a step and for none.
+        self.sync.write += sink.ready.eq(Mux(produce.step, produce.gray_next, produce.gray) != full)
+        self.sync.read += [
+            is_there.eq(Mux(consume.step, consume.gray_next, consume.gray) != produced),
+            If(source.ready | ~source.valid,
+                source.valid.eq(is_there),
+                fields.eq(read_port.dat_r),
+            ),
+        ]
+
+# Stream Crossing ----------------------------------------------------------------------------------
 
 class StreamCrossing(LiteXModule):
     """Carries a stream across clocks through an asynchronous FIFO with a registered output.
