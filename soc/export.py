@@ -15,10 +15,21 @@ from liteprobe.cores.formats import map_hash
 
 
 def soc_map(soc: Any) -> dict[str, Any]:
-    """Return the map of a finalized ``soc``: what LiteX writes as csr.json."""
+    """Return the map of a finalized ``soc``: what LiteX writes as csr.json, and the snapshots' registers in it."""
     text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
     loaded: dict[str, Any] = json.loads(text)
+    loaded["csr_registers"] |= snapshot_registers(soc)
     return loaded
+
+
+def snapshot_registers(soc: Any) -> dict[str, dict[str, Any]]:
+    """Return the words of the ports' snapshots as registers: to the host they are some like all others."""
+    found = {}
+    for port, layout in getattr(soc, "snapshots", {}).items():
+        base = soc.mem_regions[f"{port}_snapshot"].origin
+        for name, (first, words) in layout.items():
+            found[f"{port}_rx_{name}"] = {"addr": base + 4 * first, "size": words, "type": "ro"}
+    return found
 
 
 def identity(soc: Any) -> int:

@@ -82,6 +82,7 @@ class ProbeSoC(SoCCore):
         self.add_start()
 
         # Ports ------------------------------------------------------------------------------------
+        self.snapshots = {} # Of each port: where its memory has each accumulator (`Tally.layout`).
         for number in range(config.ports):
             self.add_port(number, board.phy(number))
 
@@ -146,7 +147,7 @@ class ProbeSoC(SoCCore):
         self.add_memory(f"port{number}_header", header.bus, path.header.depth)
 
     def add_receive(self, number, phy, with_management):
-        """Measure what a PHY receives: registers ``port<n>_rx``, memory ``port<n>_records``."""
+        """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
         config = self.probe_config
         path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth)
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(path)
@@ -156,6 +157,8 @@ class ProbeSoC(SoCCore):
             path.link_up.eq(phy.link_up),
         ]
         self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
+        self.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
+        self.snapshots[f"port{number}"] = path.tally.layout
 
     def add_memory(self, name, bus, words):
         """Give a memory a place on the bus, which nobody caches."""

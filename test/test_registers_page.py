@@ -38,7 +38,7 @@ def test_each_module_with_registers_of_ours_is_on_one_page() -> None:
 
 
 def test_ports_of_one_kind_have_the_same_registers() -> None:
-    for kind in ("tx", "rx"):
+    for kind in ("tx", "rx", "snapshot"):
         names = [[csr.name for csr in tool.regions()[f"port{number}_{kind}"]] for number in (0, 1)]
         assert names[0] == names[1]
 

@@ -39,6 +39,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "records_lost": "Records that found the ring full; live.",
         "records_enable": "Write records.",
         "link_up": "The PHY's link is up; live.",
+    },
+    "port0_snapshot": {
         "frames": "Good probe frames of the stream, duplicates and late ones too.",
         "octets": "Their lengths added up, without FCS.",
         "first_stamp": "Arrival of the first one (ns).",
@@ -87,6 +89,8 @@ class Register:
 @cache
 def regions() -> dict[str, list[Any]]:
     """Return the CSRs of each module of a probe with the default configuration, in the order of their addresses."""
+    from litex.soc.interconnect.csr import CSRStatus
+
     from liteprobe.sim.system.board import Board
     from liteprobe.soc.config import ProbeConfig
     from liteprobe.soc.probe import ProbeSoC
@@ -96,7 +100,10 @@ def regions() -> dict[str, list[Any]]:
     soc = ProbeSoC(board(), ProbeConfig())
     soc.finalize()
     logging.disable(logging.NOTSET)
-    return {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+    found = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+    for port, layout in soc.snapshots.items():
+        found[f"{port}_snapshot"] = [CSRStatus(WORD_BITS * words, name=name) for name, (_, words) in layout.items()]
+    return found
 
 
 def registers_of(module: str) -> list[Register]:

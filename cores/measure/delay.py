@@ -1,16 +1,16 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""One-way delay without records: least, most, sum, sum of squares."""
+"""One-way delay of a frame: whether it is the least or the most, and its square."""
 
 from migen import *
 
 from litex.gen import *
 
-# Delay Accumulator --------------------------------------------------------------------------------
+# Delay Meter --------------------------------------------------------------------------------------
 
-class DelayAccumulator(LiteXModule):
-    """Accumulates RX stamp minus TX stamp over frames.
+class DelayMeter(LiteXModule):
+    """Measures RX stamp minus TX stamp of frames, and what accumulators of it need.
 
     Attributes
     ----------
@@ -19,16 +19,16 @@ class DelayAccumulator(LiteXModule):
     check : Signal(), in
         Start.
     commit : Signal(), in
-        One cycle, eight cycles or more after ``check``: accumulates. Without it the frame leaves no trace.
+        One cycle, later: the frame counts as one before the next. Without it the frame leaves no trace.
     clear : Signal(), in
         Back to no frame at all.
-    least, most : Signal((64, True)), out
-        ns; 0 before the first frame.
-    total : Signal((64, True)), out
-        Sum (ns). Wraps.
-    squares : Signal(96), out
-        Sum of squares (ns^2). Wraps. A delay outside +-(2^32 - 1) ns enters with 2^32 - 1: where ``least`` or ``most``
-        lies beyond, the sum is a lower bound.
+    delay : Signal((64, True)), out
+        ns; right from a cycle after ``check``, while the stamps stand still.
+    is_least, is_most : Signal(), out
+        No frame before this one had less, or more; right from two cycles after ``check`` to a cycle after ``commit``.
+    square : Signal(64), out
+        ns^2; right from eight cycles after ``check`` to four after the next one. That of a delay outside +-(2^32 - 1) ns
+        is (2^32 - 1)^2.
 
     The square is built from three products of 16 x 16 bits in one multiplier, one a cycle.
     """
@@ -38,39 +38,27 @@ class DelayAccumulator(LiteXModule):
         self.check    = Signal()
         self.commit   = Signal()
         self.clear    = Signal()
-        self.least    = Signal((64, True))
-        self.most     = Signal((64, True))
-        self.total    = Signal((64, True))
-        self.squares  = Signal(96)
+        self.delay    = delay = Signal((64, True))
+        self.is_least = Signal()
+        self.is_most  = Signal()
 
         # # #
 
-        delay     = Signal((64, True))
-        is_least  = Signal()
-        is_most   = Signal()
-        is_first  = Signal(reset=1)
+        least    = Signal((64, True), reset_less=True)
+        most     = Signal((64, True), reset_less=True)
+        is_first = Signal(reset=1)
         self.sync += [
             delay.eq(self.rx_stamp - self.tx_stamp),
-            is_least.eq(is_first | (delay < self.least)),
-            is_most.eq( is_first | (delay > self.most)),
-        ]
-        square = self.add_square(delay)
-
-        # Accumulators.
-        # -------------
-        self.sync += [
+            self.is_least.eq(is_first | (delay < least)),
+            self.is_most.eq( is_first | (delay > most)),
             If(self.commit,
                 is_first.eq(0),
-                If(is_least, self.least.eq(delay)),
-                If(is_most,  self.most.eq(delay)),
-                self.total.eq(self.total + delay),
-                self.squares.eq(self.squares + square),
+                If(self.is_least, least.eq(delay)),
+                If(self.is_most,  most.eq(delay)),
             ),
-            If(self.clear,
-                is_first.eq(1),
-                self.least.eq(0), self.most.eq(0), self.total.eq(0), self.squares.eq(0),
-            ),
+            If(self.clear, is_first.eq(1)),
         ]
+        self.square = self.add_square(delay)
 
     def add_square(self, delay):
         """Return the square of ``delay``, right eight cycles after ``check``."""

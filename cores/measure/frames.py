@@ -1,20 +1,20 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is measured on probe frames: one frame after the other, all counts in one cycle."""
+"""What is measured on probe frames, one frame after the other, and what of it is added up."""
 
 from migen import *
 
 from litex.gen import *
 
 from liteprobe.cores.formats import DAMAGE, RecordFlag
-from liteprobe.cores.measure.counters import EventCounters, ProbeCounters
-from liteprobe.cores.measure.delay import DelayAccumulator
+from liteprobe.cores.measure.delay import DelayMeter
 from liteprobe.cores.measure.sequence import SequenceTracker
+from liteprobe.cores.measure.tally import Entry, Event
 
 # Frame Meter --------------------------------------------------------------------------------------
 
-# Cycles from a frame to its counts: the square of its delay takes that long.
+# Cycles from a frame to its flags: the verdict takes some of them; then its fields stand still for a record's six.
 count_cycles = 8
 
 class FrameMeter(LiteXModule):
@@ -23,20 +23,24 @@ class FrameMeter(LiteXModule):
     Attributes
     ----------
     frame : Signal(), in
-        One cycle for each probe frame; from ``count_cycles`` apart.
+        One cycle for each probe frame; from 14 cycles apart, those that are counted from 18.
     sequence, tx_stamp, rx_stamp, length, stream_id : Signal(32), Signal(64), Signal(64), Signal(16), Signal(16), in
     faults : Signal(16), in
-        The frame, and what is wrong with it as flags of a record. Must stand still from ``frame`` to ``done``.
+        The frame, and what is wrong with it as flags of a record. All must stand still from ``frame`` to 14 cycles
+        later.
     stream_any, wanted_id : Signal(), Signal(16), in
         Measure every stream; or only this one.
     clear : Signal(), in
         Back to no frame at all; a frame under way leaves no trace.
+    start : Signal(), out
+        One cycle for each frame that is counted: ``entries`` can be added, one word in each of the next 18 cycles.
     done : Signal(), out
-        One cycle, ``count_cycles`` after ``frame``: all counts change with it, and ``flags`` are valid.
+        One cycle, ``count_cycles`` after ``frame``: ``flags`` are valid, and the frame is known from now on.
     flags : Signal(16), out
         As in a record; stay until the next frame.
-    live : dict of name to Signal, out
-        The accumulators by their register names.
+    entries, events : list of Entry, list of Event
+        What a `Tally` must add up, by the names of the registers. A word of an entry is right in the cycle in which
+        its turn comes; events come while the entries of their frame are added, or on their own.
 
     Damaged and foreign frames enter no accumulator but ``length_errors`` (FCS good, lengths broken) and
     ``foreign_streams``. Duplicates and late frames do enter ``frames`` and the delays.
@@ -52,6 +56,7 @@ class FrameMeter(LiteXModule):
         self.stream_any   = Signal()
         self.wanted_id    = Signal(16)
         self.clear        = Signal()
+        self.start        = Signal()
         self.done         = Signal()
         self.flags        = Signal(16)
 
@@ -68,48 +73,65 @@ class FrameMeter(LiteXModule):
         ]
         step = Signal(count_cycles)
         self.sync += step.eq(Cat(self.frame, step) & Replicate(~self.clear, count_cycles))
-        self.comb += self.done.eq(step[-1] & ~self.clear)
-
-        # Accumulators.
-        # -------------
-        self.probe    = probe    = ProbeCounters()
-        self.tracker  = tracker  = SequenceTracker()
-        self.delay    = delay    = DelayAccumulator()
-        self.events   = events   = EventCounters(["length_errors", "foreign_streams"])
-        for counter in (probe, tracker, delay):
-            self.comb += counter.commit.eq(self.done & is_counted)
-        for counter in (probe, tracker, delay, events):
-            self.comb += counter.clear.eq(self.clear)
         self.comb += [
-            probe.length.eq(self.length),
-            probe.stamp.eq(self.rx_stamp),
+            self.start.eq(step[1] & is_counted & ~self.clear),
+            self.done.eq(step[-1] & ~self.clear),
+        ]
+
+        # Parts.
+        # ------
+        self.tracker = tracker = SequenceTracker()
+        self.delay   = delay   = DelayMeter()
+        for part in (tracker, delay):
+            self.comb += [
+                part.commit.eq(self.done & is_counted),
+                part.clear.eq(self.clear),
+            ]
+        self.comb += [
             tracker.sequence.eq(self.sequence),
             delay.rx_stamp.eq(self.rx_stamp),
             delay.tx_stamp.eq(self.tx_stamp),
             delay.check.eq(self.frame),
-            events.length_errors.eq(self.done & has_bad_length & ~is_damaged),
-            events.foreign_streams.eq(self.done & is_foreign & ~has_bad_length & ~is_damaged),
         ]
-        self.live = {
-            "frames"          : probe.frames,
-            "octets"          : probe.octets,
-            "first_stamp"     : probe.first_stamp,
-            "last_stamp"      : probe.last_stamp,
-            "delay_min"       : delay.least,
-            "delay_max"       : delay.most,
-            "delay_sum"       : delay.total,
-            "delay_square_sum": delay.squares,
-            "lost"            : tracker.lost,
-            "duplicated"      : tracker.duplicated,
-            "reordered"       : tracker.reordered,
-            "beyond_window"   : tracker.beyond_window,
-            "expected"        : tracker.expected,
-            **events.totals,
-        }
+
+        # What is added up.
+        # -----------------
+        is_first = Signal(reset=1)
+        octets   = Signal(64)
+        squares  = Signal(96)
+        one      = Signal(32)
+        self.sync += [
+            If(self.done & is_counted, is_first.eq(0)),
+            If(self.clear, is_first.eq(1)),
+        ]
+        self.comb += [octets.eq(self.length), squares.eq(delay.square), one.eq(1)]
+        # Nine words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
+        # with the next frame, up to 14 cycles after ``frame``.
+        self.entries = [
+            Entry("lost",             tracker.lost),
+            Entry("first_stamp",      self.rx_stamp, is_first),
+            Entry("delay_min",        delay.delay,   delay.is_least),
+            Entry("delay_max",        delay.delay,   delay.is_most),
+            Entry("delay_sum",        delay.delay),
+            Entry("last_stamp",       self.rx_stamp, Constant(1, 1)),
+            Entry("octets",           octets),
+            Entry("delay_square_sum", squares),
+            Entry("frames",           one),
+            Entry("expected",         tracker.expected, Constant(1, 1)),
+        ]
+        counted = self.done & is_counted
+        # Frames whose lengths are right or wrong, but have a good FCS, come 18 cycles apart: few in a pass.
+        self.events = [
+            Event("duplicated",      counted & tracker.is_duplicate, 5),
+            Event("reordered",       counted & tracker.is_reordered, 5),
+            Event("beyond_window",   counted & tracker.is_beyond,    5),
+            Event("length_errors",   self.done & has_bad_length & ~is_damaged, 5),
+            Event("foreign_streams", self.done & is_foreign & ~has_bad_length & ~is_damaged, 5),
+        ]
 
         # Flags.
         # ------
-        # Taken just before the frame is counted: afterwards the tracker would call it a duplicate.
+        # Taken just before the tracker knows the frame: afterwards it would call it a duplicate.
         flags = Signal(16)
         self.comb += flags.eq(self.faults)
         for flag, condition in [

@@ -26,13 +26,16 @@ class SequenceTracker(LiteXModule):
     sequence : Signal(32), in
         Compared modulo 2^32. Must stand still up to ``commit``; the flags are right three cycles after it changed.
     commit : Signal(), in
-        One cycle, from then on: counts the frame and remembers it.
+        One cycle, from then on: remembers the frame.
     clear : Signal(), in
         Forgets everything in one cycle and expects 0.
     is_duplicate, is_reordered, is_beyond : Signal(), out
         What the frame is; at most one.
-    expected, lost, duplicated, reordered, beyond_window : Signal(32), out
-        Next expected sequence number, and counts. Wrap.
+    lost : Signal(32), out
+        What the frame adds to the frames that are lost: those it passes over, -1 where it is reordered. To be added
+        modulo 2^32, up to ``commit``.
+    expected : Signal(32), out
+        Next expected sequence number. Wraps.
 
     Limits: `clear` makes old memory invalid by a generation of 14 bits; a slot that was not written once in 16384 clears
     could pass for a new one.
@@ -40,17 +43,14 @@ class SequenceTracker(LiteXModule):
     Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates).
     """
     def __init__(self, window=1024):
-        self.sequence      = Signal(32)
-        self.commit        = Signal()
-        self.clear         = Signal()
-        self.is_duplicate  = Signal()
-        self.is_reordered  = Signal()
-        self.is_beyond     = Signal()
-        self.expected      = Signal(32)
-        self.lost          = Signal(32)
-        self.duplicated    = Signal(32)
-        self.reordered     = Signal(32)
-        self.beyond_window = Signal(32)
+        self.sequence     = Signal(32)
+        self.commit       = Signal()
+        self.clear        = Signal()
+        self.is_duplicate = Signal()
+        self.is_reordered = Signal()
+        self.is_beyond    = Signal()
+        self.expected     = Signal(32)
+        self.lost         = Signal(32)
 
         # # #
 
@@ -98,23 +98,15 @@ class SequenceTracker(LiteXModule):
             self.is_reordered.eq(is_near & ~(is_known_low & is_known_high)),
         ]
 
-        # Counters.
-        # ---------
+        self.comb += self.lost.eq(Mux(is_behind, Replicate(self.is_reordered, 32), ahead))
+
+        # Memory of the past.
+        # -------------------
         self.sync += [
-            If(self.commit,
-                If(~is_behind, self.expected.eq(self.sequence + 1)),
-                self.lost.eq(self.lost + Mux(is_behind, Replicate(self.is_reordered, 32), ahead)),
-                self.duplicated.eq(self.duplicated + self.is_duplicate),
-                self.reordered.eq(self.reordered + self.is_reordered),
-                self.beyond_window.eq(self.beyond_window + self.is_beyond),
-            ),
+            If(self.commit & ~is_behind, self.expected.eq(self.sequence + 1)),
             was_reset.eq(0),
             If(self.clear | was_reset,
                 generation.eq(generation + 1),
             ),
-            If(self.clear,
-                *[count.eq(0) for count in (
-                    self.expected, self.lost, self.duplicated, self.reordered, self.beyond_window
-                )],
-            ),
+            If(self.clear, self.expected.eq(0)),
         ]

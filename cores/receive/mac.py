@@ -38,18 +38,15 @@ class ReceiveMAC(LiteXModule):
         Frames without preamble and FCS, bad ones too. Should always be ready: there are 16 words of room.
     sfd : Signal(), out, eth_rx
         One tick for each SFD accepted, one tick after it stood on ``sink``.
-    clear : Signal(), in, sys
-        Clears the counters.
-    preamble_errors, overflows : Signal(32), out, sys
-        Carriers refused; frames cut because sys was too slow. Wrap.
+    preamble_errors, overflows : Signal(4), out, sys
+        Carriers refused; frames cut because sys was too slow: as many as arrived in this cycle.
     """
     def __init__(self, data_width=32):
         self.sink            = stream.Endpoint(eth_phy_description(8))
         self.source          = stream.Endpoint(frame_layout(data_width))
         self.sfd             = Signal()
-        self.clear           = Signal()
-        self.preamble_errors = Signal(32)
-        self.overflows       = Signal(32)
+        self.preamble_errors = Signal(4)
+        self.overflows       = Signal(4)
 
         # # #
 
@@ -107,13 +104,12 @@ class ReceiveMAC(LiteXModule):
             ),
         ]
 
-        # Counters.
-        # ---------
-        for pulse, total in [(detector.preamble_error, self.preamble_errors), (cut, self.overflows)]:
+        # Events.
+        # -------
+        for pulse, count in [(detector.preamble_error, self.preamble_errors), (cut, self.overflows)]:
             events = EventCrossing("eth_rx", "sys")
             self.submodules += events
-            self.comb += events.event.eq(pulse)
-            self.sync += [
-                total.eq(total + events.count),
-                If(self.clear, total.eq(0)),
+            self.comb += [
+                events.event.eq(pulse),
+                count.eq(events.count),
             ]

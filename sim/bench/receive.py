@@ -19,7 +19,7 @@ class ReceiveBench(LiteXModule):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs and snapshot of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``management_*``;
+    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``snapshot_*`` of the snapshot's bus; ``management_*``;
     ``now``; ``paired`` and ``stamp`` (each RX stamp of a probe frame).
     """
     inputs  = ("stream_id", "stream_any", "clear", "latch", "records_read", "records_enable")
@@ -37,20 +37,22 @@ class ReceiveBench(LiteXModule):
         self.path = path
 
         sink, bus, source = path.sink, path.records.bus, path.management_source
+        snapshot = path.tally.bus
         for name, signal in [
             ("rx_dv", sink.valid), ("rx_data", sink.data), ("rx_er", sink.error),
             ("records_stb", bus.stb), ("records_adr", bus.adr), ("management_ready", source.ready),
+            ("snapshot_stb", snapshot.stb), ("snapshot_adr", snapshot.adr),
             *[(name, getattr(path, name)) for name in self.inputs],
         ]:
             self.comb += signal.eq(self.add_pin(name, len(signal)))
-        self.comb += bus.cyc.eq(bus.stb)
+        self.comb += [bus.cyc.eq(bus.stb), snapshot.cyc.eq(snapshot.stb)]
         for name, signal in [
             ("now", clock.now), ("paired", path.pairing.paired), ("stamp", path.pairing.stamp),
             ("records_ack", bus.ack), ("records_data", bus.dat_r),
             ("records_written", path.records.written), ("records_lost", path.records.lost),
             ("management_valid", source.valid), ("management_last", source.last),
             ("management_data", source.data), ("management_last_be", source.last_be),
-            *path.snapshot.shown.items(),
+            ("snapshot_ack", snapshot.ack), ("snapshot_data", snapshot.dat_r),
         ]:
             self.comb += self.add_pin(name, len(signal)).eq(signal)
 

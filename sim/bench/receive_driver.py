@@ -17,7 +17,7 @@ from liteprobe.cores.ethernet import OCTET_NS
 from liteprobe.cores.formats import RECORD_WORDS
 from liteprobe.sim.bench.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.probe_frames import probe_frame
-from liteprobe.sim.bench.receive import write_verilog
+from liteprobe.sim.bench.receive import ReceiveBench, write_verilog
 from liteprobe.sim.bench.wire import run_wire_test
 from liteprobe.sim.models.delay import signed
 from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
@@ -37,7 +37,7 @@ CLOCKS: dict[str, tuple[float, int, int | None]] = {
 VARIANTS = [("synchronous", 32), ("asynchronous", 32), ("slow_wire", 64)]
 
 DOMAINS = ("sys", "timebase", "eth_rx")
-INPUTS = ("stream_id", "clear", "latch", "records_read", "records_stb", "records_adr")
+INPUTS = ("stream_id", "clear", "latch", "records_read", "records_stb", "records_adr", "snapshot_stb", "snapshot_adr")
 SIGNED = ("delay_min", "delay_max", "delay_sum")
 
 
@@ -84,6 +84,7 @@ class ReceiveDriver:
         self.source = GmiiSource(wire_clock, dut.rx_dv, dut.rx_data, dut.rx_er, lambda: int(dut.now.value))
         self.stamps: list[int] = []
         self.management: list[bytes] = []
+        self.layout = ReceiveBench().path.tally.layout
         self.random = random.Random(cocotb.RANDOM_SEED)
 
     async def reset(self, stream_id: int | None = None) -> None:
@@ -136,12 +137,15 @@ class ReceiveDriver:
         await ClockCycles(self.dut.sys_clk, 2)
 
     async def registers(self, names: Iterable[str]) -> dict[str, int]:
-        """Return accumulators as of now."""
+        """Return accumulators as of now, read over the bus right behind the latch."""
         await self.pulse("latch")
         shown = {}
         for name in names:
-            pin = getattr(self.dut, f"{name}_1" if hasattr(self.dut, f"{name}_1") else name)
-            shown[name] = signed(int(pin.value)) if name in SIGNED else int(pin.value)
+            first, words = self.layout[name]
+            value = 0
+            for word in range(first, first + words):
+                value = value << 32 | await self.read_word(word, "snapshot")
+            shown[name] = signed(value) if name in SIGNED else value
         return shown
 
     async def records(self, start: int, count: int, depth: int = 1024) -> list[Record]:
@@ -149,17 +153,18 @@ class ReceiveDriver:
         places = [RECORD_WORDS * (number % depth) for number in range(start, start + count)]
         return [record_of([await self.read_word(place + word) for word in range(RECORD_WORDS)]) for place in places]
 
-    async def read_word(self, address: int) -> int:
-        """Read a word of the ring over the bus."""
+    async def read_word(self, address: int, memory: str = "records") -> int:
+        """Read a word of the ring, or of the ``snapshot``, over its bus."""
         dut = self.dut
-        dut.records_adr.value = address
-        dut.records_stb.value = 1
+        strobe, ack = getattr(dut, f"{memory}_stb"), getattr(dut, f"{memory}_ack")
+        getattr(dut, f"{memory}_adr").value = address
+        strobe.value = 1
         while True:
             await RisingEdge(dut.sys_clk)
-            if int(dut.records_ack.value):
+            if int(ack.value):
                 break
-        value = int(dut.records_data.value)
-        dut.records_stb.value = 0
+        value = int(getattr(dut, f"{memory}_data").value)
+        strobe.value = 0
         return value
 
     async def check(self, model: PortModel) -> None:

@@ -214,11 +214,9 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         logging.disable(logging.INFO)  # LiteX tells every step.
         design = make()
         sources = write_verilog(design.soc, work)
-        from litex.soc.integration import export
+        from liteprobe.soc.export import write_map
 
-        soc = design.soc
-        text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
-        (work / "csr.json").write_text(text, encoding="utf-8")
+        write_map(design.soc, work / "csr.json")
         compile_harness(work, sources, design.defines)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)

@@ -77,6 +77,7 @@ def test_map_has_the_registers_and_memories_of_the_contract():
             assert registers[f"port{port}_rx_{name}"]["size"] == words, name
         assert memories[f"port{port}_header"]["size"] == 128
         assert memories[f"port{port}_records"]["size"] == 1024 * 24
+        assert memories[f"port{port}_snapshot"]["size"] == 64 * 4
     for name in ("map_hash", "ports", "record_depth", "start", "ticks_per_second", "data_width"):
         assert registers[f"probe_{name}"]["size"] == 1, name
     for name, words in (("latch", 1), ("now", 2), ("increment", 2), ("set_time", 2), ("adjust", 2), ("ticks", 2)):
@@ -87,9 +88,24 @@ def test_no_register_or_memory_overlaps_another():
     found = soc_map(finalized())
     spans = sorted(
         [(entry["addr"], entry["addr"] + 4 * entry["size"]) for entry in found["csr_registers"].values()]
-        + [(entry["base"], entry["base"] + entry["size"]) for name, entry in found["memories"].items() if name != "csr"]
+        + [
+            (entry["base"], entry["base"] + entry["size"])
+            for name, entry in found["memories"].items()
+            if name != "csr" and not name.endswith("_snapshot") # These two hold the registers.
+        ]
     )
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
+    found = soc_map(finalized())
+    for port in (0, 1):
+        base = found["memories"][f"port{port}_snapshot"]["base"]
+        entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
+        assert len(entries) == 26 and all(entry["type"] == "ro" for entry in entries.values())
+        assert all(name.startswith(f"port{port}_rx_") for name in entries)
+        words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
+        assert sorted(words) == list(range(base, base + 4 * len(words), 4))
 
 
 @pytest.mark.parametrize("with_cpu", [True, False])

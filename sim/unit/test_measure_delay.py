@@ -1,24 +1,24 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The delay accumulator against exact arithmetic."""
+"""The delay of a frame, and what a tally makes of it, against exact arithmetic."""
 
 import random
 
 import pytest
 from migen import run_simulation
 
-from liteprobe.cores.measure.delay import DelayAccumulator
-from liteprobe.sim.models.delay import DelayModel
+from liteprobe.cores.measure.delay import DelayMeter
+from liteprobe.sim.models.delay import DelayModel, signed
 
 NAMES = ("least", "most", "total", "squares")
 FAR = 2**32 - 1
 
 
 def accumulate(stamps, spacing=8, clear_before=None):
-    """Run the accumulator over pairs of RX and TX stamp; return least, most, total, squares."""
-    dut = DelayAccumulator()
-    shown = []
+    """Run the meter over pairs of RX and TX stamp, and add up as a tally does; return least, most, total, squares."""
+    dut = DelayMeter()
+    sums = [0, 0, 0, 0]
 
     def generator():
         for place, (rx_stamp, tx_stamp) in enumerate(stamps):
@@ -26,22 +26,33 @@ def accumulate(stamps, spacing=8, clear_before=None):
                 yield dut.clear.eq(1)
                 yield
                 yield dut.clear.eq(0)
+                sums[:] = [0, 0, 0, 0]
             yield dut.rx_stamp.eq(rx_stamp)
             yield dut.tx_stamp.eq(tx_stamp)
             yield dut.check.eq(1)
             yield
             yield dut.check.eq(0)
-            for _ in range(spacing - 1):
+            for _ in range(2):
+                yield
+            verdict = (yield dut.is_least), (yield dut.is_most)
+            for _ in range(spacing - 3):
                 yield
             yield dut.commit.eq(1)
             yield
             yield dut.commit.eq(0)
-        yield
-        for name in NAMES:
-            shown.append((yield getattr(dut, name)))
+            delay = yield dut.delay
+            # They stand from two cycles after the check to the one after the commit.
+            assert ((yield dut.is_least), (yield dut.is_most)) == verdict
+            yield
+            if verdict[0]:
+                sums[0] = delay
+            if verdict[1]:
+                sums[1] = delay
+            sums[2] = signed(sums[2] + delay)
+            sums[3] = (sums[3] + (yield dut.square)) % 2**96
 
     run_simulation(dut, generator())
-    return tuple(shown)
+    return tuple(sums)
 
 
 def modelled(stamps):

@@ -30,9 +30,13 @@ GOLDEN = {
 
 
 def track(arrivals, window=1024, clears=()):
-    """Run the tracker; return the flag of each arrival and the counts after it. ``clears``: places before which."""
+    """Run the tracker, and add up as a tally does; return the flag of each arrival and the counts after it.
+
+    ``clears``: places before which.
+    """
     dut = SequenceTracker(window)
     flags, counts = [], []
+    sums = [0, 0, 0, 0]
 
     def generator():
         for place, sequence in enumerate(arrivals):
@@ -40,20 +44,20 @@ def track(arrivals, window=1024, clears=()):
                 yield dut.clear.eq(1)
                 yield
                 yield dut.clear.eq(0)
+                sums[:] = [0, 0, 0, 0]
             yield dut.sequence.eq(sequence)
             for _ in range(5):
                 yield
             is_duplicate, is_reordered = (yield dut.is_duplicate), (yield dut.is_reordered)
             is_beyond = yield dut.is_beyond
             flags.append(DUPLICATE * is_duplicate | LATE * is_reordered | BEYOND * is_beyond)
+            addends = (yield dut.lost), is_duplicate, is_reordered, is_beyond
+            sums[:] = [(total + addend) % 2**32 for total, addend in zip(sums, addends, strict=True)]
             yield dut.commit.eq(1)
             yield
             yield dut.commit.eq(0)
             yield
-            values = []
-            for name in COUNTS:
-                values.append((yield getattr(dut, name)))
-            counts.append(tuple(values))
+            counts.append(((yield dut.expected), *sums))
 
     run_simulation(dut, generator())
     return flags, counts

@@ -17,6 +17,7 @@ from cocotb.utils import get_sim_time
 from liteprobe.sim.bench.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.probe_frames import probe_frame
 from liteprobe.sim.bench.receive import write_verilog
+from liteprobe.sim.bench.receive_driver import INPUTS
 from liteprobe.sim.bench.wire import REPOSITORY, run_wire_test
 
 TICK_FS  = 8_000_000
@@ -46,7 +47,7 @@ def test_rx_stamps_spread_by_one_tick_at_most(clocks):
 @cocotb.test()
 async def rx_stamps_are_held_against_continuous_time(dut):
     sys_fs, timebase_fs, wire_fs = PERIODS[os.environ["LITEPROBE_CLOCKS"]]
-    for name in ["stream_id", "clear", "latch", "records_read", "records_stb", "records_adr", "records_enable"]:
+    for name in [*INPUTS, "records_enable"]:
         getattr(dut, name).value = 0
     dut.stream_any.value = dut.management_ready.value = 1
     for pin, period_fs in [(dut.sys_clk, sys_fs), (dut.timebase_clk, timebase_fs), (dut.eth_rx_clk, wire_fs)]:
