@@ -94,40 +94,8 @@ class FrameMeter(LiteXModule):
             delay.check.eq(self.frame),
         ]
 
-        # What is added up.
-        # -----------------
-        is_first = Signal(reset=1)
-        octets   = Signal(64)
-        squares  = Signal(96)
-        one      = Signal(32)
-        self.sync += [
-            If(self.done & is_counted, is_first.eq(0)),
-            If(self.clear, is_first.eq(1)),
-        ]
-        self.comb += [octets.eq(self.length), squares.eq(delay.square), one.eq(1)]
-        # Nine words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
-        # with the next frame, up to 14 cycles after ``frame``.
-        self.entries = [
-            Entry("lost",             tracker.lost),
-            Entry("first_stamp",      self.rx_stamp, is_first),
-            Entry("delay_min",        delay.delay,   delay.is_least),
-            Entry("delay_max",        delay.delay,   delay.is_most),
-            Entry("delay_sum",        delay.delay),
-            Entry("last_stamp",       self.rx_stamp, Constant(1, 1)),
-            Entry("octets",           octets),
-            Entry("delay_square_sum", squares),
-            Entry("frames",           one),
-            Entry("expected",         tracker.expected, Constant(1, 1)),
-        ]
-        counted = self.done & is_counted
-        # Frames whose lengths are right or wrong, but have a good FCS, come 18 cycles apart: few in a pass.
-        self.events = [
-            Event("duplicated",      counted & tracker.is_duplicate, 5),
-            Event("reordered",       counted & tracker.is_reordered, 5),
-            Event("beyond_window",   counted & tracker.is_beyond,    5),
-            Event("length_errors",   self.done & has_bad_length & ~is_damaged, 5),
-            Event("foreign_streams", self.done & is_foreign & ~has_bad_length & ~is_damaged, 5),
-        ]
+        self.add_sums(is_counted, self.done & has_bad_length & ~is_damaged,
+            self.done & is_foreign & ~has_bad_length & ~is_damaged)
 
         # Flags.
         # ------
@@ -142,3 +110,38 @@ class FrameMeter(LiteXModule):
         ]:
             self.comb += flags[log2_int(int(flag))].eq(condition)
         self.sync += If(step[-2], self.flags.eq(flags))
+
+    def add_sums(self, is_counted, length_error, foreign_stream):
+        """Name what a tally must add up."""
+        tracker, delay, counted = self.tracker, self.delay, self.done & is_counted
+        is_first = Signal(reset=1)
+        octets   = Signal(64)
+        squares  = Signal(96)
+        one      = Signal(32)
+        self.sync += [
+            If(counted, is_first.eq(0)),
+            If(self.clear, is_first.eq(1)),
+        ]
+        self.comb += [octets.eq(self.length), squares.eq(delay.square), one.eq(1)]
+        # Seven words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
+        # with the next frame, up to 14 cycles after ``frame``.
+        self.entries = [
+            Entry("lost",             tracker.lost),
+            Entry("first_stamp",      self.rx_stamp, is_first),
+            Entry("delay_min",        delay.delay,   delay.is_least),
+            Entry("delay_max",        delay.delay,   delay.is_most),
+            Entry("delay_sum",        delay.delay),
+            Entry("last_stamp",       self.rx_stamp, Constant(1, 1)),
+            Entry("octets",           octets),
+            Entry("delay_square_sum", squares),
+            Entry("frames",           one),
+            Entry("expected",         tracker.expected, Constant(1, 1)),
+        ]
+        # Frames whose lengths are right or wrong, but have a good FCS, come 18 cycles apart: few in a pass.
+        self.events = [
+            Event("duplicated",      counted & tracker.is_duplicate, 5),
+            Event("reordered",       counted & tracker.is_reordered, 5),
+            Event("beyond_window",   counted & tracker.is_beyond,    5),
+            Event("length_errors",   length_error, 5),
+            Event("foreign_streams", foreign_stream, 5),
+        ]

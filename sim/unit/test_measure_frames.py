@@ -19,6 +19,7 @@ FIELDS = {"sequence": 32, "tx_stamp": 64, "rx_stamp": 64, "length": 16, "stream_
 STILL_CYCLES = 14
 GOOD_SPACING, BAD_SPACING = 18, 15
 WANTED = 3
+BAD_FCS, BAD_LENGTH = RecordFlag.FCS_ERROR, RecordFlag.LENGTH_ERROR
 
 
 class Bench(LiteXModule):
@@ -34,9 +35,9 @@ class Model:
         self.frames = self.octets = self.first = self.last = self.length_errors = self.foreign = 0
 
     def arrive(self, frame):
-        if frame["faults"] & RecordFlag.FCS_ERROR:
+        if frame["faults"] & BAD_FCS:
             return
-        if frame["faults"] & RecordFlag.LENGTH_ERROR:
+        if frame["faults"] & BAD_LENGTH:
             self.length_errors += 1
         elif frame["stream_id"] != WANTED:
             self.foreign += 1
@@ -71,7 +72,7 @@ def random_frames(rng, count):
             "tx_stamp": (rx_stamp + rng.choice([rng.randrange(-2000, 9), rng.randrange(-2**33, 2**33)])) % 2**64,
             "length": rng.choice([60, 9018, rng.randrange(60, 9018)]),
             "stream_id": rng.choice([WANTED] * 6 + [4]),
-            "faults": rng.choice([0] * 8 + [RecordFlag.FCS_ERROR, RecordFlag.LENGTH_ERROR, RecordFlag.FCS_ERROR | RecordFlag.LENGTH_ERROR]),
+            "faults": rng.choice([0] * 8 + [BAD_FCS, BAD_LENGTH, BAD_FCS | BAD_LENGTH]),
         })
     return frames
 
