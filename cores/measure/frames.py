@@ -23,7 +23,7 @@ class FrameMeter(LiteXModule):
     Attributes
     ----------
     frame : Signal(), in
-        One cycle for each probe frame; from 14 cycles apart, those that are counted from 18.
+        One cycle for each probe frame; from 15 cycles apart.
     sequence, tx_stamp, rx_stamp, length, stream_id : Signal(32), Signal(64), Signal(64), Signal(16), Signal(16), in
     faults : Signal(16), in
         The frame, and what is wrong with it as flags of a record. All must stand still from ``frame`` to 14 cycles
@@ -33,7 +33,7 @@ class FrameMeter(LiteXModule):
     clear : Signal(), in
         Back to no frame at all; a frame under way leaves no trace.
     start : Signal(), out
-        One cycle for each frame that is counted: ``entries`` can be added, one word in each of the next 18 cycles.
+        One cycle for each frame that is counted: ``entries`` can be added, one word in each of the next 15 cycles.
     done : Signal(), out
         One cycle, ``count_cycles`` after ``frame``: ``flags`` are valid, and the frame is known from now on.
     flags : Signal(16), out
@@ -94,40 +94,8 @@ class FrameMeter(LiteXModule):
             delay.check.eq(self.frame),
         ]
 
-        # What is added up.
-        # -----------------
-        is_first = Signal(reset=1)
-        octets   = Signal(64)
-        squares  = Signal(96)
-        one      = Signal(32)
-        self.sync += [
-            If(self.done & is_counted, is_first.eq(0)),
-            If(self.clear, is_first.eq(1)),
-        ]
-        self.comb += [octets.eq(self.length), squares.eq(delay.square), one.eq(1)]
-        # Nine words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
-        # with the next frame, up to 14 cycles after ``frame``.
-        self.entries = [
-            Entry("lost",             tracker.lost),
-            Entry("first_stamp",      self.rx_stamp, is_first),
-            Entry("delay_min",        delay.delay,   delay.is_least),
-            Entry("delay_max",        delay.delay,   delay.is_most),
-            Entry("delay_sum",        delay.delay),
-            Entry("last_stamp",       self.rx_stamp, Constant(1, 1)),
-            Entry("octets",           octets),
-            Entry("delay_square_sum", squares),
-            Entry("frames",           one),
-            Entry("expected",         tracker.expected, Constant(1, 1)),
-        ]
-        counted = self.done & is_counted
-        # Frames whose lengths are right or wrong, but have a good FCS, come 18 cycles apart: few in a pass.
-        self.events = [
-            Event("duplicated",      counted & tracker.is_duplicate, 5),
-            Event("reordered",       counted & tracker.is_reordered, 5),
-            Event("beyond_window",   counted & tracker.is_beyond,    5),
-            Event("length_errors",   self.done & has_bad_length & ~is_damaged, 5),
-            Event("foreign_streams", self.done & is_foreign & ~has_bad_length & ~is_damaged, 5),
-        ]
+        self.add_sums(is_counted, self.done & has_bad_length & ~is_damaged,
+            self.done & is_foreign & ~has_bad_length & ~is_damaged)
 
         # Flags.
         # ------
@@ -142,3 +110,38 @@ class FrameMeter(LiteXModule):
         ]:
             self.comb += flags[log2_int(int(flag))].eq(condition)
         self.sync += If(step[-2], self.flags.eq(flags))
+
+    def add_sums(self, is_counted, length_error, foreign_stream):
+        """Name what a tally must add up."""
+        tracker, delay, counted = self.tracker, self.delay, self.done & is_counted
+        is_first = Signal(reset=1)
+        octets   = Signal(16)
+        squares  = Signal(96)
+        self.sync += [
+            If(counted, is_first.eq(0)),
+            If(self.clear, is_first.eq(1)),
+        ]
+        self.comb += [squares.eq(delay.square), If(counted, octets.eq(self.length))]
+        # Seven words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
+        # with the next frame, up to 13 cycles after ``frame``.
+        self.entries = [
+            Entry("lost",             tracker.lost),
+            Entry("first_stamp",      self.rx_stamp, is_first),
+            Entry("delay_min",        delay.delay,   delay.is_least),
+            Entry("delay_max",        delay.delay,   delay.is_most),
+            Entry("delay_sum",        delay.delay),
+            Entry("last_stamp",       self.rx_stamp, Constant(1, 1)),
+            Entry("delay_square_sum", squares),
+            Entry("expected",         tracker.expected, Constant(1, 1)),
+        ]
+        # What comes while entries are added is of the same instant. Frames with a good FCS come 15 cycles apart: few in a
+        # pass.
+        self.events = [
+            Event("frames",          counted, 5),
+            Event("octets",          octets, 18, words=2),
+            Event("duplicated",      counted & tracker.is_duplicate, 5),
+            Event("reordered",       counted & tracker.is_reordered, 5),
+            Event("beyond_window",   counted & tracker.is_beyond,    5),
+            Event("length_errors",   length_error, 5),
+            Event("foreign_streams", foreign_stream, 5),
+        ]

@@ -217,8 +217,7 @@ class Tally(LiteXModule):
     def add_sum(self):
         """Read a word, add, and write it two cycles later."""
         live, shown = Memory(WORD_BITS, self.words), Memory(WORD_BITS, self.words)
-        read        = live.get_port(mode=READ_FIRST)
-        show        = shown.get_port(mode=READ_FIRST)
+        read, show  = live.get_port(mode=READ_FIRST), shown.get_port(mode=READ_FIRST)
         writes      = [memory.get_port(write_capable=True, mode=READ_FIRST) for memory in (live, shown)]
         self.specials += live, shown, read, show, *writes
         self.reader = SnapshotReader(show)
@@ -230,8 +229,7 @@ class Tally(LiteXModule):
         total    = Signal(WORD_BITS)
         carry    = Array([Signal(), Signal()]) # A frame may come between the words of a pass.
         sum_     = Signal(WORD_BITS + 1)
-        stages   = [(Signal(max=self.words), Signal(), Signal()) for _ in range(2)]
-        (address, writes_live, writes_shown), last = stages
+        (address, writes_live, writes_shown), last = [(Signal(max=self.words), Signal(), Signal()) for _ in range(2)]
         self.comb += [
             read.adr.eq(self.address),
             sum_.eq(Mux(forget, 0, read.dat_r) + operand + (carries & Mux(is_frame, carry[1], carry[0]))),

@@ -129,8 +129,8 @@ class ReceivePath(LiteXModule):
     def port_events(self, with_management):
         """Return what is counted whatever the frames carry.
 
-        A pass of the tally takes up to 300 cycles while frames come as close as can be, and some 50 without. In that
-        time come up to 50 of the shortest carriers with an SFD, or 70 without (at 45 MHz).
+        A pass of the tally takes up to 150 cycles while frames come as close as can be, and some 40 without. In that
+        time come up to 20 of the shortest carriers with an SFD, or 60 without (at 45 MHz).
         """
         report, mac = self.parser.source, self.mac
         stored  = self.store.stored  if with_management else Constant(0, 1)
