@@ -181,10 +181,12 @@ class ShallowFIFO(LiteXModule):
             consume.step.eq(is_there & (source.ready | ~source.valid)),
             read_port.adr.eq(consume.binary[:-1]),
         ]
-        # Both verdicts are registers, formed for a step and for none.
-        self.sync.write += sink.ready.eq(Mux(produce.step, produce.gray_next, produce.gray) != full)
+        # Both verdicts are registers, formed for a step and for none side by side: a step is known late. Written bit by
+        # bit for the step, because Yosys would make one comparison behind a multiplexer of two that look alike.
+        differ = lambda a, b: Reduce("OR", [a[n] ^ b[n] for n in range(bits + 1)])
+        self.sync.write += sink.ready.eq(Mux(produce.step, differ(produce.gray_next, full), produce.gray != full))
         self.sync.read += [
-            is_there.eq(Mux(consume.step, consume.gray_next, consume.gray) != produced),
+            is_there.eq(Mux(consume.step, differ(consume.gray_next, produced), consume.gray != produced)),
             If(source.ready | ~source.valid,
                 source.valid.eq(is_there),
                 fields.eq(read_port.dat_r),
