@@ -64,14 +64,16 @@ class FrameMeter(LiteXModule):
 
         # Verdict.
         # --------
-        is_damaged, is_foreign, is_counted = Signal(), Signal(), Signal()
-        has_bad_length = self.faults[log2_int(int(RecordFlag.LENGTH_ERROR))]
+        self.is_damaged = is_damaged = Signal()
+        self.is_foreign = is_foreign = Signal()
+        self.is_counted = is_counted = Signal()
+        self.has_bad_length = has_bad_length = self.faults[log2_int(int(RecordFlag.LENGTH_ERROR))]
         self.sync += [
             is_damaged.eq((self.faults & int(DAMAGE)) != 0),
             is_foreign.eq((self.stream_id != self.wanted_id) & ~self.stream_any),
             is_counted.eq(~is_damaged & ~has_bad_length & ~is_foreign),
         ]
-        step = Signal(count_cycles)
+        self.step = step = Signal(count_cycles)
         self.sync += step.eq(Cat(self.frame, step) & Replicate(~self.clear, count_cycles))
         self.comb += [
             self.start.eq(step[1] & is_counted & ~self.clear),
@@ -94,14 +96,21 @@ class FrameMeter(LiteXModule):
             delay.check.eq(self.frame),
         ]
 
-        # What is added up.
-        # -----------------
+        # What becomes of them.
+        # ---------------------
+        self.add_entries()
+        self.add_events()
+        self.add_flags()
+
+    def add_entries(self):
+        """Name what a counted frame adds."""
+        tracker, delay = self.tracker, self.delay
         is_first = Signal(reset=1)
         octets   = Signal(64)
         squares  = Signal(96)
         one      = Signal(32)
         self.sync += [
-            If(self.done & is_counted, is_first.eq(0)),
+            If(self.done & self.is_counted, is_first.eq(0)),
             If(self.clear, is_first.eq(1)),
         ]
         self.comb += [octets.eq(self.length), squares.eq(delay.square), one.eq(1)]
@@ -119,26 +128,29 @@ class FrameMeter(LiteXModule):
             Entry("frames",           one),
             Entry("expected",         tracker.expected, Constant(1, 1)),
         ]
-        counted = self.done & is_counted
+
+    def add_events(self):
+        """Name what else is counted."""
+        counted = self.done & self.is_counted
         # Frames whose lengths are right or wrong, but have a good FCS, come 18 cycles apart: few in a pass.
         self.events = [
-            Event("duplicated",      counted & tracker.is_duplicate, 5),
-            Event("reordered",       counted & tracker.is_reordered, 5),
-            Event("beyond_window",   counted & tracker.is_beyond,    5),
-            Event("length_errors",   self.done & has_bad_length & ~is_damaged, 5),
-            Event("foreign_streams", self.done & is_foreign & ~has_bad_length & ~is_damaged, 5),
+            Event("duplicated",      counted & self.tracker.is_duplicate, 5),
+            Event("reordered",       counted & self.tracker.is_reordered, 5),
+            Event("beyond_window",   counted & self.tracker.is_beyond,    5),
+            Event("length_errors",   self.done & self.has_bad_length & ~self.is_damaged, 5),
+            Event("foreign_streams", self.done & self.is_foreign & ~self.has_bad_length & ~self.is_damaged, 5),
         ]
 
-        # Flags.
-        # ------
+    def add_flags(self):
+        """Hold the flags of each frame for its record."""
         # Taken just before the tracker knows the frame: afterwards it would call it a duplicate.
         flags = Signal(16)
         self.comb += flags.eq(self.faults)
         for flag, condition in [
-            (RecordFlag.DUPLICATE,      is_counted & tracker.is_duplicate),
-            (RecordFlag.REORDERED,      is_counted & tracker.is_reordered),
-            (RecordFlag.BEYOND_WINDOW,  is_counted & tracker.is_beyond),
-            (RecordFlag.FOREIGN_STREAM, is_foreign),
+            (RecordFlag.DUPLICATE,      self.is_counted & self.tracker.is_duplicate),
+            (RecordFlag.REORDERED,      self.is_counted & self.tracker.is_reordered),
+            (RecordFlag.BEYOND_WINDOW,  self.is_counted & self.tracker.is_beyond),
+            (RecordFlag.FOREIGN_STREAM, self.is_foreign),
         ]:
             self.comb += flags[log2_int(int(flag))].eq(condition)
-        self.sync += If(step[-2], self.flags.eq(flags))
+        self.sync += If(self.step[-2], self.flags.eq(flags))
