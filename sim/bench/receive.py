@@ -19,8 +19,8 @@ class ReceiveBench(LiteXModule):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``snapshot_*`` of the snapshot's bus; ``management_*``;
-    ``now``; ``paired`` and ``stamp`` (each RX stamp of a probe frame).
+    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``snapshot_*`` of the snapshot's
+    bus; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a probe frame).
     """
     inputs  = ("stream_id", "stream_any", "clear", "latch", "records_read", "records_enable")
 

@@ -62,6 +62,7 @@ class Model:
 
 def random_frames(rng, count):
     frames, present = [], 0
+    fcs, lengths = RecordFlag.FCS_ERROR, RecordFlag.LENGTH_ERROR
     for _ in range(count):
         present += rng.choice([0, 1, 1, 2, 5])
         rx_stamp = rng.getrandbits(64)
@@ -71,7 +72,7 @@ def random_frames(rng, count):
             "tx_stamp": (rx_stamp + rng.choice([rng.randrange(-2000, 9), rng.randrange(-2**33, 2**33)])) % 2**64,
             "length": rng.choice([60, 9018, rng.randrange(60, 9018)]),
             "stream_id": rng.choice([WANTED] * 6 + [4]),
-            "faults": rng.choice([0] * 8 + [RecordFlag.FCS_ERROR, RecordFlag.LENGTH_ERROR, RecordFlag.FCS_ERROR | RecordFlag.LENGTH_ERROR]),
+            "faults": rng.choice([0] * 8 + [fcs, lengths, fcs | lengths]),
         })
     return frames
 
