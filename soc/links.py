@@ -41,54 +41,62 @@ class ManagementStack(LiteXModule):
     Limits: one record a request, within a frame; no Etherbone discovery; no fragments, no options of IP.
     """
     def __init__(self, mac_address, ip_address):
-        self.sink   = sink   = stream.Endpoint(eth_phy_description(32))
-        self.source = source = stream.Endpoint(eth_phy_description(32))
-        self.bus    = bus    = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.sink   = stream.Endpoint(eth_phy_description(32))
+        self.source = stream.Endpoint(eth_phy_description(32))
+        self.bus    = wishbone.Interface(data_width=32, address_width=32, addressing="word")
 
         # # #
 
         mac          = mac_address.to_bytes(6, "big")
         ip           = ipaddress.IPv4Address(ip_address).packed
-        self.request = request = Request(mac, ip)
-        self.answer  = answer  = Answer(mac, ip, request)
+        self.request = Request(mac, ip)
+        self.answer  = Answer(mac, ip, self.request)
+        self.fsm     = FSM(reset_state="RECEIVE")
+        self.add_store()
+        self.add_receive()
+        self.add_write()
+        self.add_read()
+        self.add_send()
 
-        # Store.
-        # ------
-        memory = Memory(32, STORE_WORDS)
-        write  = memory.get_port(write_capable=True)
-        read   = memory.get_port()
+    def add_store(self):
+        """Keep the request, and what goes with it from state to state."""
+        memory     = Memory(32, STORE_WORDS)
+        self.write = write = memory.get_port(write_capable=True)
+        self.read  = read  = memory.get_port()
         self.specials += memory, write, read
         self.autocsr_exclude = {"memory"}
 
-        place = Signal(max=STORE_WORDS) # Present word of the store.
-        start = Signal(max=STORE_WORDS) # Where the answer of Etherbone begins.
-        carry = Signal(16)              # Half a word, between the wire and the aligned frame.
-        line  = Signal(max=STORE_WORDS)
-        left  = Signal(8)
+        self.place = place = Signal(max=STORE_WORDS) # Present word of the store.
+        self.start = Signal(max=STORE_WORDS)         # Where the answer of Etherbone begins.
+        self.carry = carry = Signal(16)              # Half a word, between the wire and the aligned frame.
+        self.line  = line  = Signal(max=STORE_WORDS)
+        self.left  = Signal(8)
         # Between the store and the bus: a block RAM answers late in the cycle, and the bus wants all of one.
-        address = Signal(30)
-        word    = Signal(32)
-        is_first = Signal(reset=1)
+        self.address  = Signal(30)
+        self.word     = Signal(32)
+        self.is_first = Signal(reset=1)
+        request, answer, sink, source, bus = self.request, self.answer, self.sink, self.source, self.bus
         self.comb += [
             write.adr.eq(place),
             read.adr.eq(place),
-            request.begin.eq(is_first & sink.valid),
+            request.begin.eq(self.is_first & sink.valid),
             request.start.eq(sink.data[:16]),
             request.line.eq(place),
             request.word.eq(Cat(carry, sink.data[:16])),
             answer.line.eq(line),
             answer.stored.eq(read.dat_r),
             bus.sel.eq(0b1111),
-            bus.adr.eq(address),
-            bus.dat_w.eq(word),
+            bus.adr.eq(self.address),
+            bus.dat_w.eq(self.word),
             source.data.eq(Cat(carry, answer.word[:16])),
             source.last.eq(line == answer.last_line),
             source.last_be.eq(Replicate(source.last, 4) & answer.last_be),
         ]
 
-        # Receive.
-        # --------
-        self.fsm = fsm = FSM(reset_state="RECEIVE")
+    def add_receive(self):
+        """Store a request, and decide what it is."""
+        fsm, sink, write, request = self.fsm, self.sink, self.write, self.request
+        place, carry, is_first = self.place, self.carry, self.is_first
         fsm.act("RECEIVE",
             sink.ready.eq(request.begin | ~is_first),
             write.dat_w.eq(request.word),
@@ -112,7 +120,7 @@ class ManagementStack(LiteXModule):
         )
         fsm.act("DECIDE",
             NextValue(place, 0),
-            NextValue(line, 0),
+            NextValue(self.line, 0),
             If(request.is_arp | request.is_ping,
                 NextState("HEAD"),
             ).Elif(request.is_etherbone,
@@ -122,23 +130,28 @@ class ManagementStack(LiteXModule):
                 NextState("RECEIVE"),
             )
         )
-        if_reads = If(request.reads != 0,
-            NextValue(left, request.reads),
-            NextValue(start, place),
+
+    def if_reads(self):
+        """Return what goes from the writes of a record to its reads, or to its end."""
+        return If(self.request.reads != 0,
+            NextValue(self.left, self.request.reads),
+            NextValue(self.start, self.place),
             NextState("READ-BASE"),
         ).Else(
-            NextValue(place, 0),
+            NextValue(self.place, 0),
             NextState("RECEIVE"),
         )
 
-        # Write.
-        # ------
+    def add_write(self):
+        """Do the writes of a record."""
+        fsm, bus, read = self.fsm, self.bus, self.read
+        place, left, address = self.place, self.left, self.address
         fsm.act("RECORD",
-            NextValue(left, request.writes),
-            If(request.writes != 0,
+            NextValue(left, self.request.writes),
+            If(self.request.writes != 0,
                 NextState("WRITE-BASE"),
             ).Else(
-                if_reads,
+                self.if_reads(),
             )
         )
         fsm.act("WRITE-BASE",
@@ -148,13 +161,13 @@ class ManagementStack(LiteXModule):
         )
         fsm.act("WRITE-FETCH",
             If(left == 0,
-                if_reads,
+                self.if_reads(),
             ).Else(
                 NextState("WRITE-DATA"),
             )
         )
         fsm.act("WRITE-DATA",
-            NextValue(word, reverse(read.dat_r)),
+            NextValue(self.word, reverse(read.dat_r)),
             NextState("WRITE"),
         )
         fsm.act("WRITE",
@@ -169,23 +182,24 @@ class ManagementStack(LiteXModule):
             )
         )
 
-        # Read.
-        # -----
-        # What was read takes the place of its address.
+    def add_read(self):
+        """Do the reads of a record; what was read takes the place of its address."""
+        fsm, bus = self.fsm, self.bus
+        place, left, word = self.place, self.left, self.word
         fsm.act("READ-BASE",
             NextValue(place, place + 1),
             NextState("READ-FETCH"),
         )
         fsm.act("READ-FETCH",
             If(left == 0,
-                NextValue(place, start - BASE_LINE),
+                NextValue(place, self.start - BASE_LINE),
                 NextState("HEAD"),
             ).Else(
                 NextState("READ-ADDRESS"),
             )
         )
         fsm.act("READ-ADDRESS",
-            NextValue(address, reverse(read.dat_r)[2:]),
+            NextValue(self.address, reverse(self.read.dat_r)[2:]),
             NextState("READ"),
         )
         fsm.act("READ",
@@ -197,17 +211,18 @@ class ManagementStack(LiteXModule):
             )
         )
         fsm.act("READ-KEEP",
-            write.dat_w.eq(reverse(word)),
-            write.we.eq(1),
+            self.write.dat_w.eq(reverse(word)),
+            self.write.we.eq(1),
             NextValue(place, place + 1),
             NextValue(left, left - 1),
             NextState("READ-FETCH"),
         )
 
-        # Send.
-        # -----
+    def add_send(self):
+        """Send the answer, and go back to receiving."""
+        fsm, source, place, carry, line = self.fsm, self.source, self.place, self.carry, self.line
         fsm.act("HEAD",
-            NextValue(carry, request.peer_mac[:16]),
+            NextValue(carry, self.request.peer_mac[:16]),
             NextState("SEND-FETCH"),
         )
         fsm.act("SEND-FETCH",
@@ -216,7 +231,7 @@ class ManagementStack(LiteXModule):
         fsm.act("SEND",
             source.valid.eq(1),
             If(source.ready,
-                NextValue(carry, answer.word[16:]),
+                NextValue(carry, self.answer.word[16:]),
                 NextValue(place, place + 1),
                 NextValue(line, line + 1),
                 NextState("SEND-FETCH"),

@@ -64,14 +64,16 @@ class FrameMeter(LiteXModule):
 
         # Verdict.
         # --------
-        is_damaged, is_foreign, is_counted = Signal(), Signal(), Signal()
-        has_bad_length = self.faults[log2_int(int(RecordFlag.LENGTH_ERROR))]
+        self.is_damaged = is_damaged = Signal()
+        self.is_foreign = is_foreign = Signal()
+        self.is_counted = is_counted = Signal()
+        self.has_bad_length = has_bad_length = self.faults[log2_int(int(RecordFlag.LENGTH_ERROR))]
         self.sync += [
             is_damaged.eq((self.faults & int(DAMAGE)) != 0),
             is_foreign.eq((self.stream_id != self.wanted_id) & ~self.stream_any),
             is_counted.eq(~is_damaged & ~has_bad_length & ~is_foreign),
         ]
-        step = Signal(count_cycles)
+        self.step = step = Signal(count_cycles)
         self.sync += step.eq(Cat(self.frame, step) & Replicate(~self.clear, count_cycles))
         self.comb += [
             self.start.eq(step[1] & is_counted & ~self.clear),
@@ -94,34 +96,22 @@ class FrameMeter(LiteXModule):
             delay.check.eq(self.frame),
         ]
 
-        self.add_sums(is_counted, self.done & has_bad_length & ~is_damaged,
-            self.done & is_foreign & ~has_bad_length & ~is_damaged)
+        # What becomes of them.
+        # ---------------------
+        self.add_entries()
+        self.add_events()
+        self.add_flags()
 
-        # Flags.
-        # ------
-        # Taken just before the tracker knows the frame: afterwards it would call it a duplicate.
-        flags = Signal(16)
-        self.comb += flags.eq(self.faults)
-        for flag, condition in [
-            (RecordFlag.DUPLICATE,      is_counted & tracker.is_duplicate),
-            (RecordFlag.REORDERED,      is_counted & tracker.is_reordered),
-            (RecordFlag.BEYOND_WINDOW,  is_counted & tracker.is_beyond),
-            (RecordFlag.FOREIGN_STREAM, is_foreign),
-        ]:
-            self.comb += flags[log2_int(int(flag))].eq(condition)
-        self.sync += If(step[-2], self.flags.eq(flags))
-
-    def add_sums(self, is_counted, length_error, foreign_stream):
-        """Name what a tally must add up."""
-        tracker, delay, counted = self.tracker, self.delay, self.done & is_counted
+    def add_entries(self):
+        """Name what a counted frame adds to, or replaces."""
+        tracker, delay = self.tracker, self.delay
         is_first = Signal(reset=1)
-        octets   = Signal(16)
         squares  = Signal(96)
         self.sync += [
-            If(counted, is_first.eq(0)),
+            If(self.done & self.is_counted, is_first.eq(0)),
             If(self.clear, is_first.eq(1)),
         ]
-        self.comb += [squares.eq(delay.square), If(counted, octets.eq(self.length))]
+        self.comb += squares.eq(delay.square)
         # Seven words up to the cycle after ``done``: behind it, the parts know the frame as a past one. Then what changes
         # with the next frame, up to 13 cycles after ``frame``.
         self.entries = [
@@ -134,14 +124,33 @@ class FrameMeter(LiteXModule):
             Entry("delay_square_sum", squares),
             Entry("expected",         tracker.expected, Constant(1, 1)),
         ]
-        # What comes while entries are added is of the same instant. Frames with a good FCS come 15 cycles apart: few in a
-        # pass.
+
+    def add_events(self):
+        """Name what else is counted: what comes while entries are added is of the same instant."""
+        counted = self.done & self.is_counted
+        octets  = Signal(16)
+        self.comb += If(counted, octets.eq(self.length))
+        # Frames with a good FCS come 15 cycles apart: few in a pass.
         self.events = [
             Event("frames",          counted, 5),
             Event("octets",          octets, 18, words=2),
-            Event("duplicated",      counted & tracker.is_duplicate, 5),
-            Event("reordered",       counted & tracker.is_reordered, 5),
-            Event("beyond_window",   counted & tracker.is_beyond,    5),
-            Event("length_errors",   length_error, 5),
-            Event("foreign_streams", foreign_stream, 5),
+            Event("duplicated",      counted & self.tracker.is_duplicate, 5),
+            Event("reordered",       counted & self.tracker.is_reordered, 5),
+            Event("beyond_window",   counted & self.tracker.is_beyond,    5),
+            Event("length_errors",   self.done & self.has_bad_length & ~self.is_damaged, 5),
+            Event("foreign_streams", self.done & self.is_foreign & ~self.has_bad_length & ~self.is_damaged, 5),
         ]
+
+    def add_flags(self):
+        """Hold the flags of each frame for its record."""
+        # Taken just before the tracker knows the frame: afterwards it would call it a duplicate.
+        flags = Signal(16)
+        self.comb += flags.eq(self.faults)
+        for flag, condition in [
+            (RecordFlag.DUPLICATE,      self.is_counted & self.tracker.is_duplicate),
+            (RecordFlag.REORDERED,      self.is_counted & self.tracker.is_reordered),
+            (RecordFlag.BEYOND_WINDOW,  self.is_counted & self.tracker.is_beyond),
+            (RecordFlag.FOREIGN_STREAM, self.is_foreign),
+        ]:
+            self.comb += flags[log2_int(int(flag))].eq(condition)
+        self.sync += If(self.step[-2], self.flags.eq(flags))

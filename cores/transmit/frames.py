@@ -37,6 +37,7 @@ frame_marks = [
 ]
 
 def descriptor_description():
+    """Frames of a program before they are built: the sequence number of each, and its marks."""
     return EndpointDescription([("sequence", 32)] + frame_marks)
 
 def word_description(data_width):

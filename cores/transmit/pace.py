@@ -108,26 +108,32 @@ class TrainPacer(LiteXModule):
             self.due.advance_gap.eq(self.sink.train_last),
         ]
         self.sync.timebase += self.due.min_ticks.eq(self.management_hold + MANAGEMENT_TICKS)
-        self.add_program()
+        self.add_starts()
+        self.add_waiting()
+        self.add_running()
         self.add_lateness()
         self.add_management()
 
-    def add_program(self):
-        """Take a program from arm to idle."""
-        fsm, due, line, sink = self.fsm, self.due, self.line, self.sink
-        is_there = Signal() # The next frame's first octet.
-        is_open  = Signal() # Registered, so that a start depends on little; the line is busy while it is old.
+    def add_starts(self):
+        """Start each frame of the program that runs when it is due."""
+        sink, line = self.sink, self.line
+        self.is_there = Signal() # The next frame's first octet.
+        is_open       = Signal() # Registered, so that a start depends on little; the line is busy while it is old.
         self.comb += [
-            is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding),
-            self.start.eq(due.is_due & line.is_free & is_open),
+            self.is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding),
+            self.start.eq(self.due.is_due & line.is_free & is_open),
         ]
-        self.sync.timebase += is_open.eq(is_there & fsm.ongoing("RUN") & ~self.stop)
+        self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
+
+    def add_waiting(self):
+        """Take a program from arm to its start."""
+        fsm, due = self.fsm, self.due
         fsm.act("IDLE",
             If(self.arm, NextState("ARMED")),
         )
         fsm.act("ARMED",
             self.state.eq(TransmitState.ARMED),
-            If(self.stop, NextState("DRAIN")).Elif(is_there, NextState("READY")),
+            If(self.stop, NextState("DRAIN")).Elif(self.is_there, NextState("READY")),
         )
         fsm.act("READY",
             self.state.eq(TransmitState.READY),
@@ -157,6 +163,10 @@ class TrainPacer(LiteXModule):
                 NextState("RUN"),
             ),
         )
+
+    def add_running(self):
+        """Take a program from its start, or from a stop, to idle."""
+        fsm, line, sink = self.fsm, self.line, self.sink
         fsm.act("RUN",
             self.state.eq(TransmitState.RUNNING),
             self.in_program.eq(1),
