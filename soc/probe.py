@@ -127,14 +127,29 @@ class ProbeSoC(SoCCore):
     def add_port(self, number, phy):
         """Send and measure on a PHY; port 0 carries management too when it is in band."""
         is_shared = self.probe_config.link == "shared" and number == 0
+        self.add_local_timebase(number)
         self.add_module(name=f"port{number}_phy", module=phy)
         self.add_transmit(number, phy, is_shared)
         self.add_receive(number, phy, is_shared)
+
+    def add_local_timebase(self, number):
+        """Give a port the clock ``timebase`` with a reset of its own, a tick after that of the port before.
+
+        One reset for all would cross the whole chip within a tick, which is the longest path of the timebase. The resets
+        follow each other, because Yosys makes one register of two that are alike.
+        """
+        domain = ClockDomain(f"timebase{number}")
+        setattr(self, f"cd_timebase{number}", domain)
+        domain.rst.reset_less = True
+        before = "timebase" if number == 0 else f"timebase{number - 1}"
+        self.comb          += domain.clk.eq(ClockSignal("timebase"))
+        self.sync.timebase += domain.rst.eq(ResetSignal(before))
 
     def add_transmit(self, number, phy, with_management):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
         path = TransmitPath(self.timebase, self.probe_config.data_width, with_management)
         path.add_csr()
+        path = ClockDomainsRenamer({"timebase": f"timebase{number}"})(path)
         self.add_module(name=f"port{number}_tx", module=path)
         self.comb += [
             path.source.connect(phy.sink),
@@ -150,7 +165,7 @@ class ProbeSoC(SoCCore):
         """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
         config = self.probe_config
         path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth)
-        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(path)
+        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": f"timebase{number}"})(path)
         self.add_module(name=f"port{number}_rx", module=path)
         self.comb += [
             phy.source.connect(path.sink),
