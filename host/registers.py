@@ -229,6 +229,8 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
     ------
     MapError
         When no map belongs to the probe.
+    NoProbeError
+        When no probe answers.
     """
     variable = os.environ.get(MAP_VARIABLE)
     named = path or link.map_file or (Path(variable) if variable else None)
@@ -237,6 +239,8 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
         registers.confirm()
         return registers
     found = candidates()
+    if not found:
+        link.read(0)  # With nothing to compare, a probe that is not there must still be told from one without a map.
     for candidate in found:
         try:
             registers = Registers(link, load_map(candidate), str(candidate))

@@ -129,7 +129,7 @@ def test_replies_out_of_order_are_matched_to_their_requests(server: Server) -> N
 def test_lost_and_repeated_replies_change_nothing(server: Server, fate: Fate) -> None:
     words = random_words(700)
     server.fate = lambda number: int(fate(number))
-    link = link_to(server, timeout_s=0.02)
+    link = link_to(server, timeout_s=0.2)
     assert link.write(0x1000, words).tolist() == words
     assert link.read(0x1000, 700).tolist() == words
 
