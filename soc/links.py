@@ -24,7 +24,7 @@ class ManagementStack(LiteXModule):
     """Answers ARP and ping, and reads and writes the bus for Etherbone requests on UDP port 1234.
 
     A request is stored, worked off in place, and answered to whoever sent it: nothing is asked, nothing remembered.
-    What is broken, or meant for another, is dropped. A sixth of the size of a stack that could also call.
+    What is broken, or meant for another, is dropped. A third of the size of a stack that could also call.
 
     Parameters
     ----------

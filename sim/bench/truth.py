@@ -9,26 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.analysis.truth import TRUTH_DTYPE
+
 TICK_NS = 8
 OUT, IN = 0, 1
 DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT = range(7)
 BAD_FCS, MISSING_SFD, FOREIGN = 1, 2, 4
 NO_SEQUENCE = 0xFFFFFFFF
 
-# docs/design/interfaces.md, "The simulated probe".
-TRUTH_DTYPE = np.dtype(
-    [
-        ("sfd_tick", "<u8"),
-        ("frame", "<u4"),
-        ("length", "<u4"),
-        ("port", "u1"),
-        ("direction", "u1"),
-        ("fate", "u1"),
-        ("flags", "u1"),
-        ("sequence", "<u4"),
-        ("origin_tick", "<u8"),
-    ]
-)
 PCAP_NS_MAGIC = 0xA1B23C4D
 
 
