@@ -126,6 +126,9 @@ class StreamCrossing(LiteXModule):
     layout : LiteX stream description or layout
     depth : int
         Transfers held; a power of two, from 4.
+    rests : str
+        Name of the domain whose side takes or gives a transfer in every second cycle at most, ``timebase`` for one: it then
+        closes timing more easily. Only for a depth up to LUT_RAM_DEPTH.
 
     Attributes
     ----------
@@ -134,13 +137,16 @@ class StreamCrossing(LiteXModule):
 
     Limits: both domains must be reset together, or the FIFO's pointers part.
     """
-    def __init__(self, layout, cd_from, cd_to, depth=16):
+    def __init__(self, layout, cd_from, cd_to, depth=16, rests=None):
         self.sink   = sink   = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
 
         # # #
 
-        fifo = ShallowFIFO(layout, depth) if depth <= LUT_RAM_DEPTH else stream.AsyncFIFO(layout, depth, buffered=True)
+        if depth <= LUT_RAM_DEPTH:
+            fifo = ShallowFIFO(layout, depth, rests_write=rests == cd_from, rests_read=rests == cd_to)
+        else:
+            fifo = stream.AsyncFIFO(layout, depth, buffered=True)
         self.fifo = ClockDomainsRenamer({"write": cd_from, "read": cd_to})(fifo)
         self.comb += [
             sink.connect(fifo.sink),

@@ -48,11 +48,16 @@ class ShallowFIFO(LiteXModule):
     Migen's AsyncFIFO looks up the address after next in the same cycle as it learns of ``ready``: six levels of
     logic, too slow for 125 MHz on ECP5. Here the address is a register, and so is each verdict.
 
+    Parameters
+    ----------
+    rests_write, rests_read : bool
+        After each transfer into (out of) the memory that side rests for a cycle, which takes half of the logic.
+
     Attributes
     ----------
     sink, source : Endpoint(layout), in (write) and out (read)
     """
-    def __init__(self, layout, depth):
+    def __init__(self, layout, depth, rests_write=False, rests_read=False):
         self.sink   = sink   = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
 
@@ -82,13 +87,18 @@ class ShallowFIFO(LiteXModule):
             consume.step.eq(is_there & (source.ready | ~source.valid)),
             read_port.adr.eq(consume.binary[:-1]),
         ]
-        # Both verdicts are registers, formed for a step and for none side by side: a step is known late. Written bit by
-        # bit for the step, because Yosys would make one comparison behind a multiplexer of two that look alike.
-        self.sync.write += sink.ready.eq(Mux(produce.step, differ(produce.gray_next, full), produce.gray != full))
+        self.sync.write += self.judge(sink.ready, produce, full, rests_write)
         self.sync.read += [
-            is_there.eq(Mux(consume.step, differ(consume.gray_next, produced), consume.gray != produced)),
+            self.judge(is_there, consume, produced, rests_read),
             If(source.ready | ~source.valid,
                 source.valid.eq(is_there),
                 fields.eq(read_port.dat_r),
             ),
         ]
+
+    def judge(self, verdict, pointer, limit, rests):
+        """Register whether ``pointer`` is away from ``limit``, for a step and for none side by side: a step is known late."""
+        if rests:
+            return verdict.eq(~pointer.step & (pointer.gray != limit))
+        # Bit by bit for the step, because Yosys would make one comparison behind a multiplexer of two that look alike.
+        return verdict.eq(Mux(pointer.step, differ(pointer.gray_next, limit), pointer.gray != limit))

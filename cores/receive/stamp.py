@@ -42,7 +42,7 @@ class ArrivalStamper(LiteXModule):
         # # #
 
         self.number = number = NumberCrossing(number_bits, "eth_rx", "timebase")
-        self.fifo   = fifo   = StreamCrossing(layout, "timebase", "sys", depth=16)
+        self.fifo   = fifo   = StreamCrossing(layout, "timebase", "sys", depth=16, rests="timebase")
 
         seen = Signal(number_bits)
         self.comb += [

@@ -83,7 +83,7 @@ class TransmitPath(LiteXModule):
 
         self.schedule = TrainSchedule()
         self.build    = FrameBuild(data_width)
-        self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase")
+        self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.narrow   = Narrow(data_width)
         self.pace     = TrainPacer()
         self.stamp    = Stamp()

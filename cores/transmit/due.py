@@ -47,13 +47,13 @@ class DueTime(LiteXModule):
     advance, advance_gap : Signal(), in
         One pulse as a frame starts: the next one is due an interval later; with gap: ``interval_gap``.
     disturb : Signal(), in
-        Holds ``is_settled`` back, as an event does: a mode has changed.
+        Holds ``is_settled`` back, as an event does: a mode will change.
     is_due : Signal(), out
         Four ticks after the due tick, until the next advance; only when settled. Registered.
     is_reached : Signal(), out
-        ``start_time`` is at most TIMED_NS (plus four ticks) ahead.
+        ``start_time`` is at most TIMED_NS (plus five ticks) ahead. Registered.
     is_far : Signal(), out
-        More than 2^FAR_BITS ns are left. Four ticks late.
+        More than 2^FAR_BITS ns are left. Five ticks late.
     min_ticks : Signal(11), in
         For ``fits``; must stand still for three ticks before ``fits`` counts.
     fits : Signal(), out
@@ -165,12 +165,10 @@ class DueTime(LiteXModule):
         past_d   = Signal()
         enough   = Signal()
         settling = Signal(SETTLE_BITS + 1)
-        self.comb += [
-            above.eq(beyond != 0),
+        self.comb += above.eq(beyond != 0)
+        self.sync.timebase += [
             self.is_reached.eq((past_d | ~(above | between)) & self.is_settled),
             self.is_far.eq(above & ~past_d & self.is_settled),
-        ]
-        self.sync.timebase += [
             beyond.eq(Cat(self.remaining[FAR_BITS:HALF] != 0, self.remaining[HALF:] != 0)),
             between.eq(self.remaining[reach:FAR_BITS] != 0),
             past_d.eq(is_past),

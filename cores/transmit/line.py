@@ -18,7 +18,7 @@ LINE_TICKS = 4 # Of a slot, taken by the line's own registers.
 class Line(LiteXModule):
     """Sends one frame for each start and keeps the line busy for its slot; in ``timebase``.
 
-    The first octet leaves ``source`` two ticks after ``start``; then one octet a tick.
+    The first octet leaves ``source`` three ticks after ``start``; then one octet a tick.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Line(LiteXModule):
 
         left         = Signal(HOLD_BITS + 1, reset=2**HOLD_BITS) # Its top bit is set once it is through.
         hold         = Signal(HOLD_BITS)
-        is_begun     = Signal()
+        is_begun     = Signal() # A start is known late in its tick, and a frame takes many decisions: they come after.
         of_probe     = Signal() # Octets are being taken from one of the two.
         is_throwing  = Signal()
         valid        = Signal()
@@ -102,11 +102,11 @@ class Line(LiteXModule):
             source.last.eq(last | ~valid),
             source.error.eq(~valid),
             source.probe.eq(~self.is_management),
-            is_throwing.eq((self.discard & ~self.is_sending & ~self.start) | self.is_discarding),
-            If(self.start,
+            is_throwing.eq((self.discard & ~self.is_sending & ~is_begun) | self.is_discarding),
+            If(self.start, self.is_management.eq(self.choose_management)),
+            If(is_begun,
                 self.is_sending.eq(1),
-                of_probe.eq(~self.choose_management),
-                self.is_management.eq(self.choose_management),
+                of_probe.eq(~self.is_management),
             ).Elif(self.is_sending & (last | ~valid),
                 self.is_sending.eq(0),
                 of_probe.eq(0),

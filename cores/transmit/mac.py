@@ -45,11 +45,15 @@ class TransmitMAC(LiteXModule):
 
         # # #
 
-        self.preamble = Signal(PREAMBLE + SFD) # One-hot octet of it that goes out next.
-        self.octet    = stream.Endpoint(octet_description())
-        self.is_long  = Signal() # With this octet the frame is long enough.
-        self.is_pad   = Signal()
-        self.fcs      = Signal(FCS) # One-hot octet of the FCS that goes out next.
+        # Registers tell each tick what it sends: a choice between many takes more LUTs in a row than 8 ns hold.
+        self.preamble    = Signal(PREAMBLE + SFD) # One-hot octet of it that goes out next.
+        self.is_preamble = Signal() # One after the first.
+        self.octet       = stream.Endpoint(octet_description()) # Its data is zero while not valid.
+        self.is_long     = Signal() # With this octet the frame is long enough.
+        self.is_pad      = Signal()
+        self.is_summed   = Signal() # The octet, or padding, belongs to the FCS.
+        self.fcs         = Signal(FCS) # One-hot octet of the FCS that goes out next.
+        self.is_fcs      = Signal()
         self.crc      = Signal(32, reset=2**32 - 1)
         self.is_bad   = Signal()
         self.add_preamble()
@@ -62,20 +66,18 @@ class TransmitMAC(LiteXModule):
         sink   = self.sink
         was    = Signal() # Sink was valid: not a first octet.
         later  = Signal(PREAMBLE + SFD - 1)
-        stages = [sink]
-        for _ in range(PREAMBLE + SFD):
-            stage = stream.Endpoint(octet_description())
+        stages = [sink] + [stream.Endpoint(octet_description()) for _ in range(PREAMBLE + SFD - 1)] + [self.octet]
+        for before, after in zip(stages, stages[1:]):
             self.sync.timebase += [
-                getattr(stage, name).eq(getattr(stages[-1], name)) for name in ["valid", "data", "last", "error"]
+                getattr(after, name).eq(getattr(before, name)) for name in ["valid", "data", "last", "error"]
             ]
-            stages.append(stage)
-        self.comb += [
-            self.preamble.eq(Cat(sink.valid & ~was, later)),
-            stages[-1].connect(self.octet, omit={"ready"}),
-        ]
+        self.before = stages[-2] # What ``octet`` is a tick later.
+        self.sync.timebase += If(~self.before.valid, self.octet.data.eq(0))
+        self.comb += self.preamble.eq(Cat(sink.valid & ~was, later))
         self.sync.timebase += [
             was.eq(sink.valid),
             later.eq(self.preamble),
+            self.is_preamble.eq(self.preamble[:-1] != 0),
         ]
 
     def add_padding(self):
@@ -83,11 +85,17 @@ class TransmitMAC(LiteXModule):
         octet = self.octet
         left  = Signal(max=MIN_LENGTH)
         ends  = Signal() # The last octet, padding included.
-        self.comb += ends.eq(((octet.valid & octet.last) | self.is_pad) & self.is_long)
+        pads  = Signal() # The next octet is padding.
+        self.comb += [
+            ends.eq(((octet.valid & octet.last) | self.is_pad) & self.is_long),
+            pads.eq(((octet.valid & octet.last) | self.is_pad) & ~self.is_long),
+        ]
         self.sync.timebase += [
-            self.is_pad.eq(((octet.valid & octet.last) | self.is_pad) & ~self.is_long),
+            self.is_pad.eq(pads),
+            self.is_summed.eq(self.before.valid | pads),
             self.fcs.eq(Cat(ends, self.fcs)),
-            If(octet.valid | self.is_pad,
+            self.is_fcs.eq(ends | (self.fcs[:-1] != 0)),
+            If(self.is_summed,
                 left.eq(left - 1),
                 If(left == 1, self.is_long.eq(1)),
             ),
@@ -98,16 +106,24 @@ class TransmitMAC(LiteXModule):
         ]
 
     def add_fcs(self):
-        """Run the CRC over octets and padding, then shift it out."""
-        octet       = self.octet
-        self.engine = engine = LiteEthMACCRCEngine(data_width=8, width=32, polynom=FCS_POLYNOMIAL)
+        """Run the CRC over octets and padding, then shift it out.
+
+        The CRC is linear: what the octet adds to it is formed a tick before, apart from what it is by then.
+        """
+        octet        = self.octet
+        parameters   = dict(data_width=8, width=32, polynom=FCS_POLYNOMIAL)
+        self.addend  = addend  = LiteEthMACCRCEngine(**parameters)
+        self.advance = advance = LiteEthMACCRCEngine(**parameters)
+        added = Signal(32)
         self.comb += [
-            If(~self.is_pad, engine.data.eq(octet.data)),
-            engine.crc_prev.eq(self.crc),
+            addend.data.eq(self.before.data),
+            advance.crc_prev.eq(self.crc),
         ]
         self.sync.timebase += [
-            If(octet.valid | self.is_pad,
-                self.crc.eq(engine.crc_next),
+            added.eq(addend.crc_next),
+            If(~self.before.valid, added.eq(0)), # Padding.
+            If(self.is_summed,
+                self.crc.eq(advance.crc_next ^ added),
             ).Else(
                 self.crc.eq(self.crc << 8),
             ),
@@ -122,14 +138,19 @@ class TransmitMAC(LiteXModule):
         """Choose the octet of the tick."""
         source, octet = self.source, self.octet
         fcs_octet = Signal(8)
-        self.comb += fcs_octet.eq(self.crc[24:][::-1] ^ Replicate(~self.is_bad, 8))
+        goes_out  = Signal() # An octet of the preamble does.
+        self.comb += [
+            fcs_octet.eq(self.crc[24:][::-1] ^ Replicate(~self.is_bad, 8)),
+            goes_out.eq(self.is_preamble | self.preamble[0]),
+        ]
         self.sync.timebase += [
-            source.valid.eq((self.preamble != 0) | octet.valid | self.is_pad | (self.fcs != 0)),
-            source.data.eq(0),
-            If(octet.valid,            source.data.eq(octet.data)),
-            If(self.preamble != 0,     source.data.eq(PREAMBLE_OCTET)),
-            If(self.preamble[-1],      source.data.eq(SFD_OCTET)),
-            If(self.fcs != 0,          source.data.eq(fcs_octet)),
+            source.valid.eq(goes_out | self.is_summed | self.is_fcs),
+            # At most one of them is not zero.
+            source.data.eq(
+                octet.data
+                | (Replicate(goes_out, 8) & PREAMBLE_OCTET)
+                | (Replicate(self.preamble[-1], 8) & SFD_OCTET)
+                | (Replicate(self.is_fcs, 8) & fcs_octet)),
             self.sfd.eq(self.preamble[-1]),
             self.sfd_probe.eq(self.preamble[-1] & self.sink.probe),
         ]

@@ -47,8 +47,8 @@ class ManagementQueue(LiteXModule):
         # # #
 
         self.store  = store  = FrameStore()
-        self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase")
-        self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4)
+        self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
+        self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
         self.narrow = narrow = Narrow(32)
         started = Signal() # ``hold`` may go a tick late: the line is busy.
         self.sync.timebase += started.eq(self.start)

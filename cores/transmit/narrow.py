@@ -41,6 +41,7 @@ class Narrow(LiteXModule):
         data    = Signal(data_width)
         ends    = Signal(count) # Bit n: octet n from here is the frame's last.
         place   = Signal(count) # One-hot octet of the word.
+        is_end  = Signal() # It is the word's last one that counts.
         load    = Signal()
         last_be = Signal(count)
 
@@ -67,7 +68,7 @@ class Narrow(LiteXModule):
         # Cut.
         # ----
         self.comb += [
-            load.eq(~source.valid | (source.ready & (place[-1] | ends[0]))),
+            load.eq(~source.valid | (source.ready & is_end)),
             source.data.eq(data[:8]),
             source.last.eq(ends[0]),
         ]
@@ -77,10 +78,12 @@ class Narrow(LiteXModule):
                 data.eq(ahead.data),
                 ends.eq(ahead.last_be),
                 place.eq(1),
+                is_end.eq(ahead.last_be[0]),
                 *[getattr(source, name).eq(getattr(ahead, name)) for name, _ in frame_marks],
             ).Elif(source.ready,
                 data.eq(data[8:]),
                 ends.eq(ends[1:]),
                 place.eq(place << 1),
+                is_end.eq(place[-2] | ends[1]),
             ),
         ]

@@ -13,10 +13,10 @@ from liteprobe.cores.transmit.due import LEAD_TICKS, TIMED_NS, DueTime
 from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
-START_TO_SFD = 15 # Ticks, through line, stamp and MAC.
-# Of the ticks from the comparison with ``start_time`` to the SFD, four pass before ``is_reached``, one until
+START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
+# Of the ticks from the comparison with ``start_time`` to the SFD, five pass before ``is_reached``, one until
 # ``lead`` counts and four between the due tick and ``is_due``.
-TIMED_LEAD_TICKS = TIMED_NS//8 - 4 - 1 - 4 - START_TO_SFD
+TIMED_LEAD_TICKS = TIMED_NS//8 - 5 - 1 - 4 - START_TO_SFD
 # A management frame is compared with what was left six ticks ago, a start comes four ticks after its due
 # tick, one tick is in the comparison.
 MANAGEMENT_TICKS = LINE_TICKS + 1
@@ -91,6 +91,7 @@ class TrainPacer(LiteXModule):
         self.line = Line()
         self.fsm  = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
         self.start      = Signal()
+        self.is_begun   = Signal() # The tick after a start, which is known late in its own.
         self.in_program = Signal()
         self.comb += [
             self.sink.connect(self.line.probe),
@@ -104,11 +105,15 @@ class TrainPacer(LiteXModule):
             self.due.ticks.eq(self.ticks),
             *[getattr(self.due, name).eq(getattr(self.program, name))
                 for name in ["interval", "interval_gap", "interval_fraction", "start_time"]],
-            self.due.advance.eq(self.start),
+            self.due.advance.eq(self.is_begun),
             self.due.advance_gap.eq(self.sink.train_last),
         ]
-        self.sync.timebase += self.due.min_ticks.eq(self.management_hold + MANAGEMENT_TICKS)
+        self.sync.timebase += [
+            self.is_begun.eq(self.start),
+            self.due.min_ticks.eq(self.management_hold + MANAGEMENT_TICKS),
+        ]
         self.add_starts()
+        self.add_events()
         self.add_waiting()
         self.add_running()
         self.add_lateness()
@@ -125,6 +130,18 @@ class TrainPacer(LiteXModule):
         ]
         self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
 
+    def add_events(self):
+        """Register what the states wait for where a tick doesn't matter: many conditions meet in their next state."""
+        sink, line = self.sink, self.line
+        self.was_there = Signal()
+        self.is_over   = Signal() # The last octet of all was taken.
+        self.is_quiet  = Signal()
+        self.sync.timebase += [
+            self.was_there.eq(self.is_there),
+            self.is_over.eq(sink.valid & sink.ready & sink.last & sink.final),
+            self.is_quiet.eq(line.is_free & ~line.is_sending & ~line.is_discarding),
+        ]
+
     def add_waiting(self):
         """Take a program from arm to its start."""
         fsm, due = self.fsm, self.due
@@ -133,17 +150,17 @@ class TrainPacer(LiteXModule):
         )
         fsm.act("ARMED",
             self.state.eq(TransmitState.ARMED),
-            If(self.stop, NextState("DRAIN")).Elif(self.is_there, NextState("READY")),
+            If(self.stop, NextState("DRAIN")).Elif(self.was_there, NextState("READY")),
         )
         fsm.act("READY",
             self.state.eq(TransmitState.READY),
             self.ready.eq(1),
             due.lead.eq(LEAD_TICKS),
+            due.disturb.eq(1), # Whatever comes next begins unsettled.
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.start_strobe,
                 If(self.program.timed,
-                    due.disturb.eq(1),
                     NextState("WAIT"),
                 ).Else(
                     due.begin.eq(1),
@@ -172,7 +189,7 @@ class TrainPacer(LiteXModule):
             self.in_program.eq(1),
             If(self.stop,
                 NextState("DRAIN"),
-            ).Elif(self.start & sink.final,
+            ).Elif(self.is_begun & sink.final,
                 NextState("FINISH"),
             ),
         )
@@ -180,11 +197,11 @@ class TrainPacer(LiteXModule):
         fsm.act("DRAIN",
             self.state.eq(TransmitState.RUNNING),
             line.discard.eq(1),
-            If(sink.valid & sink.ready & sink.last & sink.final, NextState("FINISH")),
+            If(self.is_over, NextState("FINISH")),
         )
         fsm.act("FINISH",
             self.state.eq(TransmitState.RUNNING),
-            If(line.is_free & ~line.is_sending & ~line.is_discarding,
+            If(self.is_quiet,
                 self.finished.eq(1),
                 NextState("IDLE"),
             ),
@@ -193,13 +210,15 @@ class TrainPacer(LiteXModule):
     def add_lateness(self):
         """Tell a start after its tick from one on it."""
         was_due  = Signal()
+        was_late = Signal() # A start in the tick before would have been late.
         is_first = Signal()
         self.sync.timebase += [
             was_due.eq(self.due.is_due),
+            was_late.eq(was_due & ~is_first),
             If(self.arm, is_first.eq(1)),
-            If(self.start, is_first.eq(0)),
-            self.started.eq(self.start),
-            self.late.eq(self.start & was_due & ~is_first),
+            If(self.is_begun, is_first.eq(0)),
+            self.started.eq(self.is_begun),
+            self.late.eq(self.is_begun & was_late),
         ]
 
     def add_management(self):
@@ -208,14 +227,16 @@ class TrainPacer(LiteXModule):
         is_there   = Signal(5) # Long enough for ``fits`` to be about this frame.
         is_allowed = Signal()
         had_to     = Signal()
+        is_begun   = Signal()
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
-            If(~self.management_waiting | ~self.management.valid | line.is_sending, is_there.eq(0)),
+            If(~self.management_waiting | ~self.management.valid | line.is_sending | is_begun, is_there.eq(0)),
             is_allowed.eq(~self.in_program | (fsm.ongoing("WAIT") & due.is_far) | (fsm.ongoing("RUN") & due.fits)),
-            self.management_started.eq(self.start_management),
-            self.management_held.eq(self.start_management & had_to),
-            If(self.start_management,
+            is_begun.eq(self.start_management),
+            self.management_started.eq(is_begun),
+            self.management_held.eq(is_begun & had_to),
+            If(is_begun,
                 had_to.eq(0),
             ).Elif(is_there[-1] & self.in_program & ~(is_allowed & line.is_free),
                 had_to.eq(1),

@@ -97,19 +97,20 @@ class Stamp(LiteXModule):
 
     def add_sum(self):
         """Sum up the payload but for its last two octets, the carry one octet late."""
-        octet = self.stages[2]
-        total = Signal(16)
-        carry = Signal()
-        high  = Signal(8)
-        low   = Signal(8)
-        keep  = Signal()
-        self.comb += [
-            keep.eq(self.in_payload[2] & ~octet.last & ~self.stages[1].last),
-            If(keep & self.is_odd[2], low.eq(octet.data)),
-            If(keep & ~self.is_odd[2], high.eq(octet.data)),
-        ]
+        octet  = self.stages[2]
+        before = self.stages[1] # What ``octet`` is a tick later.
+        total  = Signal(16)
+        carry  = Signal()
+        high   = Signal(8) # Of ``octet``, where it counts; else zero.
+        low    = Signal(8)
+        keep   = Signal()
         unused = Signal()
+        self.comb += keep.eq(self.in_payload[1] & ~before.last & ~self.stages[0].last)
         self.sync.timebase += [
+            low.eq(0),
+            high.eq(0),
+            If(keep & self.is_odd[1], low.eq(before.data)),
+            If(keep & ~self.is_odd[1], high.eq(before.data)),
             Cat(unused, total, carry).eq(Cat(Constant(1, 1), total) + Cat(carry, low, high)),
             If(~octet.valid,
                 total.eq(self.checksum_seed),
