@@ -4,7 +4,7 @@
 """The only clock-domain crossings: a level, a pulse, a held word, a followed word, a stream."""
 
 from migen import *
-from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
+from migen.genlib.cdc import MultiReg, PulseSynchronizer
 
 from litex.gen import *
 from litex.soc.interconnect import stream
@@ -92,6 +92,8 @@ class HeldCrossing(LiteXModule):
 
 # Followed Word Crossing ---------------------------------------------------------------------------
 
+OVERDUE = 7 # Bit of a counter: after 128 cycles a handshake is begun anew, if a reset took the last one.
+
 class WordCrossing(LiteXModule):
     """Follows a word by a handshake: every value shown was once whole on the other side.
 
@@ -108,11 +110,19 @@ class WordCrossing(LiteXModule):
 
         # # #
 
-        self.bus = bus = BusSynchronizer(width, cd_from, cd_to)
+        # As Migen's BusSynchronizer, but for its time-out, whose comparison is too long for 125 MHz on ECP5.
+        self.held   = held   = HeldCrossing(width, cd_from, cd_to)
+        self.answer = answer = PulseCrossing(cd_to, cd_from)
+        waited = Signal(OVERDUE + 1, reset=1 << OVERDUE)
         self.comb += [
-            bus.i.eq(self.i),
-            self.o.eq(bus.o),
+            held.i.eq(self.i),
+            held.take.eq(answer.o | waited[OVERDUE]),
+            answer.i.eq(held.taken),
         ]
+        sync = getattr(self.sync, cd_from)
+        sync += If(held.take, waited.eq(0)).Else(waited.eq(waited + 1))
+        sync = getattr(self.sync, cd_to)
+        sync += If(held.taken, self.o.eq(held.o))
 
 # Stream Crossing ----------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ class ShallowFIFO(LiteXModule):
         consumed   = Signal(bits + 1) # As the writer knows it.
         full       = Signal(bits + 1) # Where the writer would be with the FIFO full.
         is_there   = Signal()
+        stream.set_reset_less(source.payload) # Counts only with ``valid``.
         self.specials   += storage, write_port, read_port
         self.specials   += MultiReg(produce.gray, produced, "read"), MultiReg(consume.gray, consumed, "write")
         self.submodules += produce, consume

@@ -111,7 +111,8 @@ class ProbeSoC(SoCCore):
 
     def add_timebase(self):
         """Keep the one time of all ports."""
-        self.timebase = Clock()
+        self.timebase      = Clock()
+        self.last_timebase = "timebase" # Of the parts that have a reset of their own.
         self.timebase.add_csr()
 
     def add_start(self):
@@ -127,29 +128,30 @@ class ProbeSoC(SoCCore):
     def add_port(self, number, phy):
         """Send and measure on a PHY; port 0 carries management too when it is in band."""
         is_shared = self.probe_config.link == "shared" and number == 0
-        self.add_local_timebase(number)
         self.add_module(name=f"port{number}_phy", module=phy)
         self.add_transmit(number, phy, is_shared)
         self.add_receive(number, phy, is_shared)
 
-    def add_local_timebase(self, number):
-        """Give a port the clock ``timebase`` with a reset of its own, a tick after that of the port before.
+    def add_local_timebase(self, part):
+        """Give a part of the probe the clock ``timebase`` with a reset of its own; return the domain's name.
 
         One reset for all would cross the whole chip within a tick, which is the longest path of the timebase. The resets
-        follow each other, because Yosys makes one register of two that are alike.
+        follow each other by a tick, because Yosys makes one register of two that are alike.
         """
-        domain = ClockDomain(f"timebase{number}")
-        setattr(self, f"cd_timebase{number}", domain)
+        name   = f"timebase_{part}"
+        domain = ClockDomain(name)
+        setattr(self, f"cd_{name}", domain)
         domain.rst.reset_less = True
-        before = "timebase" if number == 0 else f"timebase{number - 1}"
         self.comb          += domain.clk.eq(ClockSignal("timebase"))
-        self.sync.timebase += domain.rst.eq(ResetSignal(before))
+        self.sync.timebase += domain.rst.eq(ResetSignal(self.last_timebase))
+        self.last_timebase = name
+        return name
 
     def add_transmit(self, number, phy, with_management):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
         path = TransmitPath(self.timebase, self.probe_config.data_width, with_management)
         path.add_csr()
-        path = ClockDomainsRenamer({"timebase": f"timebase{number}"})(path)
+        path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
         self.comb += [
             path.source.connect(phy.sink),
@@ -165,7 +167,8 @@ class ProbeSoC(SoCCore):
         """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
         config = self.probe_config
         path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth)
-        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": f"timebase{number}"})(path)
+        domain = self.add_local_timebase(f"rx{number}")
+        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
         self.add_module(name=f"port{number}_rx", module=path)
         self.comb += [
             phy.source.connect(path.sink),

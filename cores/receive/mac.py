@@ -57,7 +57,6 @@ class ReceiveMAC(LiteXModule):
         self.packer   = packer   = ClockDomainsRenamer("eth_rx")(WordPacker(data_width))
         self.comb += [
             self.sink.connect(detector.sink),
-            fcs.clear.eq(detector.sfd),
             fcs.octet_valid.eq(detector.octet_valid),
             fcs.octet.eq(detector.octet),
             fcs.end.eq(detector.end),
@@ -65,6 +64,9 @@ class ReceiveMAC(LiteXModule):
             packer.octet.eq(fcs.source_octet),
             packer.end.eq(fcs.source_end),
         ]
+
+        # A tick late, and a tick before the first octet.
+        self.sync.eth_rx += fcs.clear.eq(detector.sfd)
 
         # Verdict.
         # --------

@@ -55,6 +55,10 @@ class SFDDetector(LiteXModule):
         symbol  = Signal()
         spacing = self.spacing = Signal(max=least_sfd_spacing) # Ticks in which no SFD is taken.
         refused = Signal()
+        # Comparisons are registers: their verdict goes far.
+        is_sfd      = Signal()
+        is_preamble = Signal()
+        is_spaced   = Signal(reset=1)
 
         # Pads.
         # -----
@@ -63,6 +67,8 @@ class SFDDetector(LiteXModule):
             carrier.eq(sink.valid),
             octet.eq(sink.data),
             symbol.eq(sink.error),
+            is_sfd.eq(sink.data == SFD_OCTET),
+            is_preamble.eq(sink.data == PREAMBLE_OCTET),
         ]
 
         # Carrier.
@@ -72,11 +78,11 @@ class SFDDetector(LiteXModule):
         fsm.act("PREAMBLE",
             NextValue(in_preamble, carrier),
             If(carrier,
-                If((octet == SFD_OCTET) & (spacing == 0),
+                If(is_sfd & is_spaced,
                     self.sfd.eq(1),
                     NextValue(in_preamble, 0),
                     NextState("FRAME")
-                ).Elif(octet != PREAMBLE_OCTET,
+                ).Elif(~is_preamble,
                     refused.eq(1),
                     NextValue(in_preamble, 0),
                     NextState("REFUSED")
@@ -92,9 +98,11 @@ class SFDDetector(LiteXModule):
         # --------
         self.sync += [
             If(self.sfd,
-                spacing.eq(least_sfd_spacing - 1)
-            ).Elif(spacing != 0,
-                spacing.eq(spacing - 1)
+                spacing.eq(least_sfd_spacing - 1),
+                is_spaced.eq(0),
+            ).Else(
+                If(spacing != 0, spacing.eq(spacing - 1)),
+                is_spaced.eq((spacing == 0) | (spacing == 1)),
             ),
             self.preamble_error.eq(refused),
             self.octet_valid.eq(fsm.ongoing("FRAME") & carrier),

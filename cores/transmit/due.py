@@ -82,8 +82,9 @@ class DueTime(LiteXModule):
 
         # # #
 
-        self.due       = Signal(TICK_BITS) # Tick.
-        self.remaining = Signal(64)        # ns left, less one, three ticks ago.
+        # Numbers go without a reset: they count only once settled.
+        self.due       = Signal(TICK_BITS, reset_less=True) # Tick.
+        self.remaining = Signal(64, reset_less=True)        # ns left, less one, three ticks ago.
         self.add_schedule()
         self.add_remaining()
         self.add_verdicts()
@@ -93,12 +94,12 @@ class DueTime(LiteXModule):
         begin    = Signal() # Events are registered: they come late in the tick and go far.
         advance  = Signal()
         gap      = Signal()
-        lead     = Signal(12)
-        fraction = Signal(32)
-        summed   = Signal(33)
-        carry    = Signal()
-        carry_d  = Signal()
-        step     = Signal(34)
+        lead     = Signal(12, reset_less=True)
+        fraction = Signal(32, reset_less=True)
+        summed   = Signal(33, reset_less=True)
+        carry    = Signal(reset_less=True)
+        carry_d  = Signal(reset_less=True)
+        step     = Signal(34, reset_less=True)
         add_low  = Signal()
         add_high = Signal()
         unused   = Signal(2)
@@ -135,12 +136,12 @@ class DueTime(LiteXModule):
     def add_remaining(self):
         """Subtract the present from what is waited for, in two halves, a tick apart."""
         is_timed  = Signal() # Registered: it goes to every bit.
-        target    = Signal(64)
-        present   = Signal(64)
-        inverse_d = Signal(64 - HALF)
+        target    = Signal(64, reset_less=True)
+        present   = Signal(64, reset_less=True)
+        inverse_d = Signal(64 - HALF, reset_less=True)
         inverse   = Signal(64) # By name: Verilog would widen an inverted operand before it inverts.
-        low       = Signal(HALF)
-        carry     = Signal()
+        low       = Signal(HALF, reset_less=True)
+        carry     = Signal(reset_less=True)
         unused    = Signal()
         self.comb += inverse.eq(~present)
         self.sync.timebase += [

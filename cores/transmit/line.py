@@ -66,10 +66,15 @@ class Line(LiteXModule):
         left         = Signal(HOLD_BITS + 1, reset=2**HOLD_BITS) # Its top bit is set once it is through.
         hold         = Signal(HOLD_BITS)
         is_begun     = Signal() # A start is known late in its tick, and a frame takes many decisions: they come after.
-        of_probe     = Signal() # Octets are being taken from one of the two.
+        of_probe      = Signal() # Octets are being taken from one of the two.
+        of_management = Signal()
         is_throwing  = Signal()
         valid        = Signal()
         last         = Signal()
+        is_thrown    = Signal() # The last octet of a broken frame.
+        # A reset that reaches everything is the longest path of the timebase; what only counts with another goes without.
+        for unreset in [source.payload, left, hold]:
+            stream.set_reset_less(unreset)
 
         # Occupation.
         # -----------
@@ -92,8 +97,9 @@ class Line(LiteXModule):
         self.comb += [
             valid.eq(Mux(self.is_management, management.valid, probe.valid)),
             last.eq(Mux(self.is_management, management.last, probe.last)),
-            management.ready.eq(self.is_sending & self.is_management),
+            management.ready.eq(of_management),
             probe.ready.eq(of_probe | is_throwing),
+            is_thrown.eq(is_throwing & probe.valid & probe.last),
         ]
         self.sync.timebase += [
             self.underrun.eq(0),
@@ -102,22 +108,20 @@ class Line(LiteXModule):
             source.last.eq(last | ~valid),
             source.error.eq(~valid),
             source.probe.eq(~self.is_management),
-            is_throwing.eq((self.discard & ~self.is_sending & ~is_begun) | self.is_discarding),
+            is_throwing.eq((self.discard & ~self.is_sending & ~is_begun) | (self.is_discarding & ~is_thrown)),
             If(self.start, self.is_management.eq(self.choose_management)),
             If(is_begun,
                 self.is_sending.eq(1),
                 of_probe.eq(~self.is_management),
+                of_management.eq(self.is_management),
             ).Elif(self.is_sending & (last | ~valid),
                 self.is_sending.eq(0),
                 of_probe.eq(0),
+                of_management.eq(0),
                 If(~valid,
                     self.underrun.eq(1),
                     self.is_discarding.eq(~self.is_management),
-                    is_throwing.eq(~self.is_management),
                 ),
             ),
-            If(self.is_discarding & probe.valid & probe.last,
-                self.is_discarding.eq(0),
-                is_throwing.eq(0),
-            ),
+            If(is_thrown, self.is_discarding.eq(0)),
         ]

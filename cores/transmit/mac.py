@@ -54,7 +54,7 @@ class TransmitMAC(LiteXModule):
         self.is_summed   = Signal() # The octet, or padding, belongs to the FCS.
         self.fcs         = Signal(FCS) # One-hot octet of the FCS that goes out next.
         self.is_fcs      = Signal()
-        self.crc      = Signal(32, reset=2**32 - 1)
+        self.crc      = Signal(32, reset=2**32 - 1, reset_less=True)
         self.is_bad   = Signal()
         self.add_preamble()
         self.add_padding()
@@ -68,6 +68,7 @@ class TransmitMAC(LiteXModule):
         later  = Signal(PREAMBLE + SFD - 1)
         stages = [sink] + [stream.Endpoint(octet_description()) for _ in range(PREAMBLE + SFD - 1)] + [self.octet]
         for before, after in zip(stages, stages[1:]):
+            stream.set_reset_less(after.payload) # Counts only with ``valid``.
             self.sync.timebase += [
                 getattr(after, name).eq(getattr(before, name)) for name in ["valid", "data", "last", "error"]
             ]
@@ -114,7 +115,7 @@ class TransmitMAC(LiteXModule):
         parameters   = dict(data_width=8, width=32, polynom=FCS_POLYNOMIAL)
         self.addend  = addend  = LiteEthMACCRCEngine(**parameters)
         self.advance = advance = LiteEthMACCRCEngine(**parameters)
-        added = Signal(32)
+        added = Signal(32, reset_less=True)
         self.comb += [
             addend.data.eq(self.before.data),
             advance.crc_prev.eq(self.crc),
@@ -139,6 +140,7 @@ class TransmitMAC(LiteXModule):
         source, octet = self.source, self.octet
         fcs_octet = Signal(8)
         goes_out  = Signal() # An octet of the preamble does.
+        stream.set_reset_less(source.payload)
         self.comb += [
             fcs_octet.eq(self.crc[24:][::-1] ^ Replicate(~self.is_bad, 8)),
             goes_out.eq(self.is_preamble | self.preamble[0]),

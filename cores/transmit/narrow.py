@@ -44,6 +44,8 @@ class Narrow(LiteXModule):
         is_end  = Signal() # It is the word's last one that counts.
         load    = Signal()
         last_be = Signal(count)
+        for unreset in [ahead.payload, source.payload, data, ends, place, is_end]: # Count only with ``valid``.
+            stream.set_reset_less(unreset)
 
         # Fetch.
         # ------

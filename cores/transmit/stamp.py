@@ -54,6 +54,8 @@ class Stamp(LiteXModule):
         self.in_payload = Signal(STAGES) # Octet of the stage belongs to a probe's payload.
         self.is_odd     = Signal(STAGES) # It has an odd place there.
         self.complement = Signal(16)
+        for unreset in [*(octet.payload for octet in [*self.stages, self.source]), self.in_payload, self.is_odd, self.complement]:
+            stream.set_reset_less(unreset) # Count only with ``valid``.
         self.add_stamp()
         self.add_sum()
         self.add_complement()
@@ -62,8 +64,8 @@ class Stamp(LiteXModule):
         """Count octets to the place of the stamp and shift it in, highest octet first."""
         sink      = self.sink
         stage     = self.stages[0]
-        stamp     = Signal(64)
-        countdown = Signal(8)
+        stamp     = Signal(64, reset_less=True)
+        countdown = Signal(8, reset_less=True)
         is_inside = Signal() # This octet belongs to the payload.
         is_odd    = Signal()
         place     = Signal(max=STAMP_OFFSET + STAMP_OCTETS + 1)
@@ -105,6 +107,8 @@ class Stamp(LiteXModule):
         low    = Signal(8)
         keep   = Signal()
         unused = Signal()
+        for unreset in [total, carry, high, low]:
+            stream.set_reset_less(unreset) # Set up between frames.
         self.comb += keep.eq(self.in_payload[1] & ~before.last & ~self.stages[0].last)
         self.sync.timebase += [
             low.eq(0),
