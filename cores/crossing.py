@@ -34,8 +34,8 @@ class LevelCrossing(LiteXModule):
 class PulseCrossing(LiteXModule):
     """Turns each one-cycle pulse into one pulse of the other domain, by a toggle.
 
-    The pulse comes out in the third cycle of ``cd_to`` after the toggle, one less or one more by
-    the phase of the clocks: an uncertainty of at most one tick.
+    The pulse comes out in the fourth cycle of ``cd_to`` after the toggle, one less or one more by
+    the phase of the clocks: an uncertainty of at most one tick. It is a register, fit to go far.
 
     Attributes
     ----------
@@ -50,10 +50,9 @@ class PulseCrossing(LiteXModule):
         # # #
 
         self.pulse = pulse = PulseSynchronizer(cd_from, cd_to)
-        self.comb += [
-            pulse.i.eq(self.i),
-            self.o.eq(pulse.o),
-        ]
+        sync = getattr(self.sync, cd_to)
+        sync += self.o.eq(pulse.o)
+        self.comb += pulse.i.eq(self.i)
 
 # Held Word Crossing -------------------------------------------------------------------------------
 

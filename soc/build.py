@@ -29,19 +29,28 @@ TOP = "liteprobe"
 # Area is what is scarce. Nothing reads a word of a block RAM in the cycle that another port writes it, or else uses
 # what it read, so yosys needn't build a bypass; wide multiplexers and a single pass of abc take more LUTs.
 OPTIONS = f"-no-rw-check -abc2 -nowidelut -top {TOP}"
+# The flip-flops of an ECP5, as synth_ecp5 has them. Enables and resets of few of them become logic: a tile has two resets and
+# four enables, and hundreds of groups of one or two crowd the chip so that nets go long ways around.
+FLIP_FLOPS = " ".join(f"-cell {cell}" for cell in (
+    "$_DFF_?_ 01", "$_DFF_?P?_ r", "$_SDFF_?P?_ r", "$_DFFE_??_ 01", "$_DFFE_?P??_ r", "$_SDFFE_?P??_ r",
+))
+LEAST_GROUP = 6
 # abc takes the longest path of all, the processor's, for the depth that all logic may have; so it maps what ends in a
 # register of a 125 MHz clock apart, and before the rest.
 SYNTHESIS = f"""\
 read_verilog *.v
 attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0
-synth_ecp5 {OPTIONS} -run begin:map_luts
+setattr -set ram_style "block" {TOP}/m:header*
+synth_ecp5 {OPTIONS} -run begin:map_ffs
+opt_clean
+dfflegalize {FLIP_FLOPS} -mince {LEAST_GROUP} -minsrst {LEAST_GROUP}
+synth_ecp5 {OPTIONS} -run map_ffs:map_luts
 select -set clocks w:timebase_clk w:eth_rx*_clk %u %ci2
 select -set registers @clocks %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
 select -assert-min 1000 @registers
 select -set cone @registers %ci1:-TRELLIS_FF[CLK] %ci*:-TRELLIS_FF,DP16KD,TRELLIS_DPR16X4
 select -set logic @cone t:$_* %i
 select -assert-min 1000 @logic
-abc @logic
 abc -lut 4 @logic
 synth_ecp5 {OPTIONS} -run map_luts:
 write_json {TOP}.json

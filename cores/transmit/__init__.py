@@ -174,10 +174,11 @@ class TransmitPath(LiteXModule):
 
     def add_time(self, clock):
         """Give pacer and stamp the one time, and the gate its handshake."""
+        now = Signal(64, reset_less=True) # Half of the way across the chip.
+        self.sync.timebase += now.eq(clock.now)
         self.comb += [
-            self.pace.now.eq(clock.now),
-            self.pace.ticks.eq(clock.ticks),
-            self.stamp.now.eq(clock.now),
+            self.pace.now.eq(now),
+            self.stamp.now.eq(now),
             self.stamp.sfd.eq(self.mac.sfd),
             self.pace.start_strobe.eq(self.start_strobe),
             self.ready.eq(self.pace.ready),

@@ -28,8 +28,10 @@ class DueTime(LiteXModule):
 
     Attributes
     ----------
-    now, ticks : Signal(64), in
-        From the clock.
+    now : Signal(64), in
+        Present time (ns), a tick late.
+    ticks : Signal(61), out
+        Counts ticks. A count of its own, because 61 wires from the one of the clock, across the chip to each port, crowd it.
     interval : Signal(32), in
         Whole ticks from start to start; must stand still, as all below.
     interval_gap : Signal(33), in
@@ -51,9 +53,9 @@ class DueTime(LiteXModule):
     is_due : Signal(), out
         Four ticks after the due tick, until the next advance; only when settled. Registered.
     is_reached : Signal(), out
-        ``start_time`` is at most TIMED_NS (plus five ticks) ahead. Registered.
+        ``start_time`` is at most TIMED_NS (plus six ticks) ahead. Registered.
     is_far : Signal(), out
-        More than 2^FAR_BITS ns are left. Five ticks late.
+        More than 2^FAR_BITS ns are left. Six ticks late.
     min_ticks : Signal(11), in
         For ``fits``; must stand still for three ticks before ``fits`` counts.
     fits : Signal(), out
@@ -62,7 +64,7 @@ class DueTime(LiteXModule):
     """
     def __init__(self):
         self.now               = Signal(64)
-        self.ticks             = Signal(64)
+        self.ticks             = Signal(TICK_BITS)
         self.interval          = Signal(32)
         self.interval_gap      = Signal(33)
         self.interval_fraction = Signal(32)
@@ -104,6 +106,7 @@ class DueTime(LiteXModule):
         add_high = Signal()
         unused   = Signal(2)
         self.sync.timebase += [
+            self.ticks.eq(self.ticks + 1),
             begin.eq(self.begin),
             advance.eq(self.advance),
             gap.eq(self.advance_gap),
@@ -147,7 +150,7 @@ class DueTime(LiteXModule):
         self.sync.timebase += [
             is_timed.eq(self.is_timed),
             target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
-            present.eq(Mux(is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks[:TICK_BITS]))),
+            present.eq(Mux(is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks))),
             inverse_d.eq(inverse[HALF:]),
             # a + ~b is a - b - 1.
             Cat(low, carry).eq(target[:HALF] + inverse[:HALF]),

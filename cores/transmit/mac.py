@@ -112,7 +112,7 @@ class TransmitMAC(LiteXModule):
         The CRC is linear: what the octet adds to it is formed a tick before, apart from what it is by then.
         """
         octet        = self.octet
-        parameters   = dict(data_width=8, width=32, polynom=FCS_POLYNOMIAL)
+        parameters   = {"data_width": 8, "width": 32, "polynom": FCS_POLYNOMIAL}
         self.addend  = addend  = LiteEthMACCRCEngine(**parameters)
         self.advance = advance = LiteEthMACCRCEngine(**parameters)
         added = Signal(32, reset_less=True)

@@ -14,9 +14,9 @@ from liteprobe.cores.transmit.frames import octet_description, pace_layout, prog
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
 START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
-# Of the ticks from the comparison with ``start_time`` to the SFD, five pass before ``is_reached``, one until
+# Of the ticks from the comparison with ``start_time`` to the SFD, six pass before ``is_reached``, one until
 # ``lead`` counts and four between the due tick and ``is_due``.
-TIMED_LEAD_TICKS = TIMED_NS//8 - 5 - 1 - 4 - START_TO_SFD
+TIMED_LEAD_TICKS = TIMED_NS//8 - 6 - 1 - 4 - START_TO_SFD
 # A management frame is compared with what was left six ticks ago, a start comes four ticks after its due
 # tick, one tick is in the comparison.
 MANAGEMENT_TICKS = LINE_TICKS + 1
@@ -40,7 +40,8 @@ class TrainPacer(LiteXModule):
         Never stalls: ``ready`` is not looked at.
     program : Record(program_layout + pace_layout), in
         Must stand still from ``arm`` on.
-    now, ticks : Signal(64), in
+    now : Signal(64), in
+        Present time (ns), a tick late.
     arm : Signal(), in
         One pulse: a program is coming.
     stop : Signal(), in
@@ -70,7 +71,6 @@ class TrainPacer(LiteXModule):
         self.source             = stream.Endpoint(octet_description())
         self.program            = Record(program_layout + pace_layout)
         self.now                = Signal(64)
-        self.ticks              = Signal(64)
         self.arm                = Signal()
         self.stop               = Signal()
         self.start_strobe       = Signal()
@@ -102,7 +102,6 @@ class TrainPacer(LiteXModule):
             self.line.probe_hold.eq(self.program.hold),
             self.line.management_hold.eq(self.management_hold),
             self.due.now.eq(self.now),
-            self.due.ticks.eq(self.ticks),
             *[getattr(self.due, name).eq(getattr(self.program, name))
                 for name in ["interval", "interval_gap", "interval_fraction", "start_time"]],
             self.due.advance.eq(self.is_begun),

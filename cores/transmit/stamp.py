@@ -28,9 +28,10 @@ class Stamp(LiteXModule):
     source : Endpoint(octet_description()), out
         Five ticks later.
     now : Signal(64), in
+        Present time (ns), a tick late.
     sfd : Signal(), in
         High in the tick in which the SFD of this frame stands on the PHY; must come before octet
-        ``payload_offset + 10`` enters.
+        ``payload_offset + 9`` enters.
     payload_offset : Signal(8), in
         Start of the UDP payload (bytes), from 24; must stand still during a frame, as all below.
     checksum_enable : Signal(), in
@@ -70,6 +71,14 @@ class Stamp(LiteXModule):
         is_odd    = Signal()
         place     = Signal(max=STAMP_OFFSET + STAMP_OCTETS + 1)
         is_stamp  = Signal()
+        starts    = Signal() # So it is with the next octet.
+        ends      = Signal()
+        take      = Signal()
+        moves     = Signal() # Takes, or shifts: 64 bits need to know it at once, far apart.
+        self.comb += [
+            starts.eq(is_inside & (place == STAMP_OFFSET - 1) & sink.probe),
+            ends.eq(is_inside & (place == STAMP_OFFSET + STAMP_OCTETS - 1)),
+        ]
         self.sync.timebase += [
             self.forward(sink, stage),
             self.in_payload.eq(Cat(is_inside & sink.probe & sink.valid, self.in_payload)),
@@ -86,15 +95,13 @@ class Stamp(LiteXModule):
                 If(is_inside,
                     is_odd.eq(~is_odd),
                     If(place != STAMP_OFFSET + STAMP_OCTETS, place.eq(place + 1)),
-                    If(place == STAMP_OFFSET - 1, is_stamp.eq(sink.probe)),
-                    If(place == STAMP_OFFSET + STAMP_OCTETS - 1, is_stamp.eq(0)),
                 ),
+                is_stamp.eq(starts | (is_stamp & ~ends)),
             ),
-            If(is_stamp,
-                stage.data.eq(stamp[-8:]),
-                stamp.eq(stamp << 8),
-            ),
-            If(self.sfd, stamp.eq(self.now)),
+            If(is_stamp, stage.data.eq(stamp[-8:])),
+            take.eq(self.sfd),
+            moves.eq(self.sfd | (sink.valid & (starts | (is_stamp & ~ends)))),
+            If(moves, stamp.eq(Mux(take, self.now, stamp << 8))),
         ]
 
     def add_sum(self):

@@ -40,7 +40,6 @@ class PacerProof(Proof):
             self.free(endpoint.valid, endpoint.first, endpoint.last, endpoint.payload)
         self.free(dut.now, dut.arm, dut.stop, dut.start_strobe)
         self.free(dut.program, dut.management_waiting, dut.management_hold)
-        self.sync.timebase += dut.ticks.eq(dut.ticks + 1)
         self.add_surroundings()
         self.add_schedule()
         self.add_line()
