@@ -316,8 +316,17 @@ def board(bench: Bench) -> Iterator[Figure]:
         return
     from liteprobe.soc.build import build
     from liteprobe.soc.config import ProbeConfig
+    from liteprobe.soc.toolchain import BuildError
 
-    reports = [build(BOARD, ProbeConfig(ports=2, link="shared", with_cpu=True), seed) for seed in (1, 2, 3)]
+    reports = []
+    for seed in SEEDS:
+        try:
+            reports.append(build(BOARD, ProbeConfig(ports=2, link="shared", with_cpu=True), seed))
+        except BuildError as error:
+            print(f"{BOARD}, seed {seed}: {error}", file=sys.stderr)
+    yield Figure("seeds_built", len(reports), "seeds", len(SEEDS), is_least=True)
+    if not reports:
+        return
     for domain in sorted(reports[0]["clocks"]):
         asked = reports[0]["clocks"][domain]["constraint_mhz"]
         least = min(report["clocks"][domain]["fmax_mhz"] for report in reports)

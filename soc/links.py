@@ -67,13 +67,13 @@ class ManagementStack(LiteXModule):
         self.autocsr_exclude = {"memory"}
 
         self.place = place = Signal(max=STORE_WORDS) # Present word of the store.
-        self.start = Signal(max=STORE_WORDS)         # Where the answer of Etherbone begins.
-        self.carry = carry = Signal(16)              # Half a word, between the wire and the aligned frame.
+        self.start = Signal(max=STORE_WORDS, reset_less=True)         # Where the answer of Etherbone begins.
+        self.carry = carry = Signal(16, reset_less=True) # Half a word, between the wire and the aligned frame.
         self.line  = line  = Signal(max=STORE_WORDS)
-        self.left  = Signal(8)
+        self.left  = Signal(8, reset_less=True)
         # Between the store and the bus: a block RAM answers late in the cycle, and the bus wants all of one.
-        self.address  = Signal(30)
-        self.word     = Signal(32)
+        self.address  = Signal(30, reset_less=True)
+        self.word     = Signal(32, reset_less=True)
         self.is_first = Signal(reset=1)
         request, answer, sink, source, bus = self.request, self.answer, self.sink, self.source, self.bus
         self.comb += [

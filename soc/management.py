@@ -6,6 +6,7 @@
 from migen import *
 
 from litex.gen import *
+from litex.soc.interconnect import stream
 
 ETHERBONE_PORT = 1234
 TTL            = 64
@@ -61,13 +62,13 @@ class Request(LiteXModule):
         self.is_arp       = Signal()
         self.is_ping      = Signal()
         self.is_etherbone = Signal()
-        self.peer_mac     = Signal(48)
-        self.peer_ip      = Signal(32)
-        self.peer_port    = Signal(16)
-        self.checksum     = Signal(16)
-        self.length       = Signal(16)
-        self.writes       = Signal(8)
-        self.reads        = Signal(8)
+        self.peer_mac     = Signal(48, reset_less=True)
+        self.peer_ip      = Signal(32, reset_less=True)
+        self.peer_port    = Signal(16, reset_less=True)
+        self.checksum     = Signal(16, reset_less=True)
+        self.length       = Signal(16, reset_less=True)
+        self.writes       = Signal(8, reset_less=True)
+        self.reads        = Signal(8, reset_less=True)
 
         # # #
 
@@ -146,6 +147,9 @@ class Answer(LiteXModule):
         mac_high, mac_low, my_ip = number(*mac[:4]), C(number(*mac[4:]), 16), C(number(*ip), 32)
         length, header_sum, echo_sum = Signal(16), Signal(18), Signal(17)
         header_fold, header_checksum, echo_checksum = Signal(17), Signal(16), Signal(16)
+
+        for unreset in [length, header_sum, echo_sum, header_fold, header_checksum, echo_checksum]:
+            stream.set_reset_less(unreset) # Follow the request at once.
 
         # Lengths and checksums.
         # ----------------------

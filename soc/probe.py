@@ -111,9 +111,10 @@ class ProbeSoC(SoCCore):
 
     def add_timebase(self):
         """Keep the one time of all ports."""
-        self.timebase      = Clock()
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        self.timebase.add_csr()
+        clock = Clock()
+        clock.add_csr()
+        self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 
     def add_start(self):
         """Start the ports of a mask in one tick, by a write to ``probe_start``."""

@@ -138,7 +138,7 @@ class RecordRing(LiteXModule):
 
         # Room.
         # -----
-        level   = Signal(32)
+        level   = Signal(32, reset_less=True)
         is_full = Signal()
         self.sync += level.eq(self.written - self.read)
         self.comb += is_full.eq(level[log2_int(depth):] != 0)

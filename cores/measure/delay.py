@@ -38,7 +38,7 @@ class DelayMeter(LiteXModule):
         self.check    = Signal()
         self.commit   = Signal()
         self.clear    = Signal()
-        self.delay    = delay = Signal((64, True))
+        self.delay    = delay = Signal((64, True), reset_less=True)
         self.is_least = Signal()
         self.is_most  = Signal()
 
@@ -64,9 +64,9 @@ class DelayMeter(LiteXModule):
         """Return the square of ``delay``, right eight cycles after ``check``."""
         # A number beyond 33 bits, or one that needs the 33rd for its magnitude, is clamped.
         is_negative = delay[-1]
-        magnitude   = Signal(33)
+        magnitude   = Signal(33, reset_less=True)
         is_far      = Signal()
-        clamped     = Signal(32)
+        clamped     = Signal(32, reset_less=True)
         low, high   = clamped[:16], clamped[16:]
         self.sync += [
             magnitude.eq((delay[:32] ^ Replicate(is_negative, 32)) + is_negative),
@@ -76,10 +76,10 @@ class DelayMeter(LiteXModule):
         # Three cycles after ``check`` the magnitude stands; a product stands two cycles after its factors. The outer
         # products don't overlap, so one addition makes the square.
         step    = Signal(7)
-        a, b    = Signal(16), Signal(16)
-        product = Signal(32)
-        outer   = Signal(64)
-        inner   = Signal(32)
+        a, b    = Signal(16, reset_less=True), Signal(16, reset_less=True)
+        product = Signal(32, reset_less=True)
+        outer   = Signal(64, reset_less=True)
+        inner   = Signal(32, reset_less=True)
         square  = Signal(64)
         self.sync += [
             step.eq(Cat(self.check, step)),

@@ -67,7 +67,7 @@ class SequenceTracker(LiteXModule):
         write_port = memory.get_port(write_capable=True)
         self.specials += memory, read_port, write_port
 
-        stored = Signal(len(tag))
+        stored = Signal(len(tag), reset_less=True)
         is_known_low, is_known_high = Signal(), Signal()
         half = len(tag)//2
         self.comb += [
@@ -84,7 +84,7 @@ class SequenceTracker(LiteXModule):
 
         # Verdict.
         # --------
-        ahead     = Signal(32) # Of the expected one; modulo 2^32, so the upper half is behind.
+        ahead     = Signal(32, reset_less=True) # Of the expected one; modulo 2^32, so the upper half is behind.
         is_behind = Signal()
         is_near   = Signal()
         self.sync += [

@@ -153,7 +153,7 @@ class Tally(LiteXModule):
         cases = {}
         for event in events:
             waiting = Signal(event.bits, name=f"{event.name}_waiting")
-            taken   = Signal(event.bits, name=f"{event.name}_taken")
+            taken   = Signal(event.bits, name=f"{event.name}_taken", reset_less=True) # A pass begins with taking.
             self.sync += [
                 waiting.eq(Mux(self.take, 0, waiting) + event.addend),
                 If(self.take, taken.eq(waiting)),
@@ -191,8 +191,8 @@ class Tally(LiteXModule):
         self.comb  += self.reader.wait.eq(self.busy | self.latch)
 
         is_frame = Signal()
-        operand, forget, carries = Signal(WORD_BITS), Signal(), Signal()
-        total    = Signal(WORD_BITS)
+        operand, forget, carries = Signal(WORD_BITS, reset_less=True), Signal(), Signal()
+        total    = Signal(WORD_BITS, reset_less=True)
         carry    = Array([Signal(), Signal()]) # A frame may come between the words of a pass.
         sum_     = Signal(WORD_BITS + 1)
         (address, writes_live, writes_shown), last = [(Signal(max=self.words), Signal(), Signal()) for _ in range(2)]

@@ -45,18 +45,18 @@ class HeaderParser(LiteXModule):
         self.sink            = sink = stream.Endpoint(frame_layout(data_width))
         self.has_signature   = Signal()
         self.is_complete     = Signal()
-        self.stream_id       = Signal(16)
-        self.sequence        = Signal(32)
-        self.tx_stamp        = Signal(64)
-        self.expected_length = Signal(17)
+        self.stream_id       = Signal(16, reset_less=True)
+        self.sequence        = Signal(32, reset_less=True)
+        self.tx_stamp        = Signal(64, reset_less=True)
+        self.expected_length = Signal(17, reset_less=True)
         self.udp_fits        = Signal()
 
         # # #
 
         self.tags       = Signal(2)
-        self.is_ipv6    = Signal()
-        self.ip_length  = Signal(16)
-        self.udp_length = Signal(16)
+        self.is_ipv6    = Signal(reset_less=True)
+        self.ip_length  = Signal(16, reset_less=True)
+        self.udp_length = Signal(16, reset_less=True)
 
         # Walk.
         # -----

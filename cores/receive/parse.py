@@ -33,6 +33,7 @@ class FrameParser(LiteXModule):
     def __init__(self, data_width=32):
         self.sink   = sink   = stream.Endpoint(frame_layout(data_width))
         self.source = source = stream.Endpoint(report_layout())
+        stream.set_reset_less(source.payload)
 
         # # #
 
@@ -41,10 +42,10 @@ class FrameParser(LiteXModule):
         # Counted in words; ``length`` stays at the greatest, whatever jabbers.
         shift   = log2_int(data_width//8)
         words   = Signal(16 - shift)
-        length  = Signal(16)
+        length  = Signal(16, reset_less=True)
         ended   = Signal()
-        verdict = Signal(2)
-        number  = Signal(number_bits)
+        verdict = Signal(2, reset_less=True)
+        number  = Signal(number_bits, reset_less=True)
         self.sync += [
             ended.eq(sink.valid & sink.last & ~sink.overflow),
             If(sink.valid,

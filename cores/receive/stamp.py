@@ -88,13 +88,13 @@ class StampPairing(LiteXModule):
     def __init__(self):
         self.report      = report = stream.Endpoint(report_layout())
         self.stamps      = stamps = stream.Endpoint([("stamp", 64), ("number", number_bits)])
-        self.stamp       = Signal(64)
+        self.stamp       = Signal(64, reset_less=True)
         self.paired      = Signal()
         self.stamp_error = Signal()
 
         # # #
 
-        wanted   = Signal(number_bits)
+        wanted   = Signal(number_bits, reset_less=True)
         is_probe = Signal()
         is_owed  = Signal() # Long enough that its stamp must be here by now.
         ahead    = Signal(number_bits)

@@ -68,8 +68,8 @@ class Clock(LiteXModule):
 
     def add_step(self, step_low, step_high):
         """Form what the next tick adds: the increment, once with the adjustment on top."""
-        sum_low  = Signal(LOW_BITS + 1)
-        sum_high = Signal(HIGH_BITS)
+        sum_low  = Signal(LOW_BITS + 1, reset_less=True)
+        sum_high = Signal(HIGH_BITS, reset_less=True)
         addend   = Signal((LOW_BITS + HIGH_BITS, True))
         apply    = Signal(4)
         self.comb += addend.eq(Cat(Constant(0, FRACTION_BITS - 32), self.adjust, Replicate(self.adjust[-1], 32)))
@@ -90,7 +90,7 @@ class Clock(LiteXModule):
         high       = Signal(HIGH_BITS)
         unused     = Signal()
         set_d      = Signal()
-        set_time_d = Signal(HIGH_BITS)
+        set_time_d = Signal(HIGH_BITS, reset_less=True)
         ns_bits    = LOW_BITS - FRACTION_BITS
         self.sync.timebase += [
             Cat(low, carry).eq(low + step_low),

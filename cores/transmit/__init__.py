@@ -115,6 +115,7 @@ class TransmitPath(LiteXModule):
         """Take the program, with what the pacer needs ready-made, and hold it for both sides."""
         program = self.program
         derived = Record(pace_layout)
+        stream.set_reset_less(derived) # Follows the program at once.
         taken   = Record(program_layout + pace_layout)
         is_good = Signal()
         take    = Signal(2)

@@ -63,6 +63,7 @@ class FrameBuild(LiteXModule):
         assert data_width in [32, 64]
         self.sink           = stream.Endpoint(descriptor_description())
         self.source         = source = stream.Endpoint(word_description(data_width))
+        stream.set_reset_less(source.payload)
         self.length         = Signal(LENGTH_BITS)
         self.payload_offset = Signal(8)
         self.fill           = Signal(2)
@@ -74,7 +75,7 @@ class FrameBuild(LiteXModule):
         self.lanes    = data_width//LANE
         self.advance  = Signal()
         self.beat     = Signal(LENGTH_BITS)
-        self.sequence = Signal(32) # Of the frame in the second stage.
+        self.sequence = Signal(32, reset_less=True) # Of the frame in the second stage.
         self.is_valid = Signal()
         self.is_last  = Signal()
         self.marks    = [Signal(name=name) for name, _ in frame_marks]
@@ -85,7 +86,7 @@ class FrameBuild(LiteXModule):
     def add_address(self, data_width):
         """Walk the words of the frame; the header memory answers in the second stage."""
         sink      = self.sink
-        last_beat = Signal(LENGTH_BITS)
+        last_beat = Signal(LENGTH_BITS, reset_less=True)
         is_last   = Signal()
         self.sync += last_beat.eq(words_of_length(self.length, data_width) - 1)
         self.comb += [

@@ -38,9 +38,9 @@ class TrainSchedule(LiteXModule):
 
         # # #
 
-        frames   = Signal(32) # Frames of this train, this one included.
-        trains   = Signal(32) # Trains, this one included.
-        sequence = Signal(32)
+        frames   = Signal(32, reset_less=True) # Frames of this train, this one included.
+        trains   = Signal(32, reset_less=True) # Trains, this one included.
+        sequence = Signal(32, reset_less=True)
         is_empty = Signal()
         taken    = Signal()
         self.comb += [
