@@ -100,10 +100,6 @@ def run_build(*arguments):
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.xfail(
-    strict=False,  # Placement varies by some 10 % with the seed and with the order in which LiteX writes its instances.
-    reason="issue 2: timebase reaches 112 of 125 MHz in seed 1, see docs/design/timing-closure.md, Limits",
-)
 def test_colorlight_5a_75b_meets_timing_area_and_time():
     result = run_build("colorlight_5a_75b")
     assert result.returncode == 0, result.stderr
