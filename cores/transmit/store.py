@@ -47,6 +47,9 @@ class FrameStore(LiteXModule):
 
         # # #
 
+        # Without this LiteX gives the memory a page of the CSR bus, wherever no path above excludes the store.
+        self.autocsr_exclude = {"memory"}
+
         bits          = log2_int(STORE_WORDS)
         self.read     = Signal(bits) # Next word to read.
         self.memory   = Memory(8*WORD_OCTETS, STORE_WORDS)

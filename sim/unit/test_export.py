@@ -84,6 +84,14 @@ def test_map_has_the_registers_and_memories_of_the_contract():
         assert registers[f"timebase_{name}"]["size"] == words, name
 
 
+@pytest.mark.parametrize("fields", [{"link": "own", "ports": 1}, {"link": "shared"}, {"link": "uart"}])
+def test_no_memory_has_a_page_of_the_csr_bus_but_the_name_of_the_build(fields):
+    soc = finalized(**fields)
+    assert [name for name in soc_map(soc)["csr_registers"] if name.endswith("_page")] == []
+    # Of the store's words, one page after the other: nobody asks for them.
+    assert [name for name, _, _, _ in soc.csr_bankarray.srams] == ["identifier"]
+
+
 def test_no_register_or_memory_overlaps_another():
     found = soc_map(finalized())
     spans = sorted(
