@@ -42,11 +42,12 @@ ESSENTIAL = [
     "tr",
 ]
 
-# A Python that makes environments, whose pip writes down what it is asked for.
+# A Python that makes environments, whose pip writes down what it is asked for, and that loads libraries.
 PYTHON = """#!/bin/bash
 echo "python $*" >>"$CALLS"
 case "$*" in
     "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; touch "$3/pyvenv.cfg" ;;
+    *libftdi1.so.2*) if [ -e "$LACKS_LIBFTDI" ]; then exit 1; fi ;;
     "-m pip "*install*) if [ -e "$BREAK" ]; then echo "pip: no route to the index"; exit 1; fi ;;
 esac
 exit 0
@@ -67,6 +68,11 @@ class Machine:
     def clone(self) -> Path:
         return self.folder / "clone"
 
+    @property
+    def lacks_libftdi(self) -> Path:
+        """A file that is there while this library isn't."""
+        return self.folder / "lacks-libftdi"
+
     def install(self, name: str, script: str = "#!/bin/bash\n") -> None:
         """Put the program ``name`` on this machine."""
         (self.bin / name).write_text(script)
@@ -78,6 +84,7 @@ class Machine:
             "PATH": str(self.bin),
             "CALLS": str(self.folder / "calls"),
             "BREAK": str(self.folder / "break"),
+            "LACKS_LIBFTDI": str(self.lacks_libftdi),
         }
         command = [str(self.clone / "run"), *arguments]
         return subprocess.run(
@@ -115,8 +122,8 @@ def bare(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def ready(bare: Machine) -> Machine:
-    """The same with all Debian packages."""
-    for name in ("g++", "make", "perl", "tshark"):
+    """The same with all Debian packages; ``liteprobe`` does nothing."""
+    for name in ("g++", "make", "perl", "tshark", "liteprobe"):
         bare.install(name)
     bare.install("python3", PYTHON)
     return bare
@@ -151,6 +158,28 @@ def test_only_tests_ask_for_what_only_tests_need(ready: Machine) -> None:
     assert ready.run("python").returncode == 0
     done = ready.run("test")
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "run: Debian packages are missing: tshark")
+
+
+def test_only_builds_ask_for_the_library_that_loads_boards(ready: Machine) -> None:
+    ready.lacks_libftdi.touch()
+    for command in ("demo", "liteprobe", "test", "python"):
+        assert ready.run(command).returncode == 0
+    for command in (["build", "colorlight_5a_75b"], ["liteprobe", "build", "colorlight_5a_75b"], ["setup", "build"]):
+        done = ready.run(*command)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[0] == "run: Debian packages are missing: libftdi1-2"
+    ready.lacks_libftdi.unlink()
+    assert ready.run("setup", "build").returncode == 0
+
+
+def test_root_gets_the_library_that_loads_boards(ready: Machine) -> None:
+    ready.lacks_libftdi.touch()
+    ready.install("id", "#!/bin/bash\necho 0\n")
+    apt = f'#!/bin/bash\necho "apt-get $*" >>"$CALLS"\ncase "$*" in *install*) rm {ready.lacks_libftdi} ;; esac\n'
+    ready.install("apt-get", apt)
+    assert ready.run("setup", "build").returncode == 0
+    asked = [call.split()[-1] for call in ready.calls() if call.startswith("apt-get")]
+    assert asked == ["update", "libftdi1-2"]
 
 
 def test_without_apt_the_lacking_programs_are_named(bare: Machine) -> None:
