@@ -29,6 +29,7 @@ from liteprobe.host.analysis.regression import fit_line
 from liteprobe.host.cli import demo
 from liteprobe.host.link import sim
 from liteprobe.host.link.sim import SimLink
+from liteprobe.host.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
 
@@ -87,8 +88,7 @@ class Bench:
     def probe(self, wire: str, link: str = "own") -> Iterator[tuple[Probe, Callable[[], NDArray[np.void]]]]:
         """Open a simulated probe; the second value returns its truth so far."""
         file = self.folder / "truth"
-        options = f"build={self.build(link)}&link={link}&truth={file}"
-        with Probe(f"sim://{wire}{'&' if '?' in wire else '?'}{options}") as probe:
+        with Probe(sim_url(wire, build=self.build(link), link=link, truth=file)) as probe:
 
             def rows() -> NDArray[np.void]:
                 assert isinstance(probe.link, SimLink)

@@ -7,8 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.cli import demo
 from liteprobe.host.cli import main as cli
+from liteprobe.host.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
+
+
+def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    out, build = tmp_path / "this & that=100%", tmp_path / "a&b"
+    for request in demo.requests(out, build, 1):
+        options = sim_options(request.url)
+        assert (options.truth, options.build) == (request.truth, build)
+        assert options.truth is not None and options.truth.parent == out
+        assert options.wire in (
+            "loopback",
+            "switch?latency=3000ns",
+            "switch?latency=3000ns&queue=1000&cross=0.3&seed=1",
+        )
 
 
 @pytest.mark.timeout(900)

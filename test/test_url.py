@@ -9,7 +9,7 @@ import pytest
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink
 from liteprobe.host.link.sim import SimOptions
-from liteprobe.host.link.url import ProbeURL, open_link, parse, sim_options
+from liteprobe.host.link.url import ProbeURL, open_link, parse, sim_options, sim_url
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,21 @@ def test_url_is_taken_apart(url: str, parsed: ProbeURL) -> None:
 )
 def test_options_of_the_host_are_kept_from_the_wire(url: str, options: SimOptions) -> None:
     assert sim_options(url) == options
+
+
+@pytest.mark.parametrize("path", ["a & b/c=d", "100%", "a%26b", "x?y#z", "Größe/\udcff", "sim://a"])
+def test_a_path_of_any_characters_comes_through_a_url(path: str) -> None:
+    options = SimOptions("switch?loss=1%&seed=2", "shared", True, Path(path), Path(path + "&"), Path("&" + path))
+    url = sim_url(options.wire, link="shared", truth=Path(path), pcap=path + "&", build=Path("&" + path))
+    assert sim_options(url) == options
+    assert sim_options(sim_url("loopback", truth=path)) == SimOptions("loopback", truth=Path(path))
+
+
+def test_a_url_of_plain_names_reads_as_it_is_typed() -> None:
+    assert sim_url("loopback") == "sim://loopback"
+    assert (
+        sim_url("cable?delay=1us", cpu="0", truth=Path("/a/b.truth")) == "sim://cable?delay=1us&cpu=0&truth=/a/b.truth"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from liteprobe.host.analysis.theory import LINE_RATE_BPS, dispersion_rate
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import whole
 from liteprobe.host.link import sim
+from liteprobe.host.link.url import sim_url
 from liteprobe.host.report import files
 from liteprobe.host.report.words import words
 from liteprobe.host.train import TrainProgram
@@ -65,8 +66,8 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
     made = []
     for name, wire, programs, theory in wires:
         truth = out / f"{name.replace(' ', '-')}.truth"
-        options = f"{'&' if '?' in wire else '?'}build={build}&truth={truth}"
-        made.append(sweep.SweepRequest(name, f"sim://{wire}{options}", programs, truth=truth, **theory))
+        url = sim_url(wire, build=build, truth=truth)
+        made.append(sweep.SweepRequest(name, url, programs, truth=truth, **theory))
     return made
 
 

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Probe URLs: which probe, over which link."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
 
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.base import Link
@@ -17,7 +19,8 @@ EXAMPLES = {
     "uart": "uart:///dev/ttyUSB0",
 }
 WIRES = ("loopback", "cable", "switch")
-SIM_OPTIONS = ("link", "cpu", "truth", "pcap", "build")  # For the host; all others are the wire's.
+SIM_PATHS = ("truth", "pcap", "build")
+SIM_OPTIONS = ("link", "cpu", *SIM_PATHS)  # For the host; all others are the wire's.
 SIM_LINKS = ("own", "shared")
 
 
@@ -32,7 +35,7 @@ class ProbeURL:
     target : str
         What stands between ``://`` and ``?``: wire, host and port, or device.
     options : dict
-        What stands behind ``?``.
+        What stands behind ``?``, as it stands there.
     """
 
     scheme: str
@@ -63,6 +66,18 @@ def parse(url: str) -> ProbeURL:
     if not target.strip("/"):
         raise _bad(url, scheme, "it names no probe")
     return ProbeURL(scheme, target, options)
+
+
+def sim_url(wire: str, **options: str | Path) -> str:
+    """Return the URL of a simulated probe with this wire and these options; paths may hold any character.
+
+    In a URL ``&`` parts options, so it stands as ``%26`` in a path, and ``%`` as ``%25``.
+
+    Source: RFC 3986, section 2.1.
+    """
+    texts = {name: quote(os.fsencode(value)) if name in SIM_PATHS else value for name, value in options.items()}
+    joined = "&".join(f"{name}={text}" for name, text in texts.items())
+    return f"sim://{wire}{'&' if '?' in wire else '?'}{joined}" if joined else f"sim://{wire}"
 
 
 def open_link(url: str) -> Link:
@@ -102,7 +117,8 @@ def sim_options(url: str) -> SimOptions:
     cpu = own.get("cpu", "1")
     if cpu not in ("0", "1"):
         raise _bad(url, "sim", "cpu is 0 or 1")
-    paths = {name: Path(own[name]) for name in ("truth", "pcap", "build") if name in own}
+    # Not in the wire's options: a part of the frames may be a percentage.
+    paths = {name: Path(os.fsdecode(unquote_to_bytes(os.fsencode(own[name])))) for name in SIM_PATHS if name in own}
     specification = wire + ("?" + "&".join(of_wire) if of_wire else "")
     return SimOptions(specification, link, cpu == "1", paths.get("truth"), paths.get("pcap"), paths.get("build"))
 

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host import Probe, TrainProgram, TrainResult
+from liteprobe.host.link.url import sim_url
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Harness
 from liteprobe.sim.models import switch
@@ -34,9 +35,8 @@ class Run:
 
 def run(folder: Path, wire: str, program: TrainProgram, files: Path, link: str = "own") -> Run:
     """Send a program from port 0 and read the truth of it."""
-    path = files / "truth"
-    joint = "&" if "?" in wire else "?"
-    with Probe(f"sim://{wire}{joint}build={folder}&truth={path}&pcap={files / 'pins'}&link={link}") as probe:
+    path = files / "truth & more"  # What parts options in a URL.
+    with Probe(sim_url(wire, build=folder, truth=path, pcap=files / "pins", link=link)) as probe:
         result = probe.train(program, transmit=0)
     return Run(result, truth.read_truth(path))
 
