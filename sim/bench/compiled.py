@@ -6,6 +6,8 @@
 import fcntl
 import os
 import re
+import shlex
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,10 +34,11 @@ MAKEFLAGS = " ".join(
 
 
 def verilator_environment() -> dict[str, str]:
-    """Return what Verilator needs in the environment: its programs on the path, and MAKEFLAGS."""
+    """Return what Verilator needs in the environment: its programs on the path, what make needs, and a cache for it."""
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS}
+    cache = shlex.join([sys.executable, str(Path(__file__).with_name("compile_once.py")), str(MODELS / "objects")])
+    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
 @contextmanager
