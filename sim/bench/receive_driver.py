@@ -55,7 +55,27 @@ def run_receive_test(test_file: str, clocks: str, data_width: int, filter_: str 
 
 def train(count: int, first: int = 0) -> list[Symbol]:
     """Return the symbols of the shortest probe frames, back to back, numbered from ``first`` on."""
-    return [symbol for number in range(first, first + count) for symbol in on_wire(with_fcs(probe_frame(number, number)))]
+    return [
+        symbol for number in range(first, first + count) for symbol in on_wire(with_fcs(probe_frame(number, number)))
+    ]
+
+
+async def watch_management(dut: Any, frames: list[bytes]) -> None:
+    """Append what leaves for management to ``frames``."""
+    frame = b""
+    while True:
+        # Looking at each cycle costs more than all else: without a frame, wait for one.
+        await RisingEdge(dut.sys_clk if int(dut.management_valid.value) else dut.management_valid)
+        await ReadOnly()
+        if not (int(dut.management_valid.value) and int(dut.management_ready.value)):
+            continue
+        word = int(dut.management_data.value).to_bytes(4, "little")
+        if int(dut.management_last.value):
+            word = word[: int(dut.management_last_be.value).bit_length()]
+            frames.append(frame + word)
+            frame = b""
+        else:
+            frame += word
 
 
 class ReceiveDriver:
@@ -101,7 +121,7 @@ class ReceiveDriver:
                 reset.value = level
             await ClockCycles(dut.sys_clk, 10)
         cocotb.start_soon(self.watch_stamps())
-        cocotb.start_soon(self.watch_management())
+        cocotb.start_soon(watch_management(dut, self.management))
 
     async def watch_stamps(self) -> None:
         """Keep the stamp of each probe frame."""
@@ -109,23 +129,6 @@ class ReceiveDriver:
             await RisingEdge(self.dut.paired)
             await ReadOnly()
             self.stamps.append(int(self.dut.stamp.value))
-
-    async def watch_management(self) -> None:
-        """Keep what leaves for management."""
-        frame, dut = b"", self.dut
-        while True:
-            # Looking at each cycle costs more than all else: without a frame, wait for one.
-            await RisingEdge(dut.sys_clk if int(dut.management_valid.value) else dut.management_valid)
-            await ReadOnly()
-            if not (int(dut.management_valid.value) and int(dut.management_ready.value)):
-                continue
-            word = int(dut.management_data.value).to_bytes(4, "little")
-            if int(dut.management_last.value):
-                word = word[: int(dut.management_last_be.value).bit_length()]
-                self.management.append(frame + word)
-                frame = b""
-            else:
-                frame += word
 
     async def pulse(self, name: str) -> None:
         """Raise an input for a cycle of ``sys``."""
