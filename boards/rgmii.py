@@ -128,10 +128,17 @@ class RgmiiPort(LiteXModule):
     tx_clk_freq = 125e6
     def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=2e-9):
         # The receive clock needs a reset from the start, whatever the PHY does with its clock later.
+        # A register behind the synchroniser, which stays near the PLL: the domain is far from it.
+        cd_reset  = ClockDomain(f"reset_rx{number}")
         cd_eth_rx = ClockDomain(f"eth_rx{number}")
+        setattr(self, f"cd_reset_rx{number}", cd_reset)
         setattr(self, f"cd_eth_rx{number}", cd_eth_rx)
-        self.comb     += cd_eth_rx.clk.eq(clock_pads.rx)
-        self.specials += AsyncResetSynchronizer(cd_eth_rx, ResetSignal("timebase"))
+        cd_eth_rx.rst.reset      = Constant(1)
+        cd_eth_rx.rst.reset_less = True
+        self.comb     += [cd_reset.clk.eq(clock_pads.rx), cd_eth_rx.clk.eq(clock_pads.rx)]
+        self.specials += AsyncResetSynchronizer(cd_reset, ResetSignal("timebase"))
+        sync = getattr(self.sync, f"reset_rx{number}")
+        sync += cd_eth_rx.rst.eq(cd_reset.rst)
 
         self.tx      = ClockDomainsRenamer({"eth_tx": "timebase"})(LiteEthPHYRGMIITX(pads))
         self.rx      = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(RgmiiReceive(pads, rx_delay))

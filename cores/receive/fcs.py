@@ -41,9 +41,9 @@ class FCSChecker(LiteXModule):
 
         # # #
 
-        crc     = Signal(32, reset=0xffffffff)
+        crc     = Signal(32, reset=0xffffffff, reset_less=True) # Each SFD sets it.
         delayed = [Signal(8, reset_less=True) for _ in range(4)]
-        filled  = Signal(4) # One bit a place of ``delayed``.
+        filled  = Signal(4, reset_less=True) # One bit a place of ``delayed``.
         crc_low, crc_high, has_fcs, end = Signal(), Signal(), Signal(), Signal()
         valid, octet = Signal(), Signal(8, reset_less=True)
 
