@@ -30,7 +30,7 @@ class LongProgram:
     ticks: int = 0
     fraction: int = 0
     gap: int = 0
-    sys_half_ps: int = 10_001
+    sys_half_ps: int = 10_668
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ PPM_FS = TICK_FS // 1_000_000
 
 #: Clocks: sys (MHz), and how far timebase and eth_rx are off (ppm). ``None``: one clock for both.
 CLOCKS: dict[str, tuple[float, int, int | None]] = {
-    "synchronous": (50.0, 0, None),
-    "asynchronous": (50.0, -50, 50),
+    "synchronous": (46.875, 0, None),
+    "asynchronous": (46.875, -50, 50),
     "slow_wire": (62.5, 50, -50),
     "slow_sys": (12.5, 0, 0),
 }
