@@ -65,6 +65,12 @@ class Tally(LiteXModule):
     has no step of a frame; those of entries not in the two cycles behind a frame either. So where frames come n cycles
     apart, a snapshot takes up to words of entries / (n - cycles - 2) + 2 * words of events / (n - cycles) frames, and
     three more.
+
+    Widths of events: from one taking to the next pass at most words + 1 + (cycles + 2) * f cycles, where f frames have
+    steps in that time. In a port (35 words, 15 cycles) with r = 125/45 octets a cycle a frame takes 66 octets of the
+    wire or more, and holds a pass up for 17 r = 48: so the most garbage comes without frames, but for one that began
+    before. In r (36 + 17) = 148 octet times come 19 SFDs (eight apart), 74 carriers of an octet that are refused, a
+    giant, and one or two of each that a crossing held; without a snapshot less. The widths hold three times as much.
     """
     words = 64
 

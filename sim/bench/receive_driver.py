@@ -31,6 +31,7 @@ CLOCKS: dict[str, tuple[float, int, int | None]] = {
     "synchronous": (46.875, 0, None),
     "asynchronous": (46.875, -50, 50),
     "slow_wire": (62.5, 50, -50),
+    "slowest_sys": (45.0, -50, 50),  # That the receive path is made for.
     "slow_sys": (12.5, 0, 0),
 }
 #: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with.

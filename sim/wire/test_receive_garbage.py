@@ -1,0 +1,95 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Garbage at line rate with the slowest ``sys``, while snapshots are taken over and over: every event is counted."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import cocotb
+from cocotb.triggers import ClockCycles
+
+from liteprobe.sim.bench.gmii_source import carrier, idle, on_wire, with_fcs
+from liteprobe.sim.bench.probe_frames import probe_frame
+from liteprobe.sim.bench.receive_driver import ReceiveDriver, run_receive_test
+from liteprobe.sim.models.receive import PortModel, Symbol
+
+SHORTEST = carrier(b"\xd5" + bytes(6)) + idle(1)  # As close as the detector takes SFDs.
+REFUSED = carrier(b"\x00") + idle(1)
+
+
+def test_no_event_is_lost_while_snapshots_are_taken() -> None:
+    run_receive_test(__file__, "slowest_sys", 32)
+
+
+@asynccontextmanager
+async def snapshots(bench: ReceiveDriver) -> AsyncIterator[None]:
+    """Latch again and again, before the last snapshot is done and after, until the body is through."""
+
+    async def latch() -> None:
+        while True:
+            await bench.pulse("latch")
+            await ClockCycles(bench.dut.sys_clk, bench.random.randrange(1, 120))
+
+    task = cocotb.start_soon(latch())
+    yield
+    task.cancel()
+    bench.dut.latch.value = 0
+
+
+def closest(number: int) -> list[Symbol]:
+    """Return a good probe frame without preamble: its entries hold up the events for longest."""
+    return on_wire(with_fcs(probe_frame(number, number)), preamble=0, gap=1)
+
+
+@cocotb.test()
+async def runts_of_six_octets_as_close_as_can_be_are_all_counted(dut):
+    bench = ReceiveDriver(dut)
+    await bench.reset()
+    async with snapshots(bench):
+        await bench.source.send(SHORTEST * 3000)
+    model = PortModel()
+    await bench.check(model)
+    names = ("all_frames", "runts", "fcs_errors", "preamble_errors")
+    assert [model.counters[name] for name in names] == [3000, 3000, 3000, 0]
+
+
+@cocotb.test()
+async def runts_of_one_octet_as_close_as_can_be_are_all_counted(dut):
+    bench = ReceiveDriver(dut)
+    await bench.reset()
+    wire = (carrier(b"\xd5\x00") + idle(1)) * 3000
+    async with snapshots(bench):
+        await bench.source.send(wire)
+    model = PortModel()
+    await bench.check(model)
+    # Three octets apart: the detector takes every third one, and refuses the others.
+    assert [model.counters[name] for name in ("runts", "preamble_errors")] == [1000, 2000]
+
+
+@cocotb.test()
+async def carriers_of_one_octet_in_every_other_octet_time_are_all_counted(dut):
+    bench = ReceiveDriver(dut)
+    await bench.reset()
+    async with snapshots(bench):
+        await bench.source.send(REFUSED * 12_000)
+    model = PortModel()
+    await bench.check(model)
+    assert (model.counters["all_frames"], model.counters["preamble_errors"]) == (0, 12_000)
+
+
+@cocotb.test()
+async def garbage_between_the_closest_good_frames_is_all_counted(dut):
+    bench = ReceiveDriver(dut)
+    await bench.reset()
+    wire: list[Symbol] = []
+    for number in range(500):
+        wire += closest(number)
+        if bench.random.random() < 0.5:
+            wire += bench.random.choice([SHORTEST, REFUSED]) * bench.random.randrange(1, 25)
+    async with snapshots(bench):
+        await bench.source.send(wire)
+    model = PortModel()
+    await bench.check(model)
+    assert model.counters["frames"] == 500
+    assert model.counters["runts"] > 1000 and model.counters["preamble_errors"] > 1000
