@@ -148,7 +148,11 @@ def test_slots_never_overlap_on_the_line():
 
 
 def test_frames_start_neither_early_nor_late(monkeypatch):
-    """Bounded: up to the first start of a program with a shorter lead, whatever else happens."""
+    """Bounded to 25 ticks out of reset: up to the first start of a program with a shorter lead, whatever else happens.
+
+    For all time only the line's slots are proved. That management never delays a start is proved for no number of
+    ticks here: its claim ("intrusion") is held against bolder ones below, and against the wire in sim/wire.
+    """
     monkeypatch.setattr(pace, "LEAD_TICKS", 16)
     proof = PacerProof(shortest=12, longest=16)
     claims = claims_of(proof)
