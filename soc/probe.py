@@ -12,15 +12,14 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.receive.management import ManagementReceive
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.soc.bus import BusRegister
 from liteprobe.soc.export import identity
 from liteprobe.soc.links import ManagementStack
+from liteprobe.soc.management_port import ManagementPort
 from liteprobe.soc.processor import processor_parameters
 
 TICKS_PER_SECOND = 125_000_000
@@ -201,17 +200,11 @@ class ProbeSoC(SoCCore):
 
     def add_link_own(self):
         """Reach the bus by Etherbone on the port after the test ports."""
-        number   = self.probe_config.ports
-        phy      = self.board.phy(number)
-        transmit = ManagementTransmit()
-        receive  = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(ManagementReceive())
-        for name, module in [("phy", phy), ("transmit", transmit), ("receive", receive)]:
-            self.add_module(name=f"management_{name}", module=module)
-        self.comb += [
-            transmit.source.connect(phy.sink),
-            phy.source.connect(receive.sink),
-        ]
-        self.add_management(receive.source, transmit.sink)
+        number = self.probe_config.ports
+        phy    = self.board.phy(number)
+        self.add_module(name="management_phy", module=phy)
+        self.management_port = port = ManagementPort(phy, number)
+        self.add_management(port.source, port.sink)
 
     def add_link_shared(self):
         """Reach the bus by Etherbone in band, on test port 0."""

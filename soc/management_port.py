@@ -1,0 +1,57 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A port that carries nothing but management."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect.csr import *
+
+from liteprobe.cores.receive.management import ManagementReceive
+from liteprobe.cores.transmit.management import ManagementTransmit
+
+# Management Port ----------------------------------------------------------------------------------
+
+class ManagementPort(LiteXModule):
+    """Joins the two sides of a management port to its PHY, and counts what they lose.
+
+    Parameters
+    ----------
+    phy : PHY
+        ``sink`` in ``timebase``, ``source`` in ``eth_rx<number>``.
+    number : int
+        Of the PHY.
+
+    Attributes
+    ----------
+    source, sink : Endpoint(eth_phy_description(32)), out and in, ``sys``
+        Whole frames, received and to be sent.
+    received, receive_dropped, receive_cut, receive_refused, transmit_dropped : CSRStatus(32)
+    """
+    def __init__(self, phy, number):
+        self.transmit = transmit = ManagementTransmit()
+        self.receive  = receive  = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(ManagementReceive())
+        self.source   = receive.source
+        self.sink     = transmit.sink
+        self.received         = CSRStatus(32, description="Frames received and kept. Wraps, as all below.")
+        self.receive_dropped  = CSRStatus(32, description="Good frames that found no room.")
+        self.receive_cut      = CSRStatus(32, description="Frames cut because sys was too slow.")
+        self.receive_refused  = CSRStatus(32, description="Carriers without an SFD.")
+        self.transmit_dropped = CSRStatus(32, description="Answers that found no room, or were too long.")
+
+        # # #
+
+        self.comb += [
+            transmit.source.connect(phy.sink),
+            phy.source.connect(receive.sink),
+        ]
+        for register, events in [
+            (self.received,         receive.store.stored),
+            (self.receive_dropped,  receive.store.dropped),
+            (self.receive_cut,      receive.mac.overflows),
+            (self.receive_refused,  receive.mac.preamble_errors),
+            (self.transmit_dropped, transmit.dropped),
+        ]:
+            self.sync += register.status.eq(register.status + events)
