@@ -74,6 +74,18 @@ def test_both_ports_start_in_the_same_tick(own: Path) -> None:
     assert [(len(result.records), result.complete) for result in results] == [(200, True), (20, True)]
 
 
+def test_a_management_port_counts_each_request_and_loses_none(own: Path) -> None:
+    names = ("received", "receive_dropped", "receive_cut", "receive_refused", "transmit_dropped")
+    with Probe(url(own)) as probe:
+        read = probe.registers.read
+        before = read("management_port_received")
+        for _ in range(50):
+            read("probe_ports")
+        after = {name: read(f"management_port_{name}") for name in names}
+    # The second reading of the first counter is a request, too.
+    assert after == dict.fromkeys(names, 0) | {"received": before + 51}
+
+
 def test_trains_longer_than_the_ring_are_drained_in_their_gaps(own: Path) -> None:
     with Probe(url(own)) as probe:
         result = probe.train(TrainProgram(60, 1000, repeats=3))
