@@ -1,0 +1,143 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Disciplines the clock of a probe by a pulse a period (PPS). Plain C, integers only, no allocation.
+ *
+ * What is estimated is the free-running oscillator, in ticks; what is steered is `now`. So neither the moment at which
+ * an increment takes effect nor a step of `now` by somebody else can mislead the filter.
+ */
+
+#ifndef LITEPROBE_SERVO_H
+#define LITEPROBE_SERVO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "servo/kalman.h"
+
+/** States; the numbers are those of the register clock_state. */
+enum lp_servo_state {
+	LP_SERVO_FREE_RUNNING = 1, /* No rate is known, or it is too old to say where the time is. */
+	LP_SERVO_ACQUIRING = 2,    /* Pulses come, but are not trusted yet; `adjust` may step the clock. */
+	LP_SERVO_LOCKED = 3,
+	LP_SERVO_HOLDOVER = 4,     /* Was locked; no pulse, or none to believe, for more than a period. */
+};
+
+/** What is known of the receiver and the oscillator. Start from lp_servo_defaults(). */
+struct lp_servo_config {
+	uint64_t increment;      /* Nominal ns a tick, 8.40 fixed point. */
+	uint32_t period_ns;      /* Between two pulses, 1 ms to 1.4 s. */
+	uint32_t quantum_ps;     /* Of the capture: a stamp is late by 0 to this much. */
+	/* Receiver. */
+	uint32_t noise_ps;       /* White, one sigma, once qErr is applied. */
+	uint32_t sawtooth_ps;    /* Peak to peak; counts as noise of an edge without qErr. 0: none. */
+	uint32_t wander_ps;      /* Slow, one sigma: no filter sees it, so it is in the bound alone. */
+	/* Oscillator, one sigma after a second of random walk. */
+	uint32_t phase_walk_ps;  /* ps = 10^-12: white frequency noise. */
+	uint32_t rate_walk_ppq;  /* 10^-15. */
+	uint32_t drift_walk_ppq; /* 10^-15 a second. */
+	uint32_t jerk_ppq;       /* 10^-15 a second squared, of the temperature's turning; in the bound of holdover alone. */
+	/* Policy. */
+	uint32_t rate_limit_ppm; /* An oscillator that is further off is taken for a wrong pulse. */
+	uint32_t lock_ns;        /* Locked below this uncertainty. */
+	uint32_t jump_ns;        /* An error above this is stepped, not slewed. */
+	uint32_t lost_ns;        /* Above this uncertainty holdover ends in free-running; at most 1000000. */
+};
+
+/** Counter and time of one tick, as the timebase latches them together. */
+struct lp_servo_stamp {
+	uint64_t now;      /* ns */
+	uint32_t fraction; /* 2^-32 ns */
+	uint64_t ticks;    /* Free-running. */
+};
+
+/** A pulse. */
+struct lp_servo_edge {
+	struct lp_servo_stamp stamp;
+	uint32_t latency;  /* Ticks from the stamp until the output will take effect. */
+	bool has_qerr;
+	int32_t qerr_ps;   /* How much later than the receiver's own second the edge came. */
+	bool has_second;
+	uint64_t second;   /* Number of the period that begins with this edge, since the epoch of `now`. */
+};
+
+/** What to do, and what to tell. */
+struct lp_servo_output {
+	enum lp_servo_state state;
+	bool is_used;          /* The pulse agreed and was taken. */
+	uint64_t increment;    /* Write it each time (8.40). */
+	bool has_adjust;
+	int64_t adjust;        /* Add once, after the increment is written: signed 32.32 ns. */
+	int64_t behind;        /* Periods that `now` is behind the number of this pulse: set the clock, when not 0. */
+	uint32_t uncertainty;  /* 95 %, until the next pulse, 2^-8 ns; saturates. */
+	int32_t offset;        /* Of the clock from this pulse, 2^-8 ns; saturates. */
+	int32_t rate;          /* Of the oscillator, 2^-8 ppb; positive: fast. */
+	int32_t drift;         /* 2^-8 ppt a second. */
+	uint32_t edges;        /* Used so far. */
+	uint32_t rejected;     /* So far. */
+	uint32_t holdover;     /* Periods since the last used pulse. */
+};
+
+/* How many rejected pulses are remembered, to see whether they agree with each other. */
+#define LP_SERVO_ROW 4
+
+struct lp_servo_rejected {
+	uint64_t period;
+	int64_t phase;
+};
+
+/** All state; its fields are private to servo.c. */
+struct lp_servo {
+	struct lp_servo_config config;
+	struct lp_kalman filter;
+	struct lp_kalman_noise noise;
+	enum lp_servo_state state;
+	uint64_t increment;     /* In force. */
+	int64_t error;          /* Of `now` against the estimate, still to be slewed away (digits of a phase). */
+	uint64_t reference;     /* Tick that the phase of the filter counts from. */
+	uint64_t period;        /* Number of the filter's present period. */
+	bool has_reference;
+	bool has_rate;
+	uint32_t accepted;      /* Since the last start. */
+	uint32_t silent;        /* Periods since the last used pulse. */
+	uint32_t row;           /* Rejected pulses in a row. */
+	struct lp_servo_rejected history[LP_SERVO_ROW];
+	int32_t bias;           /* Mean of the normalised residuals of late, 2^-8. */
+	uint32_t agility;       /* Process noise is raised by 4^agility. */
+	uint32_t calm;          /* Edges since the agility changed. */
+	int64_t wide_drift;     /* Variance of a drift that is not known. */
+	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
+	int64_t capture;
+	int64_t white;
+	int64_t sawtooth;
+	uint32_t edges;
+	uint32_t rejected;
+};
+
+/** Fill in what fits a timing receiver, a plain crystal, and a capture by ticks of 8 ns. */
+void lp_servo_defaults(struct lp_servo_config *config);
+
+/**
+ * Start anew, free-running at the nominal increment.
+ *
+ * @retval 0 on success
+ * @retval -EINVAL when a value of the configuration is out of its range
+ */
+int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config);
+
+/** Forget pulses and rate, keep the clock as it runs, and acquire again. */
+void lp_servo_reacquire(struct lp_servo *s);
+
+/** Take a pulse. */
+void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct lp_servo_output *out);
+
+/**
+ * Say that there was no pulse: call it once a period, half a period after a pulse was due,
+ * to within a quarter of a period.
+ * ``stamp`` is a latch of now, ``latency`` as of an edge.
+ */
+void lp_servo_silence(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
+		      struct lp_servo_output *out);
+
+#endif

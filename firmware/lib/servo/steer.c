@@ -1,0 +1,151 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "servo/steer.h"
+
+#include "wide/wide.h"
+
+/* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
+#define SQUARE_95 251763
+
+int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
+{
+	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
+}
+
+struct lp_kalman_noise lp_servo_noise(const struct lp_servo *s)
+{
+	return (struct lp_kalman_noise){
+		.phase = s->noise.phase,
+		.rate = lp_shift(s->noise.rate, (int)s->agility),
+		.drift = lp_shift(s->noise.drift, 2 * (int)s->agility),
+	};
+}
+
+static int64_t magnitude(int64_t a)
+{
+	return a < 0 ? -a : a;
+}
+
+static int32_t narrow(int64_t a)
+{
+	return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : (int32_t)a;
+}
+
+/* What a drift that changes steadily makes of the phase since the last pulse: jerk * t^3 / 6, in 2^-8 ns. */
+static int64_t turning(const struct lp_servo *s)
+{
+	int64_t time_ms = lp_ratio(s->silent, s->config.period_ns, 1000000);
+	int64_t square = lp_ratio(time_ms, time_ms, 1000);
+	int64_t cube = lp_ratio(square, time_ms, 1000);
+
+	return lp_ratio((int64_t)s->config.jerk_ppq * 256, cube, 6 * 1000000000LL);
+}
+
+int64_t lp_servo_bound(const struct lp_servo *s)
+{
+	struct lp_kalman next = s->filter;
+	struct lp_kalman_noise noise = lp_servo_noise(s);
+	int64_t turned = turning(s);
+	struct lp_wide square;
+
+	lp_kalman_predict(&next, &noise);
+	square = lp_wide_multiply((uint64_t)lp_sum(next.pp, s->wander), SQUARE_95);
+	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
+	turned = turned > INT32_MAX ? INT32_MAX : turned;
+	square = lp_wide_add(square, lp_wide_multiply((uint64_t)turned, (uint64_t)turned));
+	return (int64_t)lp_wide_root(square);
+}
+
+/* Where the clock stands; all in digits of a phase. */
+struct standing {
+	int64_t period;  /* Of the pulse, true. */
+	int64_t local;   /* Of the pulse, by the oscillator. */
+	int64_t since;   /* Oscillator's time since the filter's period began. */
+	int64_t elapsed; /* True time since then. */
+	int64_t error;   /* Of `now`, within half a period. */
+};
+
+static struct standing stand(const struct lp_servo *s, const struct lp_servo_stamp *stamp)
+{
+	struct standing at;
+	int64_t growth = lp_kalman_growth(&s->filter);
+
+	at.period = (int64_t)s->config.period_ns << LP_PHASE_BITS;
+	at.local = at.period + growth;
+	at.since = lp_servo_local(s, stamp->ticks) - s->filter.phase;
+	at.elapsed = at.since - lp_ratio(at.since, growth, at.local);
+	at.error = ((int64_t)(stamp->now % s->config.period_ns) << LP_PHASE_BITS) + stamp->fraction;
+	at.error = (at.error - at.elapsed) % at.period;
+	if (at.error > at.period / 2) {
+		at.error -= at.period;
+	} else if (at.error < -at.period / 2) {
+		at.error += at.period;
+	}
+	return at;
+}
+
+static void hold(struct lp_servo *s, struct lp_servo_output *out)
+{
+	out->increment = s->increment;
+}
+
+void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
+		    struct lp_servo_output *out)
+{
+	int64_t nominal = (int64_t)s->config.increment;
+	struct standing at;
+	int64_t waiting, waited, shown, left, wanted, excess, most;
+
+	if (!s->has_rate) {
+		hold(s, out);
+		return;
+	}
+	at = stand(s, stamp);
+	/* Until the output takes effect: by the oscillator, truly, and as `now` shows it. */
+	waiting = lp_scale(latency, nominal, 40 - LP_PHASE_BITS);
+	waited = waiting - lp_ratio(waiting, at.local - at.period, at.local);
+	shown = lp_scale(latency, (int64_t)s->increment, 40 - LP_PHASE_BITS);
+	at.error += shown - waited;
+	if ((s->state == LP_SERVO_ACQUIRING && s->accepted == 2) ||
+	    magnitude(at.error) > (int64_t)s->config.jump_ns << LP_PHASE_BITS) {
+		s->state = LP_SERVO_ACQUIRING;
+		out->has_adjust = true;
+		out->adjust = -at.error;
+		at.error = 0;
+	}
+	/* To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall show it. */
+	left = at.local - at.since - waiting;
+	wanted = at.period - at.elapsed - waited;
+	while (left < at.period / 4) {
+		left += at.local;
+		wanted += at.period;
+	}
+	excess = wanted - at.error - left;
+	most = left >> 10; /* 1000 ppm: more than any crystal and any slew. */
+	excess = excess > most ? most : excess < -most ? -most : excess;
+	s->increment = (uint64_t)(nominal + lp_ratio(nominal, excess, left));
+	s->error = at.error;
+	out->increment = s->increment;
+}
+
+void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
+{
+	int64_t unit_ns = (int64_t)s->config.period_ns << s->filter.shift;
+	int64_t rate = lp_ratio(s->filter.rate, 1000000000, unit_ns);
+	int64_t drift = lp_ratio(lp_ratio(s->filter.drift, 1000000000, unit_ns), 1000000000, unit_ns);
+	int64_t bound;
+
+	out->state = s->state;
+	out->edges = s->edges;
+	out->rejected = s->rejected;
+	out->holdover = s->silent;
+	out->uncertainty = UINT32_MAX;
+	if (!s->has_rate) {
+		return;
+	}
+	bound = lp_servo_bound(s) + magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
+	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
+	out->rate = narrow(lp_shift(rate, 8 - LP_RATE_BITS));
+	out->drift = narrow(lp_scale(drift, 1000, LP_DRIFT_BITS - 8));
+}

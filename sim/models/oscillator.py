@@ -1,0 +1,81 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""An oscillator with noise, temperature and warm-up: how far it is ahead of true time, at any time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OscillatorSpec:
+    """A crystal oscillator; the defaults are "oscillator B", a cheap one without temperature compensation.
+
+    Parameters
+    ----------
+    offset_ppm : constant error of the rate.
+    white : Allan deviation at 1 s of the white frequency noise.
+    flicker : Allan deviation of the flicker floor.
+    thermal_ppb, thermal_s : amplitude and period of a sinus of the rate, as an air conditioner makes.
+    warm_up_ppm, warm_up_s : how much the rate falls by after power on, as an exponential that has gone through 95 % of
+        it (three time constants) after that time; negative ppm: rises.
+    """
+
+    offset_ppm: float = 0.0
+    white: float = 3e-10
+    flicker: float = 2e-10
+    thermal_ppb: float = 200.0
+    thermal_s: float = 1800.0
+    warm_up_ppm: float = 0.0
+    warm_up_s: float = 300.0
+
+
+class Oscillator:
+    """One run of an oscillator; the same seed gives the same run.
+
+    Parameters
+    ----------
+    spec : OscillatorSpec
+    seconds : how long the run may be.
+    seed : of the noise and of the thermal phase.
+    step_s : between two points of the noise; between them the rate is constant.
+    """
+
+    def __init__(self, spec: OscillatorSpec, seconds: float, seed: int, step_s: float = 0.25) -> None:
+        generator = np.random.default_rng([seed, 1])
+        count = int(np.ceil(seconds / step_s)) + 2
+        self.spec = spec
+        self._times = np.arange(count + 1) * step_s
+        self._thermal_phase = generator.uniform(0, 2 * np.pi)
+        rate = spec.white / np.sqrt(step_s) * generator.standard_normal(count)
+        rate += flicker(count, spec.flicker, generator)
+        self._noise_ns = 1e9 * step_s * np.concatenate([[0.0], np.cumsum(rate)])
+
+    def ahead_ns(self, true_s: Floats) -> Floats:
+        """Return how far the oscillator, counting from 0 at its nominal rate, is ahead of true time (ns)."""
+        spec = self.spec
+        angle = 2 * np.pi / spec.thermal_s
+        thermal = np.cos(self._thermal_phase) - np.cos(angle * true_s + self._thermal_phase)
+        constant_s = spec.warm_up_s / 3
+        warm = spec.warm_up_ppm * 1e3 * constant_s * -np.expm1(-true_s / constant_s)
+        steady = spec.offset_ppm * 1e3 * true_s
+        noise = np.interp(true_s, self._times, self._noise_ns)
+        return np.asarray(steady + warm + spec.thermal_ppb / angle * thermal + noise)
+
+
+def flicker(count: int, floor: float, generator: np.random.Generator) -> Floats:
+    """Return flicker frequency noise whose Allan deviation is ``floor`` at any averaging time.
+
+    Source: N. J. Kasdin, "Discrete simulation of colored noise and stochastic processes", Proc. IEEE 83 (1995), with
+    alpha = 1; the floor is sqrt(2 ln 2 h_-1) and a unit input gives h_-1 = 1/pi (two-sided 1/(2 pi f)).
+    """
+    index = np.arange(1, count)
+    response = np.concatenate([[1.0], np.cumprod((index - 0.5) / index)])
+    length = 1 << (2 * count - 1).bit_length()
+    noise = generator.standard_normal(count)
+    shaped = np.fft.irfft(np.fft.rfft(noise, length) * np.fft.rfft(response, length), length)[:count]
+    return np.asarray(floor / np.sqrt(2 * np.log(2) / np.pi) * shaped)
