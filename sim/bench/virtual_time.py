@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.sim.models.oscillator import Oscillator
+from liteprobe.sim.models.other_servos import OtherServo
 from liteprobe.sim.models.receiver import Pulses
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,11 +72,11 @@ class ServoConfig:
     period_ns: int = 10**9
     quantum_ps: int = 8000
     noise_ps: int = 2000
-    sawtooth_ps: int = 21000
-    wander_ps: int = 2000
+    sawtooth_ps: int = 25_000
+    wander_ps: int = 1500
     phase_walk_ps: int = 300
-    rate_walk_ppq: int = 100_000
-    drift_walk_ppq: int = 4000
+    rate_walk_ppq: int = 60_000
+    drift_walk_ppq: int = 14_000
     jerk_ppq: int = 2500
     rate_limit_ppm: int = 200
     lock_ns: int = 60
@@ -139,8 +140,13 @@ def compile_program(name: str, sanitize: bool = False) -> Path:
     return program
 
 
-def events(oscillator: Oscillator, received: Pulses, count: int, timing: Timing | None = None, seed: int = 0) -> NDArray[np.void]:
-    """Return the events of ``count`` periods: pulses, silences where there was none, four looks at the truth each."""
+def events(
+    oscillator: Oscillator, received: Pulses, count: int, timing: Timing | None = None, seed: int = 0, exact: bool = False
+) -> NDArray[np.void]:
+    """Return the events of ``count`` periods: pulses, silences where there was none, four looks at the truth each.
+
+    ``exact``: pulses keep the fraction of their tick, which no gateware knows (for ``run_other(on_grid=True)``).
+    """
     timing = timing or Timing()
     generator = np.random.default_rng([seed, 3])
     period = timing.period_s
@@ -160,8 +166,9 @@ def events(oscillator: Oscillator, received: Pulses, count: int, timing: Timing 
     ticks = whole.astype(np.int64) + np.floor(rest).astype(np.int64)
     fraction = rest - np.floor(rest)
     is_look = table["kind"] == TRUTH
-    table["ticks"] = np.where(is_look, ticks, ticks + (fraction > 0))
-    table["fraction"] = np.where(is_look, np.floor(fraction * 2**32), 0)
+    keeps = is_look | exact
+    table["ticks"] = np.where(keeps, ticks, ticks + (fraction > 0))
+    table["fraction"] = np.where(keeps, np.floor(fraction * 2**32), 0)
     table["value"] = START_NS + np.rint(true_s * 1e9).astype(np.int64)
     qerr = np.concatenate([np.full(len(table) - len(received.qerr_ns), np.nan), received.qerr_ns])
     table["flags"] = np.where(np.isnan(qerr), 0, QERR)
@@ -191,3 +198,73 @@ def result(table: NDArray[np.void], answers: NDArray[np.void]) -> Run:
         state=answers["state"][look],
         edges=answers[table["kind"] == EDGE],
     )
+
+
+class FloatClock:
+    """The timebase in floating point, kept small: `now` less nominal time, for servos in Python."""
+
+    def __init__(self, tick_ns: float) -> None:
+        self._tick_ns = tick_ns
+        self._ticks = 0.0
+        self._ahead = 0.0
+        self._steering = 0.0
+        self._due: tuple[float, float] | None = None
+
+    def _run(self, ticks: float) -> None:
+        self._ahead += (ticks - self._ticks) * self._tick_ns * self._steering * 1e-9
+        self._ticks = ticks
+
+    def ahead_ns(self, ticks: float) -> float:
+        """Return `now` less the oscillator's nominal time (ns) at a tick."""
+        if self._due is not None and self._due[0] <= ticks:
+            self._run(self._due[0])
+            self._steering = self._due[1]
+            self._due = None
+        self._run(ticks)
+        return self._ahead
+
+    def steer(self, ticks: float, steering_ppb: float) -> None:
+        """Have the clock run faster by ``steering_ppb`` from a tick on."""
+        self._due = (ticks, steering_ppb)
+
+    def jump(self, ns: float) -> None:
+        """Step `now`."""
+        self._ahead += ns
+
+
+def run_other(
+    table: NDArray[np.void], servo: OtherServo, quantum_ns: float = 8.0, on_grid: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Run a servo in Python on the same events; times (s) and errors (ns) at the looks at the truth.
+
+    ``on_grid``: the pulse is captured without error, and `now` is then cut to a whole number of quanta, as if ticks lay
+    on a grid of the disciplined clock. No counter does that; published figures that assume it look better.
+    """
+    clock = FloatClock(quantum_ns)
+    offsets: list[float] = []
+    errors: list[float] = []
+    last = 0.0
+    # Nominal time less true time of each event, exact where a double wouldn't be.
+    nominal = (table["ticks"].astype(np.int64) * int(quantum_ns) - (table["value"] - START_NS)) + (
+        table["fraction"] * (quantum_ns / 2**32)
+    )
+    columns = (table["kind"], table["ticks"].astype(float), nominal, table["qerr_ps"] / 1e3, table["latency_true"], table["value"])
+    for kind, ticks, ahead, qerr, latency, value in zip(*(column.tolist() for column in columns), strict=True):
+        error = ahead + clock.ahead_ns(ticks)
+        if kind == TRUTH:
+            errors.append(error)
+        elif kind == EDGE:
+            if on_grid:
+                error = float(np.ceil(error / quantum_ns) * quantum_ns)
+            offset = error - quantum_ns / 2 - qerr
+            offsets.append(offset)
+            if len(offsets) == 2:
+                rate = (offset - offsets[0]) * 1e9 / (value - last)
+                servo.start(rate)
+                clock.jump(-offset - rate * latency * quantum_ns * 1e-9)
+                clock.steer(ticks + latency, -rate)
+            elif len(offsets) > 2:
+                clock.steer(ticks + latency, servo.sample(offset, round((value - last) / 1e9)))
+            last = value
+    look = table["kind"] == TRUTH
+    return (table["value"][look] - START_NS) / 1e9, np.array(errors)

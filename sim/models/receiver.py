@@ -3,7 +3,7 @@
 
 """A GNSS receiver: when its pulses come, what it says of them (qErr), and its NMEA sentences."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -42,11 +42,11 @@ class ReceiverSpec:
     outages: tuple[tuple[float, float], ...] = ()
 
 
-GRID_NS = 1e3 / 48  # A clock of 48 MHz.
+# The noise of these three is what makes a plain PI servo as bad as published runs with such receivers have it.
 IDEAL = ReceiverSpec()
-TIMING_QERR = ReceiverSpec(white_ns=2.0, wander_ns=1.5, grid_ns=GRID_NS, has_qerr=True)
-TIMING = ReceiverSpec(white_ns=2.0, wander_ns=1.5, grid_ns=GRID_NS)
-PLAIN = ReceiverSpec(white_ns=8.0, wander_ns=6.0, grid_ns=GRID_NS)
+TIMING = ReceiverSpec(white_ns=1.6, wander_ns=1.4, grid_ns=25.0)
+TIMING_QERR = replace(TIMING, has_qerr=True)
+PLAIN = ReceiverSpec(white_ns=7.0, wander_ns=5.5, grid_ns=25.0)
 
 
 @dataclass(frozen=True)
