@@ -93,14 +93,14 @@ class Timing:
     period_s : of the pulse.
     tick_ns : of the oscillator, nominal.
     latency_s, jitter_s : from a pulse until the new increment is in force, and how far off the servo's idea of it is.
-    start_ns : what `now` shows at the start, less the true time.
+    quantum_ns : of the capture, a tick or a part of one.
     """
 
     period_s: float = 1.0
     tick_ns: float = 8.0
     latency_s: float = 2.5e-3
     jitter_s: float = 0.25e-3
-    start_ns: int = 300_000_000
+    quantum_ns: float = 8.0
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,9 @@ def events(
     is_look = table["kind"] == TRUTH
     keeps = is_look | exact
     table["ticks"] = np.where(keeps, ticks, ticks + (fraction > 0))
-    table["fraction"] = np.where(keeps, np.floor(fraction * 2**32), 0)
+    # A finer capture sees the first quantum that ends after the edge, and how long before the tick that was.
+    early_ps = 1e3 * timing.quantum_ns * np.floor((1 - fraction) * timing.tick_ns / timing.quantum_ns) * (fraction > 0)
+    table["fraction"] = np.where(keeps, np.floor(fraction * 2**32), np.rint(early_ps))
     table["value"] = START_NS + np.rint(true_s * 1e9).astype(np.int64)
     qerr = np.concatenate([np.full(len(table) - len(received.qerr_ns), np.nan), received.qerr_ns])
     table["flags"] = np.where(np.isnan(qerr), 0, QERR)

@@ -45,8 +45,8 @@ class ProportionalIntegral:
 class ErrorSum(ProportionalIntegral):
     """The sum of all errors sets the rate, as in the packet-train paper, which doesn't publish its gain.
 
-    A sum alone is unstable (its poles lie at sqrt(1 + gain) from the centre), so the last error damps it here; the
-    gain of 0.1 is the one that does best on a timing receiver.
+    A sum alone is unstable (its poles lie at sqrt(1 + gain) from the centre), so the last error damps it here. Both
+    gains are ours.
 
     Source: M. Ruiz et al., 2015 (packet-train tester with a variable-rate counter corrected by GPS).
     """
@@ -83,10 +83,10 @@ class TwoStates:
     Parameters
     ----------
     noise_ns : of a measured offset, one sigma.
-    rate_walk : ppb a square root of a second; 0.6 is what the drift of oscillator B asks for.
+    rate_walk : ppb a square root of a second; 1.5 does best with oscillator B.
     """
 
-    def __init__(self, noise_ns: float, rate_walk: float = 0.6) -> None:
+    def __init__(self, noise_ns: float, rate_walk: float = 1.5) -> None:
         self._measured = noise_ns**2
         self._process = np.array([0.09 + rate_walk**2 / 3, rate_walk**2 / 2, rate_walk**2])
         self._rate = 0.0

@@ -17,6 +17,8 @@
 #define ROW_AGREED LP_SERVO_ROW
 /* So many that don't: start anew, whatever comes. */
 #define ROW_LOST 32
+/* Rejected pulses without a used one between them, until that is called holdover; silence is at once. */
+#define HOLDOVER_PERIODS 8
 /* Longer gaps are not bridged. */
 #define LONGEST_GAP 100000u
 
@@ -307,7 +309,7 @@ static void settle_state(struct lp_servo *s)
 		}
 	} else if (bound > s->config.lost_ns) {
 		lp_servo_reacquire(s);
-	} else if (s->state == LP_SERVO_LOCKED && s->silent >= LP_SERVO_ROW) {
+	} else if (s->state == LP_SERVO_LOCKED && s->silent >= HOLDOVER_PERIODS) {
 		s->state = LP_SERVO_HOLDOVER;
 	}
 }
@@ -332,7 +334,8 @@ static void compare(const struct lp_servo *s, const struct lp_servo_edge *edge, 
 
 void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct lp_servo_output *out)
 {
-	int64_t late = lp_ratio((int64_t)(s->config.quantum_ps / 2) + (edge->has_qerr ? edge->qerr_ps : 0), NS, 1000);
+	int64_t late_ps = (int64_t)(s->config.quantum_ps / 2) + edge->early_ps + (edge->has_qerr ? edge->qerr_ps : 0);
+	int64_t late = lp_ratio(late_ps, NS, 1000);
 	int64_t measured = s->capture + s->white + (edge->has_qerr ? 0 : s->sawtooth);
 	bool is_used = true;
 

@@ -55,6 +55,7 @@ struct lp_servo_stamp {
 /** A pulse. */
 struct lp_servo_edge {
 	struct lp_servo_stamp stamp;
+	uint32_t early_ps; /* How long before the tick the edge came, where the capture is finer than a tick; else 0. */
 	uint32_t latency;  /* Ticks from the stamp until the output will take effect. */
 	bool has_qerr;
 	int32_t qerr_ps;   /* How much later than the receiver's own second the edge came. */

@@ -28,7 +28,7 @@ struct event {
 	uint32_t kind;
 	uint32_t flags;
 	uint64_t ticks;
-	uint32_t fraction;       /* Of the tick, 2^-32. */
+	uint32_t fraction;       /* Of the tick, 2^-32; of an edge: how early it was captured, ps. */
 	int32_t qerr_ps;
 	uint32_t latency;        /* Ticks until the output takes effect: what the servo is told, */
 	uint32_t latency_true;   /* and what is true. */
@@ -109,6 +109,7 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 	static struct lp_servo_output out;
 	struct lp_servo_edge edge = {
 		.stamp = latch(c),
+		.early_ps = event->fraction,
 		.latency = event->latency,
 		.has_qerr = (event->flags & FLAG_QERR) != 0,
 		.qerr_ps = event->qerr_ps,

@@ -1,0 +1,162 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what the clock is held to: the servo of the firmware in virtual time, and the clock of the simulated probe.
+
+Prints one line a figure (``name value unit target ok|short``), writes build/bench/clock.json, and ends with 1 when one
+falls short. Truth is the model's own time, four looks a second; the servo's own figures never judge themselves.
+"""
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from _figures import Figure, Row, run
+
+from liteprobe.sim.bench import clock_runs
+from liteprobe.sim.bench.clock_runs import HOUR_S, KINDS, SETTLED_S, changed, spread, table
+from liteprobe.sim.bench.on_rv32 import instructions_per_edge
+from liteprobe.sim.bench.virtual_time import LOCKED, Timing, run_other, run_servo
+from liteprobe.sim.models import other_servos
+from liteprobe.sim.models.oscillator import OscillatorSpec
+
+
+def seeds(is_full: bool) -> range:
+    """Return the seeds of the long runs."""
+    return range(8 if is_full else 4)
+
+
+def hours(is_full: bool) -> int:
+    """Return the length of the long runs (s)."""
+    return (10 if is_full else 3) * HOUR_S
+
+
+# Tracking -----------------------------------------------------------------------------------------
+
+
+def tracking(is_full: bool) -> Iterator[Figure]:
+    """Error of the clock with each receiver; ideal at a finer capture, too."""
+    wanted = [
+        ("ideal", 8, 1.0, 6),
+        ("ideal", 2, 1.0, 6),
+        ("timing_qerr", 8, 2.5, 12),
+        ("timing_qerr", 2, 2.5, 12),
+        ("timing", 8, 5, 25),
+    ]
+    for name, quantum, rms, worst in wanted:
+        timing = Timing(quantum_ns=quantum)
+        found = spread(clock_runs.run(KINDS[name], hours(is_full), seed, timing=timing) for seed in seeds(is_full))
+        yield Figure(f"{name}_{quantum}ns_rms", found.rms_ns, "ns", rms)
+        yield Figure(f"{name}_{quantum}ns_worst", found.worst_ns, "ns", worst)
+        yield Figure(f"{name}_{quantum}ns_in_bound", 100 * found.inside, "%", 95, is_least=True)
+
+
+def others(is_full: bool) -> Iterator[Figure]:
+    """RMS error as a share of what the servos of others have on the same pulses."""
+    for name, kind in KINDS.items():
+        measured_ps = [kind.config.noise_ps, kind.config.quantum_ps / np.sqrt(12)]
+        measured_ps += [] if kind.receiver.has_qerr else [kind.config.sawtooth_ps / np.sqrt(12)]
+        noise_ns = float(np.hypot.reduce(measured_ps)) / 1e3
+        pulses = [table(kind, hours(is_full) // 3, seed) for seed in seeds(is_full)]
+        own = spread(run_servo(events, kind.config) for events in pulses).rms_ns
+        print(f"# {name}: firmware {own:.2f} ns", file=sys.stderr)
+        for rival, make in {
+            "error_sum": other_servos.ErrorSum,
+            "pi": other_servos.ProportionalIntegral,
+            "frequency_only": other_servos.FrequencyOnly,
+            "two_states": lambda noise_ns=noise_ns: other_servos.TwoStates(noise_ns),
+        }.items():
+            runs = [run_other(events, make()) for events in pulses]
+            error = np.concatenate([error[time > SETTLED_S] for time, error in runs])
+            rms = float(np.sqrt(np.mean(error**2)))
+            print(f"# {name}: {rival} {rms:.2f} / {np.abs(error).max():.1f} ns", file=sys.stderr)
+            yield Figure(f"{name}_over_{rival}", own / rms, "1", 1)
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+
+def outliers(is_full: bool) -> Iterator[Figure]:
+    """Pulses that are off by 100 to 1000 ns."""
+    for name in ("timing_qerr", "timing"):
+        rms = {}
+        for share in (0, 0.01, 0.1):
+            kind = changed(name, outliers=share)
+            found = spread(clock_runs.run(kind, hours(is_full), seed) for seed in seeds(is_full))
+            rms[share] = found.rms_ns
+        yield Figure(f"{name}_outliers_1_over_clean", rms[0.01] / rms[0], "1", 1.2)
+        yield Figure(f"{name}_outliers_10_worst", found.worst_ns, "ns", 200)
+        yield Figure(f"{name}_outliers_10_states", len(found.states | {LOCKED}), "states", 1)
+
+
+def settle(is_full: bool) -> Iterator[Figure]:
+    """From 50 ppm and 0.3 s off: the worst error from the third and from the tenth pulse on, of many starts."""
+    for name in ("ideal", "timing_qerr", "timing"):
+        third, tenth = [], []
+        for seed in range(500 if is_full else 100):
+            spec = OscillatorSpec(offset_ppm=50 if seed % 2 else -50)
+            one = clock_runs.run(KINDS[name], 20, seed, spec)
+            third.append(np.abs(one.error_ns[one.time_s >= 3]).max())
+            tenth.append(np.abs(one.error_ns[one.time_s >= 10]).max())
+        yield Figure(f"{name}_third_pulse", max(third), "ns", 100)
+        yield Figure(f"{name}_tenth_pulse", max(tenth), "ns", 30)
+
+
+def warm_up(is_full: bool) -> Iterator[Figure]:
+    """3 ppm in 300 s, from power on: seconds that were not locked after the tenth pulse, refused pulses, error."""
+    for name, kind in KINDS.items():
+        unlocked, rejected, worst = 0, 0, 0.0
+        for seed in range(100 if is_full else 20):
+            spec = OscillatorSpec(offset_ppm=20, warm_up_ppm=3 if seed % 2 else -3)
+            one = clock_runs.run(kind, 900, seed, spec)
+            late = one.time_s > 10
+            unlocked += int(np.sum(one.state[late] != LOCKED))
+            rejected += int(one.edges["rejected"][-1])
+            worst = max(worst, float(np.abs(one.error_ns[late]).max()))
+        yield Figure(f"{name}_warm_up_unlocked", unlocked, "looks", 0)
+        yield Figure(f"{name}_warm_up_rejected", rejected, "pulses", 0)
+        yield Figure(f"{name}_warm_up_worst", worst, "ns", 200)
+
+
+def holdover(is_full: bool) -> Iterator[Figure]:
+    """Error after the last pulse, and how often the bound that was told holds."""
+    for name in ("timing_qerr", "timing"):
+        found = clock_runs.outages(name, 500 if is_full else 100)
+        yield Figure(f"{name}_holdover_10s", found.rms_ns(10), "ns", 15)
+        yield Figure(f"{name}_holdover_100s", found.rms_ns(100), "ns", 600)
+        for after in found.after_s:
+            yield Figure(f"{name}_holdover_in_bound_{after}s", 100 * found.inside(after), "%", 95, is_least=True)
+
+
+def pulse_faults(is_full: bool) -> Iterator[Figure]:
+    """Missing and spurious pulses, 5 % of each."""
+    kind = changed("timing_qerr", missing=0.05, spurious=0.05)
+    found = spread(clock_runs.run(kind, hours(is_full), seed) for seed in seeds(is_full))
+    yield Figure("pulse_faults_rms", found.rms_ns, "ns", 2.7)
+    yield Figure("pulse_faults_worst", found.worst_ns, "ns", 20)
+
+
+# Processor ----------------------------------------------------------------------------------------
+
+
+def processor(_: bool) -> Iterator[Figure]:
+    """Instructions of the servo on rv32im: at 50 MHz and 2 cycles each, 5 ms are 125,000."""
+    yield Figure("instructions_per_edge", instructions_per_edge(), "instructions", 125_000)
+
+
+# The probe ----------------------------------------------------------------------------------------
+# Rows that need the SoC go here, with one entry each in ROWS: two probes and the one-way delay against truth; image
+# size, RAM, boot time and CPU time per PPS of the firmware.
+
+ROWS: dict[str, Row] = {
+    "tracking": tracking,
+    "others": others,
+    "outliers": outliers,
+    "settle": settle,
+    "warm_up": warm_up,
+    "holdover": holdover,
+    "pulse_faults": pulse_faults,
+    "processor": processor,
+}
+
+if __name__ == "__main__":
+    sys.exit(run("clock", __doc__, ROWS))
