@@ -1,0 +1,66 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Which second does a pulse begin? A sentence that follows a pulse names it in UTC; TAI seconds are counted, so that
+ * a leap second moves nothing. A single sentence is never believed.
+ */
+
+#ifndef LITEPROBE_SECOND_H
+#define LITEPROBE_SECOND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "second/nmea.h"
+
+/** Faults; the numbers are bits of the register clock_error. */
+enum lp_second_fault {
+	LP_SECOND_NO_PPS = 1 << 0,
+	LP_SECOND_NO_NMEA = 1 << 1,  /* No sentence that tells the time. */
+	LP_SECOND_WRONG = 1 << 2,    /* Sentences contradict the count of the pulses. */
+	LP_SECOND_NO_FIX = 1 << 3,   /* Sentences come, but the receiver doesn't vouch for them. */
+	LP_SECOND_UNKNOWN = 1 << 4,  /* No second is known yet. */
+	LP_SECOND_LEAP = 1 << 5,     /* A leap second was seen and isn't confirmed yet. */
+};
+
+/** All state; private to second.c, but for what is said of a field. */
+struct lp_second {
+	int32_t tai_utc;        /* TAI - UTC (s): may be read, and set by lp_second_init() alone. */
+	uint64_t tai;           /* Second that the last pulse began, since 1970-01-01 TAI; right if is_known. */
+	bool is_known;          /* May be read. */
+	bool has_edge;
+	bool has_sentence;
+	uint64_t edge_ms;
+	uint64_t sentence_ms;
+	uint64_t fix_ms;        /* Of the last sentence with a fix. */
+	bool has_fix;
+	bool is_vouched;        /* Sentences of a kind that tells of a fix were seen. */
+	uint64_t named;         /* Pulse whose second a sentence has named already. */
+	bool has_named;
+	uint64_t candidate;     /* What a sentence said, carried on pulse by pulse. */
+	uint32_t agreed;        /* Sentences in a row that said the candidate. */
+	uint32_t off_grid;      /* Pulses in a row that were no whole number of seconds after the last. */
+	int64_t contradiction;  /* Seconds by which the last sentences disagreed, */
+	uint32_t contradicted;  /* and how many in a row. */
+	bool is_leap;           /* A second 60 was seen. */
+	uint32_t sentences;     /* May be read: used, */
+	uint32_t unassigned;    /* came at no time after a pulse at which its second would be clear, */
+	uint32_t wrong;         /* contradicted, */
+	uint32_t spurious;      /* pulses off the grid, */
+	uint32_t corrections;   /* and times that the second was changed once it was known. */
+};
+
+/** Start anew. ``tai_utc``: seconds, 37 since 2017. */
+void lp_second_init(struct lp_second *s, int32_t tai_utc);
+
+/** Take a pulse that came at ``ms`` of any clock that never stops or steps; return false for one off the grid. */
+bool lp_second_edge(struct lp_second *s, uint64_t ms);
+
+/** Take a sentence whose first octet came at ``ms`` of the same clock. */
+void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms);
+
+/** Return the faults as of ``ms``, a sum of lp_second_fault. */
+uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms);
+
+#endif
