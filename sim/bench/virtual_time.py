@@ -159,7 +159,7 @@ def events(
     table["kind"] = np.repeat([TRUTH, SILENCE, EDGE], [len(looks), len(silences), len(received.time_s)])
     true_s = np.concatenate([looks, silences, received.time_s])
     late_ns = np.zeros(len(table))
-    late_ns[-len(received.time_s) :] = received.late_ns
+    late_ns[len(looks) + len(silences) :] = received.late_ns
     # Whole ticks of true time and the rest apart: a double alone would lose picoseconds.
     whole = np.rint(true_s * 1e9 / timing.tick_ns)
     rest = (true_s * 1e9 - whole * timing.tick_ns + late_ns + oscillator.ahead_ns(true_s + 1e-9 * late_ns)) / timing.tick_ns

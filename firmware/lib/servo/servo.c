@@ -152,7 +152,7 @@ static void next_period(struct lp_servo *s)
 static bool advance(struct lp_servo *s, uint64_t ticks, int64_t before)
 {
 	for (uint32_t steps = 0; steps < LONGEST_GAP; steps++) {
-		if (lp_servo_local(s, ticks) - s->filter.phase < before) {
+		if (lp_sum(lp_servo_local(s, ticks), -s->filter.phase) < before) {
 			return true;
 		}
 		next_period(s);
@@ -200,8 +200,8 @@ static bool is_plausible(const struct lp_servo *s, int64_t growth)
 /* The first pulse gives the phase, the second the rate. */
 static void acquire(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measured)
 {
-	int64_t phase = lp_servo_local(s, ticks) - late;
-	int64_t growth = phase - s->filter.phase - period_of(s);
+	int64_t phase = lp_sum(lp_servo_local(s, ticks), -late);
+	int64_t growth = lp_sum(phase, -(s->filter.phase + period_of(s)));
 
 	if (s->has_reference && ticks - s->reference < (uint64_t)1 << 40 && is_plausible(s, growth)) {
 		start(s, phase, growth, measured);
@@ -278,7 +278,7 @@ static void adapt(struct lp_servo *s, int64_t residual, int64_t total)
 
 static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measured)
 {
-	int64_t residual = lp_servo_local(s, ticks) - late - s->filter.phase;
+	int64_t residual = lp_sum(lp_servo_local(s, ticks), -(late + s->filter.phase));
 	int64_t total = lp_sum(s->filter.pp, measured);
 
 	if (!is_within(residual, total, GATE)) {

@@ -73,7 +73,7 @@ static struct standing stand(const struct lp_servo *s, const struct lp_servo_sta
 
 	at.period = (int64_t)s->config.period_ns << LP_PHASE_BITS;
 	at.local = at.period + growth;
-	at.since = lp_servo_local(s, stamp->ticks) - s->filter.phase;
+	at.since = lp_sum(lp_servo_local(s, stamp->ticks), -s->filter.phase);
 	at.elapsed = at.since - lp_ratio(at.since, growth, at.local);
 	at.error = ((int64_t)(stamp->now % s->config.period_ns) << LP_PHASE_BITS) + stamp->fraction;
 	at.error = (at.error - at.elapsed) % at.period;
@@ -85,23 +85,21 @@ static struct standing stand(const struct lp_servo *s, const struct lp_servo_sta
 	return at;
 }
 
-static void hold(struct lp_servo *s, struct lp_servo_output *out)
-{
-	out->increment = s->increment;
-}
-
 void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
 		    struct lp_servo_output *out)
 {
 	int64_t nominal = (int64_t)s->config.increment;
 	struct standing at;
-	int64_t waiting, waited, shown, left, wanted, excess, most;
+	int64_t at_most, waiting, waited, shown, left, wanted, excess, most;
 
 	if (!s->has_rate) {
-		hold(s, out);
+		out->increment = s->increment;
 		return;
 	}
 	at = stand(s, stamp);
+	/* Later than a period is too late to matter. */
+	at_most = lp_ratio(at.period, (int64_t)1 << (40 - LP_PHASE_BITS), nominal);
+	latency = latency > at_most ? (uint32_t)at_most : latency;
 	/* Until the output takes effect: by the oscillator, truly, and as `now` shows it. */
 	waiting = lp_scale(latency, nominal, 40 - LP_PHASE_BITS);
 	waited = waiting - lp_ratio(waiting, at.local - at.period, at.local);

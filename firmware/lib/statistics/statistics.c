@@ -47,13 +47,16 @@ static struct lp_wide times(struct lp_wide a, uint32_t b)
 	return lp_wide_add(lp_wide_multiply(a.low, b), lp_wide_left(high, 64));
 }
 
-static int64_t mean_of(uint32_t count, int64_t sum)
+static void set_mean(uint32_t count, int64_t sum, struct lp_summary *summary)
 {
-	struct lp_wide scaled = lp_wide_add(lp_wide_multiply(magnitude(sum), UNIT), (struct lp_wide){.low = count / 2});
-	struct lp_wide mean = lp_wide_divide(scaled, count);
-	uint64_t size = mean.high != 0 || mean.low > INT64_MAX ? INT64_MAX : mean.low;
+	int64_t rest = sum % count;
 
-	return sum < 0 ? -(int64_t)size : (int64_t)size;
+	summary->mean = sum / count;
+	if (rest < 0) {
+		rest += count;
+		summary->mean--;
+	}
+	summary->fraction = (uint32_t)((uint64_t)rest * UNIT / count);
 }
 
 bool lp_statistics_of_sums(uint32_t count, int64_t sum, struct lp_wide squares, struct lp_summary *summary)
@@ -69,7 +72,7 @@ bool lp_statistics_of_sums(uint32_t count, int64_t sum, struct lp_wide squares, 
 	if (lp_wide_compare(all, common) < 0) {
 		return false;
 	}
-	summary->mean = mean_of(count, sum);
+	set_mean(count, sum, summary);
 	summary->deviation = 0;
 	if (count == 1) {
 		return true;
@@ -90,6 +93,6 @@ bool lp_statistics_summary(const struct lp_statistics *s, struct lp_summary *sum
 	if (!lp_statistics_of_sums(s->count, s->sum, s->squares, summary)) {
 		return false;
 	}
-	summary->mean = lp_sum(summary->mean, lp_shift(s->first, 8));
+	summary->mean = lp_sum(summary->mean, s->first);
 	return true;
 }

@@ -23,7 +23,8 @@ struct lp_statistics {
 };
 
 struct lp_summary {
-	int64_t mean;           /* 2^-8 of the unit, rounded to the nearest; saturates. */
+	int64_t mean;           /* Whole units, rounded down, */
+	uint32_t fraction;      /* and what is left, 2^-8, rounded down. */
 	uint64_t deviation;     /* Of a sample (n - 1), 2^-8 of the unit, rounded down; 0 for one value. */
 };
 

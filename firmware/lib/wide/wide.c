@@ -153,7 +153,7 @@ int64_t lp_shift(int64_t a, int bits)
 		return 0;
 	}
 	if (bits < 0) {
-		return ((a >> (-bits - 1)) + 1) >> 1;
+		return (a >> -bits) + ((a >> (-bits - 1)) & 1);
 	}
 	if (a == 0) {
 		return 0;

@@ -83,8 +83,8 @@ static int serve_statistics(void)
 		lp_statistics_add(&s, value);
 	}
 	is_good = lp_statistics_summary(&s, &summary);
-	printf("%d %" PRId64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRIu32 "\n", is_good, summary.mean,
-	       summary.deviation, s.least, s.most, s.beyond);
+	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRIu32 "\n", is_good, summary.mean,
+	       summary.fraction, summary.deviation, s.least, s.most, s.beyond);
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int serve_sums(void)
 		return 2;
 	}
 	is_good = lp_statistics_of_sums(count, sum, squares, &summary);
-	printf("%d %" PRId64 " %" PRIu64 "\n", is_good, summary.mean, summary.deviation);
+	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 "\n", is_good, summary.mean, summary.fraction, summary.deviation);
 	return 0;
 }
 
