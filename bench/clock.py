@@ -7,7 +7,8 @@ falls short. Truth is the model's own time, four looks a second; the servo's own
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from _figures import Figure, Row, run
@@ -59,12 +60,13 @@ def others(is_full: bool) -> Iterator[Figure]:
         pulses = [table(kind, hours(is_full) // 3, seed) for seed in seeds(is_full)]
         own = spread(run_servo(events, kind.config) for events in pulses).rms_ns
         print(f"# {name}: firmware {own:.2f} ns", file=sys.stderr)
-        for rival, make in {
+        rivals: dict[str, Callable[[], other_servos.OtherServo]] = {
             "error_sum": other_servos.ErrorSum,
             "pi": other_servos.ProportionalIntegral,
             "frequency_only": other_servos.FrequencyOnly,
-            "two_states": lambda noise_ns=noise_ns: other_servos.TwoStates(noise_ns),
-        }.items():
+            "two_states": partial(other_servos.TwoStates, noise_ns),
+        }
+        for rival, make in rivals.items():
             runs = [run_other(events, make()) for events in pulses]
             error = np.concatenate([error[time > SETTLED_S] for time, error in runs])
             rms = float(np.sqrt(np.mean(error**2)))

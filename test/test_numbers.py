@@ -68,7 +68,9 @@ def saturated(number: int) -> int:
 
 
 def test_scale_rounds_to_the_nearest_half_away_and_saturates() -> None:
-    asked = [(a, b, shift) for a in signed_numbers() for b in signed_numbers()[::5] for shift in (0, 1, 8, 40, 63, 90, 127)]
+    asked = [
+        (a, b, shift) for a in signed_numbers() for b in signed_numbers()[::5] for shift in (0, 1, 8, 40, 63, 90, 127)
+    ]
 
     def wanted(a: int, b: int, shift: int) -> int:
         size = (abs(a * b) + (1 << shift >> 1)) >> shift
@@ -78,7 +80,9 @@ def test_scale_rounds_to_the_nearest_half_away_and_saturates() -> None:
 
 
 def test_ratio_rounds_toward_zero_and_saturates() -> None:
-    asked = [(a, b, abs(c) or 1) for a in signed_numbers() for b in signed_numbers()[::5] for c in signed_numbers()[2::7]]
+    asked = [
+        (a, b, abs(c) or 1) for a in signed_numbers() for b in signed_numbers()[::5] for c in signed_numbers()[2::7]
+    ]
 
     def wanted(a: int, b: int, c: int) -> int:
         size = abs(a * b) // c
@@ -115,7 +119,9 @@ def exact(values: list[int]) -> tuple[Fraction, Fraction]:
 def test_mean_and_deviation_are_those_of_exact_arithmetic(common: int, width: int) -> None:
     generator = random.Random(SEED + width)
     values = [common + generator.randint(-width, width) for _ in range(500)]
-    is_good, mean, fraction, deviation, least, most, beyond = ask([f"statistics {len(values)} {' '.join(map(str, values))}"])[0]
+    is_good, mean, fraction, deviation, least, most, beyond = ask(
+        [f"statistics {len(values)} {' '.join(map(str, values))}"]
+    )[0]
     true_mean, variance = exact(values)
     assert (is_good, least, most, beyond) == (1, min(values), max(values), 0)
     assert mean * 256 + fraction == math.floor(true_mean * 256)

@@ -39,10 +39,19 @@ def test_three_sentences_that_agree_with_the_pulses_name_the_second(make: Callab
 
 
 @pytest.mark.parametrize(
-    "utc", [datetime(2028, 2, 29, 23, 59, 58, tzinfo=UTC), datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)]
+    "utc",
+    [
+        datetime(2028, 2, 29, 23, 59, 58, tzinfo=UTC),
+        datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC),
+        datetime(2025, 1, 1, tzinfo=UTC),
+    ],
 )
 def test_dates_are_those_of_the_calendar(utc: datetime) -> None:
-    answers = seconds(5, lambda _, now: rmc(now), utc).run() if utc.year < 2099 else seconds(4, lambda _, now: zda(now), utc).run()
+    answers = (
+        seconds(5, lambda _, now: rmc(now), utc).run()
+        if utc.year < 2099
+        else seconds(4, lambda _, now: zda(now), utc).run()
+    )
     assert answers["tai"][-1] == tai(utc) + len(answers) // 2 - 1
     assert answers["is_known"][-1] == 1
     assert answers["malformed"][-1] == 0

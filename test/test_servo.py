@@ -85,7 +85,10 @@ def test_a_finer_capture_is_used() -> None:
 def test_a_pulse_of_1_khz_is_followed_with_the_same_code() -> None:
     timing = Timing(period_s=1e-3, latency_s=50e-6, jitter_s=5e-6)
     table = clock_runs.events(
-        Oscillator(replace(QUIET, thermal_ppb=200), 10, 1, step_s=1e-3), pulses(KINDS["ideal"].receiver, 5000, 1, 1e-3), 5000, timing
+        Oscillator(replace(QUIET, thermal_ppb=200), 10, 1, step_s=1e-3),
+        pulses(KINDS["ideal"].receiver, 5000, 1, 1e-3),
+        5000,
+        timing,
     )
     run = run_servo(table, replace(KINDS["ideal"].config, period_ns=10**6), start_ns=300_000, sanitize=True)
     late = run.time_s > 1
@@ -173,7 +176,7 @@ def test_a_pulse_that_has_moved_is_followed_after_four_that_agree() -> None:
     run = run_servo(table, KINDS["timing_qerr"].config, sanitize=True)
     assert run.edges["is_used"][198:206].tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
     assert run.edges["has_adjust"][200:210].sum() == 1
-    assert run.error_ns[at(run, 280)] == pytest.approx(400, abs=15)
+    assert run.error_ns[at(run, 280)] == pytest.approx(-400, abs=15)
     assert run.state[-1] == LOCKED
 
 
@@ -257,7 +260,9 @@ def test_nothing_overflows_whatever_ticks_come(seed: int) -> None:
     assert len(run.answers) == len(table)
 
 
-@pytest.mark.parametrize("change", [{"period_ns": 999_999}, {"period_ns": 1_400_000_001}, {"increment": 0}, {"lost_ns": 1_000_001}])
+@pytest.mark.parametrize(
+    "change", [{"period_ns": 999_999}, {"period_ns": 1_400_000_001}, {"increment": 0}, {"lost_ns": 1_000_001}]
+)
 def test_a_configuration_out_of_range_is_refused(change: dict[str, int]) -> None:
     with pytest.raises(Exception, match="exit status 2"):
         run_servo(np.zeros(0, EVENT), replace(ServoConfig(), **change), sanitize=True)
@@ -266,4 +271,4 @@ def test_a_configuration_out_of_range_is_refused(change: dict[str, int]) -> None
 @pytest.mark.skipif(not on_rv32.is_available(), reason="needs gcc-riscv64-unknown-elf and qemu-user")
 def test_a_pulse_takes_less_than_5_ms_of_a_50_mhz_rv32im() -> None:
     """At two cycles an instruction."""
-    assert on_rv32.instructions_per_edge() * 2 < 5e-3 * 50e6
+    assert on_rv32.instructions_per_edge(8) * 2 < 5e-3 * 50e6

@@ -40,13 +40,17 @@ def changed(kind: str, **changes: float | bool | tuple[tuple[float, float], ...]
     return replace(KINDS[kind], receiver=replace(KINDS[kind].receiver, **changes))  # type: ignore[arg-type]
 
 
-def table(kind: Kind, seconds: int, seed: int, oscillator: OscillatorSpec | None = None, timing: Timing | None = None) -> NDArray[np.void]:
+def table(
+    kind: Kind, seconds: int, seed: int, oscillator: OscillatorSpec | None = None, timing: Timing | None = None
+) -> NDArray[np.void]:
     """Return the events of a run."""
     spec = oscillator or OscillatorSpec(offset_ppm=OFFSET_PPM)
     return events(Oscillator(spec, seconds + 2, seed), pulses(kind.receiver, seconds, seed), seconds, timing, seed)
 
 
-def run(kind: Kind, seconds: int, seed: int, oscillator: OscillatorSpec | None = None, timing: Timing | None = None) -> Run:
+def run(
+    kind: Kind, seconds: int, seed: int, oscillator: OscillatorSpec | None = None, timing: Timing | None = None
+) -> Run:
     """Run the firmware's servo; `now` starts 0.3 s off."""
     config = kind.config
     if timing is not None:

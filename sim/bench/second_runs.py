@@ -49,5 +49,7 @@ class Feed:
     def run(self, tai_utc: int = 37) -> NDArray[np.void]:
         """Return the answer after each, from the library compiled with sanitizers."""
         program = compile_program("second", sanitize=True)
-        done = subprocess.run([program, str(tai_utc)], input=b"".join(self._records), stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(
+            [program, str(tai_utc)], input=b"".join(self._records), stdout=subprocess.PIPE, check=True
+        )
         return np.frombuffer(done.stdout, ANSWER)

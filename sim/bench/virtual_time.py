@@ -141,7 +141,12 @@ def compile_program(name: str, sanitize: bool = False) -> Path:
 
 
 def events(
-    oscillator: Oscillator, received: Pulses, count: int, timing: Timing | None = None, seed: int = 0, exact: bool = False
+    oscillator: Oscillator,
+    received: Pulses,
+    count: int,
+    timing: Timing | None = None,
+    seed: int = 0,
+    exact: bool = False,
 ) -> NDArray[np.void]:
     """Return the events of ``count`` periods: pulses, silences where there was none, four looks at the truth each.
 
@@ -162,7 +167,9 @@ def events(
     late_ns[len(looks) + len(silences) :] = received.late_ns
     # Whole ticks of true time and the rest apart: a double alone would lose picoseconds.
     whole = np.rint(true_s * 1e9 / timing.tick_ns)
-    rest = (true_s * 1e9 - whole * timing.tick_ns + late_ns + oscillator.ahead_ns(true_s + 1e-9 * late_ns)) / timing.tick_ns
+    rest = (
+        true_s * 1e9 - whole * timing.tick_ns + late_ns + oscillator.ahead_ns(true_s + 1e-9 * late_ns)
+    ) / timing.tick_ns
     ticks = whole.astype(np.int64) + np.floor(rest).astype(np.int64)
     fraction = rest - np.floor(rest)
     is_look = table["kind"] == TRUTH
@@ -250,7 +257,14 @@ def run_other(
     nominal = (table["ticks"].astype(np.int64) * int(quantum_ns) - (table["value"] - START_NS)) + (
         table["fraction"] * (quantum_ns / 2**32)
     )
-    columns = (table["kind"], table["ticks"].astype(float), nominal, table["qerr_ps"] / 1e3, table["latency_true"], table["value"])
+    columns = (
+        table["kind"],
+        table["ticks"].astype(float),
+        nominal,
+        table["qerr_ps"] / 1e3,
+        table["latency_true"],
+        table["value"],
+    )
     for kind, ticks, ahead, qerr, latency, value in zip(*(column.tolist() for column in columns), strict=True):
         error = ahead + clock.ahead_ns(ticks)
         if kind == TRUTH:

@@ -71,8 +71,8 @@ class Pulses:
 def pulses(spec: ReceiverSpec, count: int, seed: int, period_s: float = 1.0) -> Pulses:
     """Return the pulses at the periods 1 to ``count``; the same seed gives the same pulses."""
     generator = np.random.default_rng([seed, 2])
-    time_s = np.arange(1, count + 1) * period_s
-    late = spec.white_ns * generator.standard_normal(count) + wander(spec, count, generator, period_s)
+    time_s: Floats = np.arange(1, count + 1, dtype=np.float64) * period_s
+    late: Floats = spec.white_ns * generator.standard_normal(count) + wander(spec, count, generator, period_s)
     sawtooth = grid(spec, time_s, late, generator)
     late = late + sawtooth
     is_outlier = generator.random(count) < spec.outliers
@@ -85,7 +85,9 @@ def pulses(spec: ReceiverSpec, count: int, seed: int, period_s: float = 1.0) -> 
     extra_ns = generator.uniform(0.02e9, 0.98e9, len(extra)) * period_s
     all_times = np.concatenate([time_s[stays], time_s[extra]])
     all_late = np.concatenate([late[stays], extra_ns])
-    qerr = np.concatenate([sawtooth[stays] if spec.has_qerr else np.full(stays.sum(), np.nan), np.full(len(extra), np.nan)])
+    qerr = np.concatenate(
+        [sawtooth[stays] if spec.has_qerr else np.full(stays.sum(), np.nan), np.full(len(extra), np.nan)]
+    )
     outlying = np.concatenate([is_outlier[stays], np.zeros(len(extra), bool)])
     spurious = np.arange(len(all_times)) >= stays.sum()
     order = np.lexsort((all_late, all_times))
