@@ -26,7 +26,8 @@ def instructions(edges: int) -> int:
     folder = ROOT / "firmware" / "tests" / "rv32"
     libraries = [path for name in ("servo", "wide") for path in sorted((LIBRARY / name).glob("*.c"))]
     includes = [f"-I{LIBRARY}", f"-I{folder / 'include'}"]
-    command: list[str | Path] = [COMPILER, *FLAGS, *includes, f"-DEDGES={edges}", folder / "edges.c", *libraries, "-lgcc", "-o", program]
+    command: list[str | Path] = [COMPILER, *FLAGS, *includes, f"-DEDGES={edges}", folder / "edges.c"]
+    command += [*libraries, "-lgcc", "-o", program]
     subprocess.run(command, check=True)
     # One instruction a block, each block a line of the log.
     subprocess.run([EMULATOR, "-singlestep", "-d", "exec,nochain", "-D", log, program], check=True)
