@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,21 +66,25 @@ def write(results: Path, figures: list[Figure], seconds: float, is_full: bool) -
     print(f"{len(figures)} figures in {seconds:.0f} s, {state}; {results.relative_to(ROOT)}", file=sys.stderr)
 
 
-def run(bench: str, description: str | None, rows: dict[str, Row]) -> int:
-    """Measure the rows that the command line names; return 1 when a figure falls short."""
+def run(bench: str, description: str | None, rows: dict[str, Row], long: Sequence[str] = ()) -> int:
+    """Measure the rows that the command line names; return 1 when a figure falls short.
+
+    Rows of ``long`` run in full, and only with ``--full`` or when they are named.
+    """
     parser = argparse.ArgumentParser(prog=f"./run bench {bench}", description=description)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which to measure (default: all): {', '.join(rows)}")
-    parser.add_argument("--full", action="store_true", help="longer runs and more of them")
+    also = f", and the long rows: {', '.join(long)}" if long else " and more of them"
+    parser.add_argument("--full", action="store_true", help=f"longer runs{also}")
     args = parser.parse_args()
     unknown = [row for row in args.rows if row not in rows]
     if unknown:
         parser.error(f"there is no row {unknown[0]}: give one of {', '.join(rows)}")
     started = time.monotonic()
     figures: list[Figure] = []
-    for name in args.rows or rows:
+    for name in args.rows or [name for name in rows if args.full or name not in long]:
 
         def row(name: str = name) -> Iterator[Figure]:
-            return rows[name](args.full)
+            return rows[name](args.full or name in long)
 
         figures += measure(name, row)
     write(ROOT / "build" / "bench" / f"{bench}.json", figures, time.monotonic() - started, args.full)

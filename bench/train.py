@@ -6,7 +6,6 @@ Prints one line a figure (``name value unit target ok|short``), writes build/ben
 falls short. Truth is what the simulation saw at the pins; the probe's own figures never judge themselves.
 """
 
-import argparse
 import json
 import resource
 import subprocess
@@ -15,11 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from _figures import ROOT, Figure, Row, run
 from numpy.typing import NDArray
 
 from liteprobe.host import sweep
@@ -33,33 +33,11 @@ from liteprobe.host.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "build" / "bench" / "train.json"
 BOARD = "colorlight_5a_75b"
+SEEDS = (1, 2, 3)
 OVERHEAD = 24
 TICK_NS = 8
 LENGTHS = (*sweep.PAPER_LENGTHS, 9000)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A measured figure and what it is held to; ``is_least``: the target is the least that will do, else the most."""
-
-    name: str
-    value: float
-    unit: str
-    target: float
-    is_least: bool = False
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether the target is reached; a NaN never is."""
-        return bool(self.value >= self.target if self.is_least else self.value <= self.target)
-
-    def line(self) -> str:
-        """Return the figure as a line."""
-        sign = ">=" if self.is_least else "<="
-        return f"{self.name} {self.value:.6g} {self.unit} {sign}{self.target:g} {'ok' if self.is_ok else 'short'}"
 
 
 class Bench:
@@ -272,8 +250,6 @@ def cpu_seconds() -> float:
 
 def paper(bench: Bench) -> Iterator[Figure]:
     """The paper's table 1 (and a loaded switch): 7 sizes, 100 and 1000 frames, 10 repeats, loopback and switch."""
-    if not bench.is_full:
-        return
     requests = demo.requests(bench.folder, bench.build("own"), sweep.PAPER_REPEATS)
     started = time.monotonic()
     sweep.run_together(requests, lambda number, sent, total: None)
@@ -312,8 +288,6 @@ def in_band(bench: Bench) -> Iterator[Figure]:
 
 def board(bench: Bench) -> Iterator[Figure]:
     """Colorlight 5A-75B with two ports, VexRiscv and Etherbone in band: three seeds in strict timing."""
-    if not bench.is_full:
-        return
     from liteprobe.soc.build import build
     from liteprobe.soc.config import ProbeConfig
     from liteprobe.soc.toolchain import BuildError
@@ -351,51 +325,15 @@ ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
 LONG = ("paper", "board")
 
 
-def measure(row: str, bench: Bench) -> list[Figure]:
-    """Measure a row, printing each figure as it comes; a row that fails is a figure that falls short."""
-    found = []
-    try:
-        for figure in ROWS[row](bench):
-            found.append(figure)
-            print(figure.line(), flush=True)
-    except Exception as error:
-        print(f"{row}: {type(error).__name__}: {error}", file=sys.stderr)
-        found.append(Figure(row, float("nan"), "failed", 0))
-        print(found[-1].line(), flush=True)
-    return found
+def with_bench(row: Callable[[Bench], Iterator[Figure]], folder: Path) -> Row:
+    """Return a row that makes its own Bench."""
+    return lambda is_full: row(Bench(is_full, folder))
 
 
 def main() -> int:
     """Measure what was asked for; return 1 when a figure falls short."""
-    parser = argparse.ArgumentParser(prog="./run bench train", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which to measure (default: all): {', '.join(ROWS)}")
-    parser.add_argument("--full", action="store_true", help=f"longer runs, and the long rows: {', '.join(LONG)}")
-    args = parser.parse_args()
-    unknown = [row for row in args.rows if row not in ROWS]
-    if unknown:
-        parser.error(f"there is no row {unknown[0]}: give one of {', '.join(ROWS)}")
-    started = time.monotonic()
-    figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
-        # A long row that was asked for by its name runs without --full, too.
-        for row in args.rows or ROWS:
-            bench = Bench(args.full or (row in LONG and row in args.rows), Path(folder))
-            figures += measure(row, bench)
-    write(figures, time.monotonic() - started, args.full)
-    return 0 if figures and all(figure.is_ok for figure in figures) else 1
-
-
-def write(figures: list[Figure], seconds: float, is_full: bool) -> None:
-    """Write the figures as JSON."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    rows = [{**asdict(figure), "is_ok": figure.is_ok} for figure in figures]
-    for row in rows:
-        row["value"] = float(row["value"]) if np.isfinite(row["value"]) else None
-    content = {"full": is_full, "seconds": round(seconds, 1), "figures": rows}
-    RESULTS.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    short = [figure.name for figure in figures if not figure.is_ok]
-    state = f"{len(short)} short: {', '.join(short)}" if short else "all reached"
-    print(f"{len(figures)} figures in {seconds:.0f} s, {state}; {RESULTS.relative_to(ROOT)}", file=sys.stderr)
+        return run("train", __doc__, {name: with_bench(row, Path(folder)) for name, row in ROWS.items()}, LONG)
 
 
 if __name__ == "__main__":
