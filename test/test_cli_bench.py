@@ -20,13 +20,12 @@ FILE = Path(__file__).resolve().parents[1] / "bench" / "train.py"
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FILE.parent))  # As for a program that is run.
     spec = importlib.util.spec_from_file_location("bench_train", FILE)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "bench_train", module)  # Dataclasses look their module up.
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "RESULTS", tmp_path / "bench" / "train.json")
-    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(sys.modules["_figures"], "ROOT", tmp_path)
     return module
 
 
@@ -58,12 +57,40 @@ def rows(bench: Any, monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
 
 @pytest.mark.parametrize(("values", "code"), [((1, 8), 0), ((1, 9), 1), ((), 1)])
 def test_bench_ends_with_1_when_a_figure_falls_short_or_a_row_breaks(
-    bench: Any, monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...], code: int
+    bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, values: tuple[float, ...], code: int
 ) -> None:
     rows(bench, monkeypatch, *values)
     assert bench.main() == code
-    figures = json.loads(bench.RESULTS.read_text())["figures"]
+    figures = json.loads((tmp_path / "build" / "bench" / "train.json").read_text())["figures"]
     assert [figure["is_ok"] for figure in figures] == ([value <= 8 for value in values] or [False])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ran"),
+    [
+        ([], [("short", False)]),
+        (["long"], [("long", True)]),
+        (["--full"], [("short", True), ("long", True)]),
+        (["short", "long"], [("short", False), ("long", True)]),
+    ],
+)
+def test_long_rows_run_in_full_and_only_when_asked_for(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, arguments: list[str], ran: list[tuple[str, bool]]
+) -> None:
+    found = []
+
+    def named(name: str) -> Any:
+        def row(made: Any) -> Iterator[Any]:
+            found.append((name, made.is_full))
+            yield bench.Figure("x", 1, "ns", 8)
+
+        return row
+
+    monkeypatch.setattr(bench, "ROWS", {"short": named("short"), "long": named("long")})
+    monkeypatch.setattr(bench, "LONG", ("long",))
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+    assert bench.main() == 0
+    assert found == ran
 
 
 def test_row_that_there_is_not_is_wrong_use(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
