@@ -153,6 +153,15 @@ def test_wire_that_is_cut_leaves_the_rest_missing(own: Path) -> None:
             probe.train(TrainProgram(60, 100))
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Take SIGINT as Python does by itself; a shell's background job would ignore it, and never end."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_interrupt_stops_the_train_and_the_probe_goes_on(own: Path) -> None:
     with Probe(url(own)) as probe:
         timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
