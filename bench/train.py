@@ -35,6 +35,7 @@ from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, inte
 
 BOARD = "colorlight_5a_75b"
 SEEDS = (1, 2, 3)
+MHZ = {"sys": 50}  # What each clock must reach; all others 125, whatever the build asks for.
 OVERHEAD = 24
 TICK_NS = 8
 LENGTHS = (*sweep.PAPER_LENGTHS, 9000)
@@ -302,9 +303,8 @@ def board(bench: Bench) -> Iterator[Figure]:
     if not reports:
         return
     for domain in sorted(reports[0]["clocks"]):
-        asked = reports[0]["clocks"][domain]["constraint_mhz"]
         least = min(report["clocks"][domain]["fmax_mhz"] for report in reports)
-        yield Figure(f"fmax_{domain}", least, "MHz", asked, is_least=True)
+        yield Figure(f"fmax_{domain}", least, "MHz", MHZ.get(domain, 125), is_least=True)
     yield Figure("luts", max(report["area"]["lut4"]["percent"] for report in reports), "%", 80)
     yield Figure("source_to_bitstream", max(report["seconds"]["total"] for report in reports), "s", 300)
 
