@@ -3,7 +3,6 @@
 
 """The host library against the whole simulated probe: starts, clocks, faults, and many requests at once."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -164,7 +163,8 @@ def interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("interrupts")
 def test_interrupt_stops_the_train_and_the_probe_goes_on(own: Path) -> None:
     with Probe(url(own)) as probe:
-        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        # To the main thread, as the kernel gives it a Ctrl-C.
+        timer = threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             probe.train(TrainProgram(1514, 10**6))
