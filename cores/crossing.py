@@ -152,6 +152,7 @@ class StreamCrossing(LiteXModule):
 
         # # #
 
+        assert rests in (None, cd_from, cd_to) and (rests is None or depth <= LUT_RAM_DEPTH)
         if depth <= LUT_RAM_DEPTH:
             fifo = ShallowFIFO(layout, depth, rests_write=rests == cd_from, rests_read=rests == cd_to)
         else:

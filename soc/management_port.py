@@ -48,10 +48,10 @@ class ManagementPort(LiteXModule):
             phy.source.connect(receive.sink),
         ]
         for register, events in [
-            (self.received,         receive.store.stored),
-            (self.receive_dropped,  receive.store.dropped),
-            (self.receive_cut,      receive.mac.overflows),
-            (self.receive_refused,  receive.mac.preamble_errors),
+            (self.received,         receive.stored),
+            (self.receive_dropped,  receive.dropped),
+            (self.receive_cut,      receive.cut),
+            (self.receive_refused,  receive.refused),
             (self.transmit_dropped, transmit.dropped),
         ]:
             self.sync += register.status.eq(register.status + events)

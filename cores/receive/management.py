@@ -158,10 +158,18 @@ class ManagementReceive(LiteXModule):
         The PHY's source.
     source : Endpoint(eth_phy_description(32)), out, sys
         Whole good frames. What finds no room is dropped.
+    stored, dropped : Signal(), out, sys
+        As of FrameStore.
+    refused, cut : Signal(4), out, sys
+        As ``preamble_errors`` and ``overflows`` of ReceiveMAC.
     """
     def __init__(self):
-        self.sink   = stream.Endpoint(eth_phy_description(8))
-        self.source = stream.Endpoint(eth_phy_description(32))
+        self.sink    = stream.Endpoint(eth_phy_description(8))
+        self.source  = stream.Endpoint(eth_phy_description(32))
+        self.stored  = Signal()
+        self.dropped = Signal()
+        self.refused = Signal(4)
+        self.cut     = Signal(4)
 
         # # #
 
@@ -171,4 +179,8 @@ class ManagementReceive(LiteXModule):
             self.sink.connect(mac.sink),
             mac.source.connect(store.sink),
             store.source.connect(self.source),
+            self.stored.eq(store.stored),
+            self.dropped.eq(store.dropped),
+            self.refused.eq(mac.preamble_errors),
+            self.cut.eq(mac.overflows),
         ]

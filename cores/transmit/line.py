@@ -63,15 +63,15 @@ class Line(LiteXModule):
 
         # # #
 
-        left         = Signal(HOLD_BITS + 1, reset=2**HOLD_BITS) # Its top bit is set once it is through.
-        hold         = Signal(HOLD_BITS)
-        is_begun     = Signal() # A start is known late in its tick, and a frame takes many decisions: they come after.
+        left          = Signal(HOLD_BITS + 1, reset=2**HOLD_BITS) # Its top bit is set once it is through.
+        hold          = Signal(HOLD_BITS)
+        is_begun      = Signal() # A start is known late in its tick, and a frame takes many decisions: they come after.
         of_probe      = Signal() # Octets are being taken from one of the two.
         of_management = Signal()
-        is_throwing  = Signal()
-        valid        = Signal()
-        last         = Signal()
-        is_thrown    = Signal() # The last octet of a broken frame.
+        is_throwing   = Signal()
+        valid         = Signal()
+        last          = Signal()
+        is_thrown     = Signal() # The last octet of a broken frame.
         # A reset that reaches everything is the longest path of the timebase; what only counts with another goes without.
         for unreset in [source.payload, left, hold]:
             stream.set_reset_less(unreset)

@@ -54,8 +54,8 @@ class TransmitMAC(LiteXModule):
         self.is_summed   = Signal() # The octet, or padding, belongs to the FCS.
         self.fcs         = Signal(FCS) # One-hot octet of the FCS that goes out next.
         self.is_fcs      = Signal()
-        self.crc      = Signal(32, reset=2**32 - 1, reset_less=True)
-        self.is_bad   = Signal()
+        self.crc         = Signal(32, reset=2**32 - 1, reset_less=True)
+        self.is_bad      = Signal()
         self.add_preamble()
         self.add_padding()
         self.add_fcs()

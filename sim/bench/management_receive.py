@@ -37,12 +37,9 @@ class ManagementReceiveBench(LiteXModule):
         for name in ["valid", "last", "data", "last_be"]:
             signal = getattr(source, name)
             self.comb += self.add_pin(f"management_{name}", len(signal)).eq(signal)
-        for name, events in [
-            ("stored",  receive.store.stored), ("dropped", receive.store.dropped),
-            ("cut",     receive.mac.overflows), ("refused", receive.mac.preamble_errors),
-        ]:
+        for name in ["stored", "dropped", "cut", "refused"]:
             count = self.add_pin(name, 32)
-            self.sync += count.eq(count + events)
+            self.sync += count.eq(count + getattr(receive, name))
 
     def add_pin(self, name, width):
         """Return a new pin of that name."""

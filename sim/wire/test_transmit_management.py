@@ -129,6 +129,25 @@ async def a_management_frame_needs_its_slot_to_the_octet(dut, spare, length):
 
 
 @cocotb.test()
+async def management_that_finds_the_line_free_in_a_program_is_not_held(dut):
+    bench = TransmitDriver(dut)
+    await bench.reset()
+    frame = ProbeFrame(64)
+    program = Program(count=3, interval_ticks=10_000)
+    await bench.arm(0, frame, program)
+    await bench.start([0])
+    await Timer(30, "us")
+    for seed in range(3):
+        await bench.manage(0, management_frame(random.Random(seed), 100))
+        await Timer(10, "us")
+    await bench.until(0, TransmitState.IDLE)
+    await Timer(20, "us")
+    _, management = check_program(bench, 0, frame, program)
+    assert len(management) == 3
+    assert bench.counters(0)["management_held"] == 0
+
+
+@cocotb.test()
 @cocotb.parametrize(length=[60, 1514], gap=[0, 700])
 async def back_to_back_management_waits_for_the_end_or_a_gap_between_trains(dut, length, gap):
     bench = TransmitDriver(dut, 62.5)
