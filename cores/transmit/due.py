@@ -141,22 +141,19 @@ class DueTime(LiteXModule):
         is_timed  = Signal() # Registered: it goes to every bit.
         target    = Signal(64, reset_less=True)
         present   = Signal(64, reset_less=True)
-        inverse_d = Signal(64 - HALF, reset_less=True)
-        inverse   = Signal(64) # By name: Verilog would widen an inverted operand before it inverts.
+        present_d = Signal(64 - HALF, reset_less=True)
         low       = Signal(HALF, reset_less=True)
-        carry     = Signal(reset_less=True)
-        unused    = Signal()
-        self.comb += inverse.eq(~present)
+        borrow    = Signal(reset_less=True)
+        unused    = Signal(2)
         self.sync.timebase += [
             is_timed.eq(self.is_timed),
             target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
             present.eq(Mux(is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks))),
-            inverse_d.eq(inverse[HALF:]),
-            # a + ~b is a - b - 1.
-            Cat(low, carry).eq(target[:HALF] + inverse[:HALF]),
+            present_d.eq(present[HALF:]),
+            # One subtraction each: the borrow comes in through an extra lowest bit. An inverted operand would cost LUTs.
+            Cat(unused[0], low, borrow).eq(Cat(Constant(0, 1), target[:HALF]) - Cat(Constant(1, 1), present[:HALF])),
             self.remaining[:HALF].eq(low),
-            Cat(unused, self.remaining[HALF:]).eq(
-                Cat(Constant(1, 1), target[HALF:]) + Cat(carry, inverse_d)),
+            Cat(unused[1], self.remaining[HALF:]).eq(Cat(Constant(0, 1), target[HALF:]) - Cat(borrow, present_d)),
         ]
 
     def add_verdicts(self):
