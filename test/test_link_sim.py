@@ -53,7 +53,8 @@ while True:
     serve()
     if 0 not in ready:
         continue
-    line = commands.readline().decode().strip()
+    number, _, line = commands.readline().decode().strip().rpartition("#")[2].partition(" ")
+    line = line or number  # The last line, quit, has none.
     log.write(line + "\\n")
     word = line.split(" ")[0]
     if word == "quit":
@@ -62,11 +63,11 @@ while True:
         now += int(line.split()[1])
     serve()
     if word == "inject" and line.endswith("ff"):
-        print("error port 0 is shared", flush=True)
+        print("#" + number, "error port 0 is shared", flush=True)
     elif word == "link" and line.split()[1] == "7":
         sys.exit(1)
     else:
-        print("ok", now, flush=True)
+        print("#" + number, "ok", now, flush=True)
 """
 
 
@@ -163,6 +164,44 @@ def test_answer_that_an_interrupt_left_behind_is_not_taken_for_the_next(
         with pytest.raises(KeyboardInterrupt):
             link.inject(0, b"\xff")
     link.sync()  # Not refused: that was the command before.
+    link.close()
+
+
+@pytest.mark.parametrize("name", ["write", "flush"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_interrupt_while_a_command_is_sent_leaves_the_next_its_own_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_late: bool
+) -> None:
+    link = SimLink(SimOptions(build=folder))
+    stdin = link._process._process.stdin
+    method = getattr(stdin, name)
+
+    def interrupted(*arguments: str) -> None:
+        if is_late:
+            method(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stdin, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            link.inject(0, b"\xff")
+    link.sync()
+    link.close()
+
+
+def test_interrupt_behind_an_answer_leaves_the_next_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = SimLink(SimOptions(build=folder))
+    answer = link._process._answer
+
+    def interrupted() -> str:
+        answer()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link._process, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            link.inject(0, b"\xff")
+    link.sync()
     link.close()
 
 

@@ -88,7 +88,7 @@ class SimProcess:
 
     def __init__(self, command: list[str]) -> None:
         self._said: deque[str] = deque(maxlen=50)
-        self._unread = 0
+        self._commands = 0
         try:
             self._process = subprocess.Popen(
                 command,
@@ -110,18 +110,24 @@ class SimProcess:
         self.udp_port = int(number)
 
     def command(self, line: str) -> str:
-        """Send a line, and return what stands behind ``ok`` in the answer."""
+        """Send a line, and return what stands behind ``ok`` in the answer.
+
+        Each line has a number, which its answer repeats: an interrupt may come before a line is sent, or before its answer
+        is read, and the next command must not take that answer for its own.
+        """
         stdin = self._process.stdin
         assert stdin is not None
+        self._commands += 1
+        mark = f"#{self._commands} "
         try:
-            stdin.write(line + "\n")
+            stdin.write(mark + line + "\n")
             stdin.flush()
         except OSError:
             raise self._failure("its input is closed") from None
-        self._unread += 1
-        while self._unread:  # More than one after an interrupt, which came before an answer was read.
+        answer = self._answer()
+        while not answer.startswith(mark):
             answer = self._answer()
-            self._unread -= 1
+        answer = answer.removeprefix(mark)
         word, _, rest = answer.partition(" ")
         if word != "ok":
             raise ProbeError(f"the simulated probe refuses '{line}': {answer}")

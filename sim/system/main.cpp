@@ -259,8 +259,13 @@ bool Session::read_commands() {
 
 bool Session::obey(const std::string &line) {
     std::istringstream words(line);
-    std::string command;
+    std::string command, number;
     words >> command;
+    if (command[0] == '#') {  // A number of the client's, which comes back with the answer.
+        number = command + " ";
+        command.clear();
+        words >> command;
+    }
     if (command == "quit")
         return false;
     std::string reply;
@@ -269,7 +274,7 @@ bool Session::obey(const std::string &line) {
     } catch (const UsageError &error) {
         reply = std::string("error ") + error.what();
     }
-    std::printf("%s\n", reply.c_str());
+    std::printf("%s%s\n", number.c_str(), reply.c_str());
     std::fflush(stdout);
     return true;
 }

@@ -141,6 +141,16 @@ def test_a_lock_step_probe_ends_with_the_process_that_started_it(stand_in: Path)
         assert process.wait(timeout=10) == 0
 
 
+def test_the_number_of_a_command_comes_back_with_its_answer(stand_in: Path) -> None:
+    with Harness(stand_in) as harness:
+        start = harness.run(0)
+        assert harness.command("#7 run 80") == f"#7 ok {start + 80}"
+        assert harness.command("#x time") == f"#x ok {start + 80}"
+        assert harness.command("#8 leap") == "#8 error command 'leap' is unknown: run, time, link, inject, sync or quit"
+        assert harness.command("#9") == "#9 error command '' is unknown: run, time, link, inject, sync or quit"
+        assert harness.command("time") == f"ok {start + 80}"
+
+
 def test_the_benchmark_prints_its_speed(stand_in: Path) -> None:
     command = [str(stand_in / "liteprobe-sim"), "--benchmark", "10000"]
     words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
