@@ -5,6 +5,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -25,6 +26,8 @@ READY_TIMEOUT_NS = 20_000_000
 HALT_TIMEOUT_NS = 20_000_000
 TICK_NS = 8
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
+SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
+FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
 
 
@@ -150,9 +153,20 @@ class Execution:
     def _with_gap(self, program: TrainProgram) -> TrainProgram:
         if program.gap_ns is not None:
             return program
-        link, jobs = self._devices.link, self._count
-        depth = self._devices.ports[0].receive.depth
-        return replace(program, gap_ns=gap_for(program, jobs * link.record_ns, link.look_ns, depth, link.is_in_band))
+        receive, link = self._devices.ports[0].receive, self._devices.link
+        if program.repeats == 1 or program.total <= receive.depth:
+            return replace(program, gap_ns=0.0)
+        record_ns = self._count * self._record_ns
+        return replace(program, gap_ns=gap_for(program, record_ns, link.look_ns, link.is_in_band))
+
+    @cached_property
+    def _record_ns(self) -> float:
+        """Time in which the host fetches a record, by fetching some; with a margin (ns of the probe's clock)."""
+        receive, timebase = self._devices.ports[0].receive, self._devices.timebase
+        count = min(SAMPLE_RECORDS, receive.depth)
+        before_ns = timebase.now_ns
+        receive.fetch(0, count)
+        return FETCH_MARGIN * (timebase.now_ns - before_ns) / count
 
     def _check_links(self) -> None:
         for job in self._jobs:

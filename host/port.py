@@ -176,11 +176,14 @@ class ReceivePort:
         while waiting := (written - self._read) % WORD:
             first = self._read % self.depth
             count = min(waiting, self.depth - first, DRAIN_RECORDS)
-            words = self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count)
-            parts.append(decode_records(words))
+            parts.append(self.fetch(first, count))
             self._read = (self._read + count) % WORD
             self._registers.write_many({self._prefix + "records_read": self._read})
         return np.concatenate(parts) if parts else np.empty(0, dtype=RECORD_DTYPE)
+
+    def fetch(self, first: int, count: int) -> NDArray[np.void]:
+        """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
+        return decode_records(self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count))
 
     @property
     def records_lost(self) -> int:

@@ -194,8 +194,8 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
     return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * increment / INCREMENT_ONE, notes)
 
 
-def gap_for(program: TrainProgram, record_ns: float, look_ns: float, depth: int, is_in_band: bool) -> float:
-    """Return the gap (ns) in which a ring of ``depth`` records empties between two trains of ``program``.
+def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool) -> float:
+    """Return the gap (ns) in which the records of a train of ``program`` are fetched before the next train.
 
     Parameters
     ----------
@@ -203,13 +203,9 @@ def gap_for(program: TrainProgram, record_ns: float, look_ns: float, depth: int,
         What is sent.
     record_ns, look_ns : float
         Time that the host takes for a record, and from one look at the probe to the next (ns).
-    depth : int
-        Records of the ring.
     is_in_band : bool
         Whether the host may have to wait for the end of a train before it gets any record.
     """
-    if program.repeats == 1 or program.total <= depth:
-        return 0.0
     interval_ns = program.interval_ns or 8.0 * program.slot_ticks
     fetched_meanwhile = 0.0 if is_in_band else program.count * interval_ns
     return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns

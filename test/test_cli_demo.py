@@ -28,10 +28,11 @@ def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["demo", "--repeat", "1", "--out", str(tmp_path)]) == 0
+    assert cli.main(["demo", "--repeat", "3", "--out", str(tmp_path)]) == 0
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
     assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (14, 14, 1)
     for row in loopback["rows"] + switch["rows"]:
+        assert (row["complete"], row["notes"]) == (True, [])  # More than the ring holds, and none lost.
         assert (row["lost"], row["duplicated"], row["reordered"], row["late"]) == (0, 0, 0, 0)
         assert row["throughput_bps"]["mean"] == row["truth"]["throughput_bps"] == 1e9
         assert row["owd_ns"]["mean"] == row["truth"]["owd_ns"] == row["theory_owd_ns"]
@@ -40,8 +41,8 @@ def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.Captur
             assert (row["truth"]["deviation_ns"]["min"], row["truth"]["deviation_ns"]["max"]) == (0, 0)
     (row,) = loaded["rows"]
     assert row["theory_bps"] == pytest.approx(769.23e6, abs=1e4)
-    assert row["throughput_bps"]["mean"] == pytest.approx(row["theory_bps"], rel=0.1)  # Five trains of 100.
+    assert row["throughput_bps"]["mean"] == pytest.approx(row["theory_bps"], rel=0.1)  # Fifteen trains of 100.
     assert (tmp_path / "report.html").stat().st_size < SIZE_MAX
     out = capsys.readouterr().out
-    assert "15900 frames in" in out
+    assert "47700 frames in" in out
     assert len([line for line in out.splitlines() if line.strip().startswith("1514")]) == 5

@@ -81,6 +81,7 @@ def compared(rows: Sequence[Row], title: str) -> None:
         )
     out = console()
     out.print(shown)
+    _remarks(rows)
     out.print()
 
 
@@ -119,6 +120,12 @@ def trains(rows: Sequence[Row]) -> None:
         f"Throughput on the wire, frame + 24 octets (half-sample mode over trains). Clock {first['clock_state']}; "
         f"a delay is within {first['uncertainty_ns']:.1f} ns."
     )
+    _remarks(rows)
+
+
+def _remarks(rows: Sequence[Row]) -> None:
+    """Print what must be known about rows: records that are missing, damage, notes."""
+    out = console()
     for row in rows:
         damage = ", ".join(f"{row[name]} {name.replace('_', ' ')}" for name in _DAMAGE if row[name])
         if not row["complete"] or row["notes"] or damage:

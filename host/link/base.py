@@ -22,9 +22,8 @@ class Link(ABC):
     ----------
     arrival_timeout_s : float
         How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
-    record_ns, look_ns : float
-        Time that the host takes to fetch a record, and from one look at the probe to the next, with a margin (probe
-        time, ns).
+    look_ns : float
+        Time from one look at the probe to the next, with a margin (probe time, ns).
     is_in_band : bool
         Whether the link may share a test port, so that a train may hold its replies.
     oscillator_ppm : float
@@ -34,7 +33,6 @@ class Link(ABC):
     """
 
     arrival_timeout_s: float = 1.0
-    record_ns: float = 5_000.0
     look_ns: float = 5_000_000.0
     is_in_band: bool = True
     oscillator_ppm: float = 50.0

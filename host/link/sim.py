@@ -189,8 +189,6 @@ class SimLink(EtherboneLink):
     """
 
     arrival_timeout_s = 0.002
-    # Ten records in a datagram of 64 words, which takes 12 us there and back.
-    record_ns = 1_500.0
     look_ns = 100_000.0
     oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
 

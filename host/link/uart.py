@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import serial
 
-from liteprobe.cores.formats import RECORD_OCTETS
 from liteprobe.host.errors import NoProbeError
 from liteprobe.host.link.base import Link, Words
 
@@ -21,7 +20,6 @@ WRITE_WORDS = 64
 REPLY_TIMEOUT_S = 0.5
 BRIDGE_TIMEOUT_S = 0.1  # The bridge drops a command that stands still for this long.
 TRIES = 4
-OCTET_BITS = 10  # With start and stop bit.
 
 
 class SerialLine(Protocol):
@@ -72,17 +70,14 @@ class UARTLink(Link):
         The open line; see ``open_line``.
     name : str
         What to call it in errors.
-    baud : int
-        Its rate, from which follows how fast records come.
     """
 
+    look_ns = 100e6
     is_in_band = False
 
-    def __init__(self, line: SerialLine, name: str, baud: int = DEFAULT_BAUD) -> None:
+    def __init__(self, line: SerialLine, name: str) -> None:
         self._line = line
         self._name = name
-        self.record_ns = 1.25 * RECORD_OCTETS * OCTET_BITS * 1e9 / baud
-        self.look_ns = 100e6
 
     def read(self, address: int, count: int = 1) -> Words:
         """Return ``count`` words from ``address`` upwards."""

@@ -96,7 +96,7 @@ def open_link(url: str) -> Link:
     if parsed.scheme == "uart":
         _only(url, parsed, ("baud",))
         baud = _number(url, parsed, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
-        return UARTLink(open_line(parsed.target, baud), parsed.target, baud)
+        return UARTLink(open_line(parsed.target, baud), parsed.target)
     _only(url, parsed, ("timeout",))
     host, port = _host_and_port(url, parsed)
     timeout_s = parsed.options.get("timeout")

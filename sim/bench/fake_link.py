@@ -35,7 +35,6 @@ class FakeLink(Link):
     """
 
     arrival_timeout_s = 0.002
-    record_ns = 1_500.0
     look_ns = 100_000.0
     is_in_band = False
     oscillator_ppm = 0.0

@@ -85,10 +85,17 @@ def test_a_management_port_counts_each_request_and_loses_none(own: Path) -> None
     assert after == dict.fromkeys(names, 0) | {"received": before + 51}
 
 
-def test_trains_longer_than_the_ring_are_drained_in_their_gaps(own: Path) -> None:
+@pytest.mark.parametrize("length", [60, 64])
+def test_trains_longer_than_the_ring_are_drained_in_their_gaps(own: Path, length: int) -> None:
     with Probe(url(own)) as probe:
-        result = probe.train(TrainProgram(60, 1000, repeats=3))
-    assert (result.records["sequence"].tolist(), result.complete) == (list(range(3000)), True)
+        result = probe.train(TrainProgram(length, 1000, repeats=10))
+    assert (result.records["sequence"].tolist(), result.complete) == (list(range(10_000)), True)
+
+
+def test_trains_of_both_ports_are_drained_in_their_gaps(own: Path) -> None:
+    with Probe(url(own)) as probe:
+        results = probe.trains([(TrainProgram(60, 1000, repeats=4), number, None) for number in range(2)])
+    assert [(len(result.records), result.complete) for result in results] == [(4000, True)] * 2
 
 
 def test_ring_that_nobody_could_drain_is_incomplete(own: Path) -> None:
