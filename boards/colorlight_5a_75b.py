@@ -24,7 +24,7 @@ def _clocks(platform, sys_clk_freq):
 class Board:
     """What a SoC may ask of this board, and nothing of what it does with it."""
     ports        = 2
-    sys_clk_freq = 46.875e6 # 750 MHz of the PLL by 16. For 50 see docs/design/timing-closure.md, Limits.
+    sys_clk_freq = 50e6
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
     cable        = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.

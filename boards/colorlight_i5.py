@@ -28,7 +28,7 @@ class Board:
     """What a SoC may ask of this board, and nothing of what it does with it."""
     name         = "colorlight_i5"
     ports        = 2
-    sys_clk_freq = 46.875e6 # 750 MHz of the PLL by 16. For 50 see docs/design/timing-closure.md, Limits.
+    sys_clk_freq = 50e6
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
     cable        = "cmsisdap" # DAPLink of the extension board.

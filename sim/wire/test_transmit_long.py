@@ -13,7 +13,7 @@ from liteprobe.sim.bench.long_run import LongProgram, build, run
 from liteprobe.sim.models.schedule import starts
 
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, 9000]
-SYS_SLOW = 10_668  # ps of half a period: 46.875 MHz, of the slowest board, less 100 ppm.
+SYS_SLOW = 10_668  # ps of half a period: 46.875 MHz, slower than any board, less 100 ppm.
 
 pytestmark = pytest.mark.xdist_group("transmit_long")  # Compiled once.
 
