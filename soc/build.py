@@ -162,9 +162,9 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
 
 
 def router_rounds(log: Path) -> int:
-    """Return how many rounds router2 has made so far, by nextpnr's log; 0 before the first."""
+    """Return how many rounds router2 has made so far, by nextpnr's log, in which the placer counts its own, too."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return max((int(number) for number in re.findall(r"\biter=(\d+) ", text)), default=0)
+    return max((int(number) for number in re.findall(r"\biter=(\d+) wires=", text)), default=0)
 
 
 def build(name: str, config: ProbeConfig | None = None, seed: int = 1, out: Path | None = None) -> dict[str, Any]:

@@ -62,6 +62,18 @@ def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, 
     assert "tmgfail=" not in log.read_text(), "the last run is the one that doesn't try again"
 
 
+def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
+    log = tmp_path / "nextpnr.log"
+    assert router_rounds(log) == 0
+    log.write_text("Info: iter=700 steplen=0.785047 a=266.893158 penalty=[8.88, 8.88, 8.88, 8.88]\n")
+    assert router_rounds(log) == 0
+    with log.open("a") as lines:
+        lines.write(
+            "Info:     iter=1 wires=300 overused=2 overuse=2 tmgfail=7 archfail=NA\nInfo:     iter=12 wires=3 over"
+        )
+    assert router_rounds(log) == 12
+
+
 def test_constraint_that_is_met_passes(tmp_path):
     (clock,) = implement(tmp_path, 20.0)
     assert (clock.name, clock.constraint_mhz, clock.is_met) == ("sys", 20.0, True)
