@@ -3,6 +3,8 @@
 
 """Colorlight 5A-75B, revisions 7.0 and 8.0: a LED receiver card with two gigabit ports, about 20 dollars."""
 
+from litex.build.generic_platform import IOStandard, Pins, Subsignal
+
 from litex_boards.platforms import colorlight_5a_75b
 
 from liteprobe.boards.clocks import ProbeClocks
@@ -11,7 +13,17 @@ from liteprobe.boards.rgmii import RgmiiPort, leave_out
 # IOs ----------------------------------------------------------------------------------------------
 
 # J19 carries 3.3 V, GND, DATA_LED- (serial TX) and KEY+ (serial RX, also the button). All other headers
-# go through 74HC245 drivers, which only drive outwards, so KEY+ is the one input without rework.
+# go through 74HC245 drivers, which only drive outwards, so KEY+ is the one input without rework: it takes the PPS.
+# Header J1 (5 V levels): pin 1 is the PPS output, pin 2 goes to the receiver's RX. Pin 3 is for the receiver's TX (3.3 V);
+# it reaches the FPGA only where its 74HC245 was replaced by a bus switch such as SN74CBT3245A.
+_timing = [
+    ("pps_out", 0, Pins("j1:0"), IOStandard("LVCMOS33")),
+    ("gnss", 0,
+        Subsignal("tx", Pins("j1:1")),
+        Subsignal("rx", Pins("j1:2")),
+        IOStandard("LVCMOS33")
+    ),
+]
 _shared_pins = ["mdio", "mdc"] # Both PHYs are on one MDIO bus; in-band status tells what is needed.
 
 # CRG ----------------------------------------------------------------------------------------------
@@ -28,13 +40,15 @@ class Board:
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
     cable        = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone and PPS share pin KEY+."
+    pps_is_serial_rx = True # Pin KEY+.
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS, KEY+. NMEA needs rework."
 
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
+        self.platform.add_extension(_timing)
         for port in range(self.ports):
             leave_out(self.platform, "eth", port, _shared_pins)
 
@@ -55,3 +69,11 @@ class Board:
     def pps(self):
         """Return the pad of the PPS input, KEY+ of J19 (3.3 V)."""
         return self.platform.request("user_btn_n", 0)
+
+    def pps_out(self):
+        """Return the pad of the PPS output."""
+        return self.platform.request("pps_out")
+
+    def gnss(self):
+        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
+        return self.platform.request("gnss")

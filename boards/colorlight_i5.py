@@ -3,7 +3,7 @@
 
 """Colorlight i5 (7.0) on its extension board: a SODIMM module with two gigabit PHYs."""
 
-from litex.build.generic_platform import IOStandard, Pins
+from litex.build.generic_platform import IOStandard, Pins, Subsignal
 
 from litex_boards.platforms import colorlight_i5
 
@@ -12,8 +12,16 @@ from liteprobe.boards.rgmii import RgmiiPort, leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# PMOD E of the extension board, 3.3 V: pin 0 takes the PPS.
-_pps = [("pps", 0, Pins("pmode:0"), IOStandard("LVCMOS33"))]
+# PMOD E of the extension board, 3.3 V: pin 0 takes the PPS, 1 gives one, 2 goes to the receiver's RX, 3 takes its TX.
+_timing = [
+    ("pps",     0, Pins("pmode:0"), IOStandard("LVCMOS33")),
+    ("pps_out", 0, Pins("pmode:1"), IOStandard("LVCMOS33")),
+    ("gnss", 0,
+        Subsignal("tx", Pins("pmode:2")),
+        Subsignal("rx", Pins("pmode:3")),
+        IOStandard("LVCMOS33")
+    ),
+]
 # Both PHYs are on one MDIO bus and one reset: port 0, which every probe has, drives the reset.
 _left_out = [["mdio", "mdc"], ["mdio", "mdc", "rst_n"]]
 
@@ -31,11 +39,13 @@ class Board:
     sys_clk_freq = 50e6
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
+    pps_is_serial_rx = False
     cable        = "cmsisdap" # DAPLink of the extension board.
     limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
 
     def __init__(self, toolchain="trellis"):
         self.platform = colorlight_i5.Platform(board="i5", revision="7.0", toolchain=toolchain)
+        self.platform.add_extension(_timing)
         for port in range(self.ports):
             leave_out(self.platform, "eth", port, _left_out[port])
 
@@ -55,5 +65,12 @@ class Board:
 
     def pps(self):
         """Return the pad of the PPS input."""
-        self.platform.add_extension(_pps)
         return self.platform.request("pps")
+
+    def pps_out(self):
+        """Return the pad of the PPS output."""
+        return self.platform.request("pps_out")
+
+    def gnss(self):
+        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
+        return self.platform.request("gnss")

@@ -3,7 +3,7 @@
 
 """Lattice Versa ECP5(-5G): two gigabit ports (88E1512) and a speed grade 8 device."""
 
-from litex.build.generic_platform import IOStandard, Pins
+from litex.build.generic_platform import IOStandard, Pins, Subsignal
 
 from litex_boards.platforms import lattice_versa_ecp5
 
@@ -12,8 +12,16 @@ from liteprobe.boards.rgmii import RgmiiPort, leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# Expansion header X3, pin 4 (EXPCON_IO29), 3.3 V.
-_pps = [("pps", 0, Pins("X3:4"), IOStandard("LVCMOS33"))]
+# Expansion header X3, 3.3 V: pin 4 (EXPCON_IO29) takes the PPS, 5 gives one, 6 goes to the receiver's RX, 7 takes its TX.
+_timing = [
+    ("pps",     0, Pins("X3:4"), IOStandard("LVCMOS33")),
+    ("pps_out", 0, Pins("X3:5"), IOStandard("LVCMOS33")),
+    ("gnss", 0,
+        Subsignal("tx", Pins("X3:6")),
+        Subsignal("rx", Pins("X3:7")),
+        IOStandard("LVCMOS33")
+    ),
+]
 # The defaults of the PHYs are what a probe needs: MDIO stays unused.
 _unused_pins = ["mdio", "mdc"]
 
@@ -31,11 +39,13 @@ class Board:
     sys_clk_freq = 62.5e6
     block_rams   = 108 # LFE5UM5G-45F.
     with_serial  = True
+    pps_is_serial_rx = False
     cable        = "ft2232" # On board.
     limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
 
     def __init__(self, toolchain="trellis"):
         self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
+        self.platform.add_extension(_timing)
         for port in range(self.ports):
             leave_out(self.platform, "eth", port, _unused_pins)
 
@@ -55,5 +65,12 @@ class Board:
 
     def pps(self):
         """Return the pad of the PPS input."""
-        self.platform.add_extension(_pps)
         return self.platform.request("pps")
+
+    def pps_out(self):
+        """Return the pad of the PPS output."""
+        return self.platform.request("pps_out")
+
+    def gnss(self):
+        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
+        return self.platform.request("gnss")

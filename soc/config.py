@@ -56,6 +56,7 @@ class ProbeConfig:
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     ip_address, mac_address : of the management stack.
     uart_baud : bits a second of the UARTBone.
+    gnss_baud : bits a second of the GNSS receiver's UART after reset; firmware may change it.
     data_width : of the frame streams in ``sys`` (bits), 32 or 64.
     """
 
@@ -69,6 +70,7 @@ class ProbeConfig:
     ip_address: str = "192.168.1.50"
     mac_address: int = 0x10E2D5000000
     uart_baud: int = 115200
+    gnss_baud: int = 9600
     data_width: int = 32
 
     @property
@@ -133,11 +135,13 @@ class ProbeConfig:
                 raise ValueError(f"{name} {size} is not a power of two from 256 to 131072: use 8192")
 
     def _check_uart(self, board: Holder) -> None:
+        fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
+        if not 1200 <= self.gnss_baud <= fastest:
+            raise ValueError(f"gnss_baud {self.gnss_baud} is out of range on {board.name}: use 1200 to {fastest}")
         if self.link != "uart":
             return
         if not board.with_serial:
             raise ValueError(f"{board.name} has no serial port for link=uart: use link=own or link=shared")
-        fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
         if not 1200 <= self.uart_baud <= fastest:
             raise ValueError(f"uart_baud {self.uart_baud} is out of range on {board.name}: use 1200 to {fastest}")
 

@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.cores.uart import RS232PHY, UART
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
@@ -14,6 +15,8 @@ from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.pps_registers import Pps
+from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.soc.bus import BusRegister
@@ -54,8 +57,9 @@ class ProbeSoC(SoCCore):
     ----------
     board : Board
         Gives ``name``, ``platform``, ``ports``, ``sys_clk_freq``, ``block_rams``, ``with_serial``, ``crg()`` (a
-        module with the domains ``sys`` and ``timebase``) and ``phy(number)`` (``sink`` in ``timebase``,
-        ``source`` in ``eth_rx<number>``, ``link_up``).
+        module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
+        ``source`` in ``eth_rx<number>``, ``link_up``), the pads ``pps()``, ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and
+        ``pps_is_serial_rx``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
@@ -78,6 +82,9 @@ class ProbeSoC(SoCCore):
         # Identity and time ------------------------------------------------------------------------
         self.probe = ProbeIdentity(config)
         self.add_timebase()
+        self.add_pps()
+        self.add_gnss()
+        self.clock = ClockStatus(board.sys_clk_freq)
         self.add_start()
 
         # Ports ------------------------------------------------------------------------------------
@@ -114,6 +121,29 @@ class ProbeSoC(SoCCore):
         clock = Clock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
+
+    def add_pps(self):
+        """Take a PPS and give one; a serial link on the same pin goes first, and the input then stays silent."""
+        board = self.board
+        pps   = Pps(self.timebase)
+        self.pps = ClockDomainsRenamer({"timebase": self.add_local_timebase("pps")})(pps)
+        if not (board.pps_is_serial_rx and self.probe_config.link == "uart"):
+            self.comb += pps.pin.eq(board.pps())
+        self.comb += board.pps_out().eq(pps.pin_out)
+        self.add_interrupt("pps")
+
+    def add_gnss(self):
+        """Talk to the GNSS receiver: LiteX's UART, its rate a register."""
+        baud = self.probe_config.gnss_baud
+        self.gnss_phy = RS232PHY(self.board.gnss(), self.sys_clk_freq, baud, with_dynamic_baudrate=True)
+        self.gnss     = UART(self.gnss_phy, tx_fifo_depth=16, rx_fifo_depth=64)
+        self.add_constant("GNSS_BAUD", baud)
+        self.add_interrupt("gnss")
+
+    def add_interrupt(self, name):
+        """Give the processor, where there is one, the interrupt of a module."""
+        if self.probe_config.with_cpu:
+            self.irq.add(name)
 
     def add_start(self):
         """Start the ports of a mask in one tick, by a write to ``probe_start``."""

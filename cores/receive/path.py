@@ -20,6 +20,7 @@ from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.parse import FrameParser
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
+from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Receive Path -------------------------------------------------------------------------------------
 
@@ -177,8 +178,11 @@ class ReceivePath(LiteXModule):
         self._records_enable  = CSRStorage(1,  name="records_enable", reset=1)
         self._link_up         = CSRStatus(1,   name="link_up")
 
+        self.line_clock       = LineClockLatch()
+
         # # #
 
+        self.comb += self.line_clock.waiting.eq(self.stamper.waiting)
         self.link_crossing = LevelCrossing("sys")
         self.comb += [
             self.stream_id.eq(self._stream_id.storage),

@@ -32,12 +32,15 @@ class ArrivalStamper(LiteXModule):
         Present time (ns).
     source : Endpoint([("stamp", 64), ("number", number_bits)]), out, sys
         One for each SFD, in order. Where 16 wait, the next ones are lost; their frames find none and tell.
+    waiting : Signal(64), out, timebase
+        ``now`` as late as the SFD is in the tick in which its stamp goes to ``source``.
     """
     def __init__(self):
-        self.sfd    = Signal()
-        self.now    = Signal(64)
-        layout      = [("stamp", 64), ("number", number_bits)]
-        self.source = stream.Endpoint(layout)
+        self.sfd     = Signal()
+        self.now     = Signal(64)
+        layout       = [("stamp", 64), ("number", number_bits)]
+        self.source  = stream.Endpoint(layout)
+        self.waiting = Signal(64)
 
         # # #
 
@@ -62,7 +65,10 @@ class ArrivalStamper(LiteXModule):
             later = Signal(64, reset_less=True)
             self.sync.timebase += later.eq(waiting)
             waiting = later
-        self.comb += fifo.sink.stamp.eq(waiting)
+        self.comb += [
+            self.waiting.eq(waiting),
+            fifo.sink.stamp.eq(self.waiting),
+        ]
 
 # Stamp Pairing ------------------------------------------------------------------------------------
 

@@ -36,7 +36,12 @@ _io = [
         Subsignal("tx", Pins(1)),
         Subsignal("rx", Pins(1)),
     ),
-    ("pps", 0, Pins(1)),
+    ("pps",     0, Pins(1)),
+    ("pps_out", 0, Pins(1)),
+    ("gnss", 0,
+        Subsignal("tx", Pins(1)),
+        Subsignal("rx", Pins(1)),
+    ),
 ]
 
 class Platform(GenericPlatform):
@@ -130,6 +135,7 @@ class Board:
     sys_clk_freq = 62.5e6
     block_rams   = None # No limit.
     with_serial  = True
+    pps_is_serial_rx = False
     cable        = None
     limits       = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
 
@@ -139,7 +145,7 @@ class Board:
         self.clocks = self.platform.request("clk")
         self.rst    = self.platform.request("rst_sys")
         self.gmii   = [self.platform.request("gmii", port) for port in range(PORTS)]
-        self.pps_pad = self.platform.request("pps")
+        self.timing = {name: self.platform.request(name) for name in ("pps", "pps_out", "gnss")}
 
     def crg(self):
         """Return the clocks and resets."""
@@ -151,4 +157,12 @@ class Board:
 
     def pps(self):
         """Return the pad of the PPS input."""
-        return self.pps_pad
+        return self.timing["pps"]
+
+    def pps_out(self):
+        """Return the pad of the PPS output."""
+        return self.timing["pps_out"]
+
+    def gnss(self):
+        """Return the pads of the GNSS receiver's UART."""
+        return self.timing["gnss"]

@@ -1,0 +1,70 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The clock of a line against the time of the probe."""
+
+from migen import *
+from migen.genlib.cdc import MultiReg
+
+from litex.gen import *
+
+from litex.soc.interconnect.csr import CSRStatus, CSRStorage
+
+from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
+
+# Line Clock Latch ---------------------------------------------------------------------------------
+
+class LineClockLatch(LiteXModule):
+    """Takes a tick of the line and its time, as an SFD in that tick would be stamped.
+
+    The tick goes the way of an SFD through the crossing: so a line through many such pairs is what the stamps of the port
+    scatter about.
+
+    Attributes
+    ----------
+    waiting : Signal(64), in, timebase
+        ``now`` as late as the number of an SFD is in `ArrivalStamper` when it is pushed.
+    """
+    def __init__(self):
+        self.waiting = Signal(64)
+
+        self._latch = CSRStorage(1, name="line_latch", description="Write: take a tick of the line and its time.")
+        self._count = CSRStatus(64, name="line_count", description="Ticks of the line since reset, at the latch.")
+        self._now   = CSRStatus(64, name="line_now",   description="Stamp of an SFD in that tick (ns).")
+
+        # # #
+
+        # Line.
+        # -----
+        self.latch = latch = PulseCrossing("sys", "eth_rx")
+        self.ticks = ticks = HeldCrossing(64, "eth_rx", "sys")
+        count  = Signal(64)
+        toggle = Signal()
+        toggle.attr.add("no_retiming")
+        self.sync.eth_rx += [
+            count.eq(count + 1),
+            If(latch.o, toggle.eq(~toggle)),
+        ]
+        self.comb += [
+            latch.i.eq(self._latch.re),
+            ticks.take.eq(latch.o),
+            ticks.i.eq(count),
+            self._count.status.eq(ticks.o),
+        ]
+
+        # Time.
+        # -----
+        arrived = Signal()
+        seen    = Signal()
+        take    = Signal() # In step with the push of `ArrivalStamper`.
+        self.now = now = HeldCrossing(64, "timebase", "sys")
+        self.specials += MultiReg(toggle, arrived, "timebase")
+        self.sync.timebase += [
+            seen.eq(arrived),
+            take.eq(seen ^ arrived),
+        ]
+        self.comb += [
+            now.take.eq(take),
+            now.i.eq(self.waiting),
+            self._now.status.eq(now.o),
+        ]

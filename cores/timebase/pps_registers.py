@@ -1,0 +1,157 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""PPS input and output with their registers."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect.csr import *
+from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
+
+from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
+from liteprobe.cores.timebase.pps import PpsInput, edge_layout
+from liteprobe.cores.timebase.pps_out import PpsOutput
+
+PERIOD_NS = 1_000_000_000
+MIN_WIDTH = 16 # Ticks: longer than what a bad line makes of an edge.
+OUT_WIDTH = 1_250_000 # Ticks: 10 ms.
+
+# PPS ----------------------------------------------------------------------------------------------
+
+class Pps(LiteXModule):
+    """Input and output of a pulse per second (or per another period), with registers in ``sys``.
+
+    Parameters
+    ----------
+    clock : Clock
+
+    Attributes
+    ----------
+    pin : Signal(), in, asynchronous
+    pin_out : Signal(), out, ``timebase``
+    """
+    def __init__(self, clock):
+        self.pin     = Signal()
+        self.pin_out = Signal()
+
+        # # #
+
+        self.input  = PpsInput(clock)
+        self.output = PpsOutput()
+        self.comb += [
+            self.input.pad.eq(self.pin),
+            self.output.now.eq(clock.now),
+            self.pin_out.eq(self.output.pin),
+        ]
+        self.add_csr()
+
+    # Registers ------------------------------------------------------------------------------------
+
+    def add_csr(self):
+        """Add the registers of the contract ("Registers", ``pps``)."""
+        self._control   = CSRStorage(2,  name="control",
+            description="Bit 0: enable; bit 1: a pulse is low. A write takes period, min_width and window over, too.")
+        self._period    = CSRStorage(32, name="period",    reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
+        self._min_width = CSRStorage(32, name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
+        self._window    = CSRStorage(32, name="window",
+            description="ns; an edge further from a whole number of periods is spurious; 0: none is.")
+        self._latch     = CSRStorage(1,  name="latch",     description="Write: take the last edge, count to flags.")
+        self._count     = CSRStatus(32,  name="count",     description="Edges accepted since reset.")
+        self._now       = CSRStatus(64,  name="now",       description="Time of the last edge (ns).")
+        self._now_fraction = CSRStatus(32, name="now_fraction", description="2^-32 ns.")
+        self._ticks     = CSRStatus(64,  name="ticks",     description="The tick counter at the last edge.")
+        self._width     = CSRStatus(32,  name="width",     description="Ticks that its pulse has lasted so far.")
+        self._flags     = CSRStatus(8,   name="flags",     description="Bit 0: the last edge was spurious.")
+        self._glitches  = CSRStatus(32,  name="glitches",  description="Pulses shorter than min_width; live.")
+        self._missing   = CSRStatus(32,  name="missing",   description="Periods without an edge; live.")
+        self._spurious  = CSRStatus(32,  name="spurious",  description="Edges outside the window; live.")
+        self._present   = CSRStatus(1,   name="present",   description="An edge within the last 1.5 periods; live.")
+        self._clear     = CSRStorage(1,  name="clear",     description="Write: clear glitches, missing, spurious, out_late.")
+        self._out_next   = CSRStorage(64, name="out_next",   description="Time of the next rising edge (ns).")
+        self._out_period = CSRStorage(32, name="out_period", reset=PERIOD_NS, description="ns; 0: no more edges.")
+        self._out_width  = CSRStorage(32, name="out_width",  reset=OUT_WIDTH, description="Ticks that the output stays high.")
+        self._out_arm    = CSRStorage(1,  name="out_arm",    description="Write: take the three registers above.")
+        self._out_late   = CSRStatus(32,  name="out_late",   description="Edges left out, their time had passed; live.")
+        self.ev      = EventManager()
+        self.ev.edge = EventSourcePulse(description="An edge was accepted.")
+        self.ev.finalize()
+
+        # # #
+
+        self.add_settings()
+        self.add_last_edge()
+        self.add_counters()
+
+    def add_settings(self):
+        """Bring what is written to ``timebase``, by the write that takes it over."""
+        source, sink = self.input, self.output
+        for strobe, words, pulse in [
+            (self._control, [
+                (self._control.storage,   Cat(source.enable, source.invert)),
+                (self._period.storage,    source.period),
+                (self._min_width.storage, source.min_width),
+                (self._window.storage,    source.window),
+            ], None),
+            (self._out_arm, [
+                (self._out_next.storage,   sink.first),
+                (self._out_period.storage, sink.period),
+                (self._out_width.storage,  sink.width),
+            ], sink.arm),
+        ]:
+            given    = Cat(*[word for word, _ in words])
+            crossing = HeldCrossing(len(given), "sys", "timebase")
+            self.submodules += crossing
+            self.comb += [
+                crossing.i.eq(given),
+                crossing.take.eq(strobe.re),
+                # Steady but for the tick of a write: then an edge in progress may be missed, no more.
+                Cat(*[target for _, target in words]).eq(crossing.o),
+            ]
+            if pulse is not None:
+                self.comb += pulse.eq(crossing.taken)
+
+    def add_last_edge(self):
+        """Hold the last edge where ``sys`` can read it."""
+        source = self.input
+        width  = sum(bits for _, bits in edge_layout())
+        self.latch = latch = PulseCrossing("sys", "timebase")
+        self.last  = last  = HeldCrossing(width, "timebase", "sys")
+        self.comb += [
+            latch.i.eq(self._latch.re),
+            source.take.eq(latch.o),
+            # Still again some ten cycles of ``sys`` after the write, long before a bus can ask.
+            last.take.eq(source.taken),
+            last.i.eq(source.edge.raw_bits()),
+            Cat(*[status.status for status in
+                (self._count, self._now, self._now_fraction, self._ticks, self._width)], self._flags.status[0]).eq(last.o),
+        ]
+
+    def add_counters(self):
+        """Count events in ``sys``, where they can be read at any time."""
+        source = self.input
+        self.present = present = LevelCrossing("sys")
+        self.glitch  = glitch  = EventCrossing("timebase", "sys") # They may follow each other closely.
+        edge, missing, spurious, late = crossings = [PulseCrossing("timebase", "sys") for _ in range(4)]
+        self.submodules += crossings
+        self.comb += [
+            present.i.eq(source.is_present),
+            self._present.status.eq(present.o),
+            edge.i.eq(source.accepted),
+            self.ev.edge.trigger.eq(edge.o),
+            glitch.event.eq(source.glitch),
+            missing.i.eq(source.missed),
+            spurious.i.eq(source.spurious),
+            late.i.eq(self.output.late),
+        ]
+        for register, step in [
+            (self._glitches, glitch.count),
+            (self._missing,  missing.o),
+            (self._spurious, spurious.o),
+            (self._out_late, late.o),
+        ]:
+            self.sync += [
+                register.status.eq(register.status + step),
+                If(self._clear.re, register.status.eq(0)),
+            ]

@@ -1,0 +1,72 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Pulses of an asynchronous pin: which are long enough to count, and for how long."""
+
+from migen import *
+from migen.genlib.cdc import MultiReg
+
+from litex.gen import *
+
+# From the tick in which the pin rises to the first in which ``is_high`` is high.
+LATENCY_TICKS = 4
+
+# Pulse Detector -----------------------------------------------------------------------------------
+
+class PulseDetector(LiteXModule):
+    """Tells pulses from glitches by their width; in ``timebase``.
+
+    A pulse that is already there as the detector is enabled does not count.
+
+    Attributes
+    ----------
+    pad : Signal(), in, asynchronous
+    enable, invert : Signal(), in
+        Must stand still; ``invert``: a pulse is low.
+    min_width : Signal(32), in
+        Ticks that a pulse must last; 0 is taken as 1. Must stand still.
+    is_high : Signal(), out
+        The pin, LATENCY_TICKS late. Registered.
+    accepted : Signal(), out
+        One tick for each pulse as it has lasted ``min_width`` ticks: ``is_high`` was high in the tick before. Registered.
+    glitch : Signal(), out
+        One tick for each pulse that ended before. Registered.
+    width : Signal(32), out
+        Ticks that the last accepted pulse has lasted so far; new in the tick of ``accepted``. Wraps after 34 s.
+    """
+    def __init__(self):
+        self.pad       = Signal()
+        self.enable    = Signal()
+        self.invert    = Signal()
+        self.min_width = Signal(32)
+        self.is_high   = Signal()
+        self.accepted  = Signal()
+        self.glitch    = Signal()
+        self.width     = Signal(32, reset_less=True)
+
+        # # #
+
+        level      = Signal()
+        level_d    = Signal()
+        was_high   = Signal()
+        count      = Signal(32, reset_less=True)
+        lasted     = Signal(32, reset_less=True) # In step with ``is_high``.
+        is_long    = Signal()
+        is_blocked = Signal(reset=1) # Until the pin was low once.
+        is_done    = Signal()        # This pulse was accepted.
+        counts     = Signal()
+        self.specials += MultiReg(self.pad ^ self.invert, level, "timebase")
+        self.comb += counts.eq(self.is_high & is_long & ~is_blocked)
+        self.sync.timebase += [
+            level_d.eq(level),
+            self.is_high.eq(level_d),
+            was_high.eq(self.is_high),
+            If(level, count.eq(count + 1)).Else(count.eq(0)),
+            lasted.eq(count),
+            is_long.eq(count >= self.min_width),
+            If(~self.enable, is_blocked.eq(1)).Elif(~self.is_high, is_blocked.eq(0)),
+            is_done.eq(counts),
+            self.accepted.eq(counts & ~is_done),
+            self.glitch.eq(was_high & ~self.is_high & ~is_done & ~is_blocked),
+            If(counts, self.width.eq(lasted)),
+        ]

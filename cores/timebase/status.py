@@ -1,0 +1,88 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the firmware tells of the time, and whether it still does."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect.csr import *
+
+WATCHDOG_MS = 3000
+
+# Published by the firmware: name, bits, meaning.
+WORDS = [
+    ("state",        3, "0 unknown (no firmware), 1 free-running, 2 acquiring, 3 locked, 4 holdover."),
+    ("uncertainty", 32, "95 % bound of the time (2^-8 ns); 2^32 - 1: that or more."),
+    ("offset",      32, "Last residual (signed, 2^-8 ns)."),
+    ("rate",        32, "Rate error of the oscillator (signed, 2^-8 ppb)."),
+    ("drift",       32, "Its change (signed, 2^-8 ppt/s)."),
+    ("edges",       32, "Edges used."),
+    ("rejected",    32, "Edges rejected."),
+    ("holdover",    32, "Seconds since the last edge used."),
+    ("tai_utc",     32, "TAI less UTC (s)."),
+    ("error",       32, "What is wrong, a bit each (`ClockError`)."),
+]
+
+# Clock Status -------------------------------------------------------------------------------------
+
+class ClockStatus(LiteXModule):
+    """Shows what the firmware published last, and forgets the state when it falls silent; in ``sys``.
+
+    The firmware writes words and then ``update``: all of them appear at once. A read always gives what was published. When no
+    update comes for ``watchdog`` milliseconds, ``state`` reads 0 and ``alive`` falls; the other words stay.
+
+    Parameters
+    ----------
+    sys_clk_freq : float, Hz
+    """
+    def __init__(self, sys_clk_freq):
+        self.words = {name: CSR(bits, name=name) for name, bits, _ in WORDS}
+        for name, _, meaning in WORDS:
+            self.words[name].description = meaning
+            setattr(self, f"_{name}", self.words[name])
+        self._update   = CSRStorage(1,  name="update",   description="Write: publish the words above; feeds the watchdog.")
+        self._updates  = CSRStatus(32,  name="updates",  description="Updates since reset.")
+        self._watchdog = CSRStorage(32, name="watchdog", reset=WATCHDOG_MS,
+            description="Milliseconds from an update until the state is unknown; taken with an update.")
+        self._alive    = CSRStatus(1,   name="alive",    description="The last update is no older.")
+        self._mode     = CSRStorage(8,  name="mode",
+            description="By a host: 0 discipline, 1 leave alone, 2 re-acquire (the firmware sets it back to 0).")
+
+        # # #
+
+        self.add_words()
+        self.add_watchdog(round(sys_clk_freq/1000))
+
+    def add_words(self):
+        """Publish all words of the firmware at once."""
+        for name, register in self.words.items():
+            written   = Signal(register.size, reset_less=name != "state")
+            published = Signal(register.size)
+            self.sync += [
+                If(register.re, written.eq(register.r)),
+                If(self._update.re, published.eq(written)),
+            ]
+            self.comb += register.w.eq(published & Replicate(self._alive.status, register.size) if name == "state" else published)
+        self.sync += If(self._update.re, self._updates.status.eq(self._updates.status + 1))
+
+    def add_watchdog(self, cycles):
+        """Count milliseconds down from each update."""
+        left        = Signal(32)
+        cycle       = Signal(max=cycles)
+        millisecond = Signal()
+        self.sync += [
+            millisecond.eq(cycle == cycles - 2),
+            cycle.eq(cycle + 1),
+            If(millisecond,
+                cycle.eq(0),
+                If(left != 0, left.eq(left - 1)),
+            ),
+            If(self._update.re,
+                millisecond.eq(0),
+                cycle.eq(0),
+                left.eq(self._watchdog.storage),
+            ),
+            self._alive.status.eq(left != 0),
+        ]
