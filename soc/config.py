@@ -56,7 +56,7 @@ class ProbeConfig:
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     ip_address, mac_address : of the management stack.
     uart_baud : bits a second of the UARTBone.
-    gnss_baud : bits a second of the GNSS receiver's UART after reset; firmware may change it.
+    gnss_baud : bits a second of the GNSS receiver's UART.
     data_width : of the frame streams in ``sys`` (bits), 32 or 64.
     """
 

@@ -133,9 +133,9 @@ class ProbeSoC(SoCCore):
         self.add_interrupt("pps")
 
     def add_gnss(self):
-        """Talk to the GNSS receiver: LiteX's UART, its rate a register."""
+        """Talk to the GNSS receiver: LiteX's UART."""
         baud = self.probe_config.gnss_baud
-        self.gnss_phy = RS232PHY(self.board.gnss(), self.sys_clk_freq, baud, with_dynamic_baudrate=True)
+        self.gnss_phy = RS232PHY(self.board.gnss(), self.sys_clk_freq, baud)
         self.gnss     = UART(self.gnss_phy, tx_fifo_depth=16, rx_fifo_depth=64)
         self.add_constant("GNSS_BAUD", baud)
         self.add_interrupt("gnss")

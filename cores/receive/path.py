@@ -178,11 +178,13 @@ class ReceivePath(LiteXModule):
         self._records_enable  = CSRStorage(1,  name="records_enable", reset=1)
         self._link_up         = CSRStatus(1,   name="link_up")
 
-        self.line_clock       = LineClockLatch()
+        self._line_latch      = CSRStorage(1,  name="line_latch", description="Write: take a tick of the line and its time.")
+        self._line_count      = CSRStatus(32,  name="line_count", description="Ticks of the line since reset, at the latch; wraps.")
+        self._line_now        = CSRStatus(64,  name="line_now", description="Stamp of an SFD in that tick (ns).")
 
         # # #
 
-        self.comb += self.line_clock.waiting.eq(self.stamper.waiting)
+        self.line_clock    = line_clock = LineClockLatch()
         self.link_crossing = LevelCrossing("sys")
         self.comb += [
             self.stream_id.eq(self._stream_id.storage),
@@ -197,4 +199,8 @@ class ReceivePath(LiteXModule):
             self.records_enable.eq(self._records_enable.storage),
             self.link_crossing.i.eq(self.link_up),
             self._link_up.status.eq(self.link_crossing.o),
+            line_clock.waiting.eq(self.stamper.waiting),
+            line_clock.take.eq(self._line_latch.re),
+            self._line_count.status.eq(line_clock.count),
+            self._line_now.status.eq(line_clock.now),
         ]

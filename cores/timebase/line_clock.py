@@ -8,8 +8,6 @@ from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
-from litex.soc.interconnect.csr import CSRStatus, CSRStorage
-
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
 
 # Line Clock Latch ---------------------------------------------------------------------------------
@@ -23,22 +21,29 @@ class LineClockLatch(LiteXModule):
     Attributes
     ----------
     waiting : Signal(64), in, timebase
-        ``now`` as late as the number of an SFD is in `ArrivalStamper` when it is pushed.
+        ``now`` as late as an SFD is in `ArrivalStamper` in the tick in which its stamp is pushed.
+    take : Signal(), in, sys
+        One pulse: take a tick. The next one must come at least ten cycles of all clocks later.
+    count : Signal(32), out, for sys
+        Ticks of the line since reset; wraps after 34 s, which ``now`` makes good. New and still ten cycles of all clocks after ``take``. So is ``now``.
+    now : Signal(64), out, for sys
+        What the stamp of an SFD would be that stood on the PHY's source in the tick before (ns).
+
+    Limits: a line whose clock stands still leaves both as they were.
     """
     def __init__(self):
         self.waiting = Signal(64)
-
-        self._latch = CSRStorage(1, name="line_latch", description="Write: take a tick of the line and its time.")
-        self._count = CSRStatus(64, name="line_count", description="Ticks of the line since reset, at the latch.")
-        self._now   = CSRStatus(64, name="line_now",   description="Stamp of an SFD in that tick (ns).")
+        self.take    = Signal()
+        self.count   = Signal(32)
+        self.now     = Signal(64)
 
         # # #
 
         # Line.
         # -----
         self.latch = latch = PulseCrossing("sys", "eth_rx")
-        self.ticks = ticks = HeldCrossing(64, "eth_rx", "sys")
-        count  = Signal(64)
+        self.ticks = ticks = HeldCrossing(32, "eth_rx", "sys")
+        count  = Signal(32)
         toggle = Signal()
         toggle.attr.add("no_retiming")
         self.sync.eth_rx += [
@@ -46,10 +51,10 @@ class LineClockLatch(LiteXModule):
             If(latch.o, toggle.eq(~toggle)),
         ]
         self.comb += [
-            latch.i.eq(self._latch.re),
+            latch.i.eq(self.take),
             ticks.take.eq(latch.o),
             ticks.i.eq(count),
-            self._count.status.eq(ticks.o),
+            self.count.eq(ticks.o),
         ]
 
         # Time.
@@ -57,14 +62,14 @@ class LineClockLatch(LiteXModule):
         arrived = Signal()
         seen    = Signal()
         take    = Signal() # In step with the push of `ArrivalStamper`.
-        self.now = now = HeldCrossing(64, "timebase", "sys")
+        self.moment = moment = HeldCrossing(64, "timebase", "sys")
         self.specials += MultiReg(toggle, arrived, "timebase")
         self.sync.timebase += [
             seen.eq(arrived),
             take.eq(seen ^ arrived),
         ]
         self.comb += [
-            now.take.eq(take),
-            now.i.eq(self.waiting),
-            self._now.status.eq(now.o),
+            moment.take.eq(take),
+            moment.i.eq(self.waiting),
+            self.now.eq(moment.o),
         ]

@@ -40,7 +40,7 @@ class PpsInput(LiteXModule):
     Attributes
     ----------
     pad : Signal(), in, asynchronous
-    enable, invert : Signal(), in; ``period``, ``window``, ``min_width`` : Signal(32), in
+    enable, invert : Signal(), in; ``period``, ``window`` : Signal(32), in; ``min_width`` : Signal(16), in
         As in `PulseDetector` and `Presence`; must stand still.
     take : Signal(), in
         One pulse: hand over the last edge. Two ticks or more apart.
@@ -57,7 +57,7 @@ class PpsInput(LiteXModule):
         self.invert     = Signal()
         self.period     = Signal(32)
         self.window     = Signal(32)
-        self.min_width  = Signal(32)
+        self.min_width  = Signal(16)
         self.take       = Signal()
         self.taken      = Signal()
         self.edge       = edge = Record(edge_layout(), reset_less=True)

@@ -82,18 +82,14 @@ class PpsOutput(LiteXModule):
 
     def add_comparison(self):
         """Subtract the target from the present in two halves, a tick apart."""
-        inverse = Signal(TIME_BITS) # By name: Verilog would widen an inverted operand before it inverts.
         high    = Signal(HALF, reset_less=True)
-        carry   = Signal(reset_less=True)
+        borrow  = Signal(reset_less=True)
         result  = Signal(HALF + 1)
-        unused  = Signal(HALF + 1)
-        self.comb += [
-            inverse.eq(~self.target),
-            result.eq(Cat(Constant(1, 1), high) + Cat(carry, inverse[HALF:])),
-        ]
+        unused  = Signal(HALF)
+        # One subtraction: the borrow comes in through an extra lowest bit. No inverted operand: that would cost LUTs.
+        self.comb += result.eq(Cat(Constant(0, 1), high) - Cat(borrow, self.target[HALF:]))
         self.sync.timebase += [
-            # a + ~b + 1 is a - b; the 1 comes in through an extra lowest bit.
-            Cat(unused, carry).eq(Cat(Constant(1, 1), self.now[:HALF]) + Cat(Constant(1, 1), inverse[:HALF])),
+            Cat(unused, borrow).eq(self.now[:HALF] - self.target[:HALF]),
             high.eq(self.now[HALF:TIME_BITS]),
             self.is_past.eq(~result[-1]),
         ]

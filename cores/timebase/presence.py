@@ -51,8 +51,10 @@ class Presence(LiteXModule):
         left   = Signal(TICK_BITS) # Ticks to the end of the lap, which is half a period after the edge.
         period = Signal(TICK_BITS)
         center = Signal(TICK_BITS) # Ticks left at an edge; its two lowest bits are 0.
+        near   = Signal() # Three ticks before the end of the lap were left a tick ago.
         lap    = Signal()
         accept = Signal()
+        was_accepted = Signal()
         silent = Signal(LOST_BITS, reset=LOST_AFTER)
         seen   = Signal()
         self.comb += [
@@ -61,7 +63,9 @@ class Presence(LiteXModule):
             accept.eq(self.edge & ~self.is_spurious),
         ]
         self.sync.timebase += [
-            lap.eq((left == 2) & ~accept),
+            was_accepted.eq(accept),
+            near.eq(left == 3),
+            lap.eq(near & ~accept & ~was_accepted),
             left.eq(left - 1),
             If(lap, left.eq(period)),
             If(accept | ~self.enable, left.eq(center)),
@@ -93,31 +97,22 @@ class Presence(LiteXModule):
         The verdict is of ``left`` three ticks before, and ``left`` is set to the center in the tick after an edge: so an edge
         after exactly one period finds ``center + 4`` there, and 4 is what the lowest bits leave out.
         """
+        low      = 2
         distance = Signal(TICK_BITS + 1, reset_less=True)
         size     = Signal(TICK_BITS, reset_less=True) # One less than the distance, where that is negative.
         negative = Signal(reset_less=True)
-        window   = Signal(TICK_BITS)
-        excess   = Signal(TICK_BITS + 1)
+        above    = Signal(TICK_BITS - low + 2)
+        excess   = Signal(TICK_BITS + 2)
         is_on    = Signal()
-        low      = 2
-        inverse  = Signal(TICK_BITS - low) # By name: Verilog would widen an inverted operand before it inverts.
-        opposite = Signal(TICK_BITS)
-        unused   = Signal()
-        sign     = Signal()
         self.comb += [
-            inverse.eq(~center[low:]),
-            opposite.eq(~size),
-            window.eq(self.window[NS_BITS:]),
-            # One adder: the carry comes in through an extra lowest bit. No carry out: beyond the window.
-            Cat(unused, excess).eq(Cat(Constant(1, 1), window) + Cat(~negative, opposite)),
+            # One subtraction each: the borrow comes in through an extra lowest bit.
+            above.eq(Cat(Constant(0, 1), left[low:]) - Cat(Constant(1, 1), center[low:])),
+            excess.eq(Cat(Constant(0, 1), self.window[NS_BITS:]) - Cat(negative, size)),
         ]
-        above = Signal(TICK_BITS - low + 1)
-        self.comb += above.eq(left[low:] + inverse) # left - center - 4; a carry: not negative.
-        self.comb += sign.eq(~above[-1])
         self.sync.timebase += [
-            distance.eq(Cat(left[:low], above[:-1], sign)),
+            distance.eq(Cat(left[:low], above[1:])),
             size.eq(Mux(distance[-1], ~distance[:-1], distance[:-1])),
             negative.eq(distance[-1]),
             is_on.eq((self.window != 0) & ~is_lost),
-            self.is_spurious.eq(~excess[-1] & is_on),
+            self.is_spurious.eq(excess[-1] & is_on),
         ]

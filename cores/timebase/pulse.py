@@ -23,7 +23,7 @@ class PulseDetector(LiteXModule):
     pad : Signal(), in, asynchronous
     enable, invert : Signal(), in
         Must stand still; ``invert``: a pulse is low.
-    min_width : Signal(32), in
+    min_width : Signal(16), in
         Ticks that a pulse must last; 0 is taken as 1. Must stand still.
     is_high : Signal(), out
         The pin, LATENCY_TICKS late. Registered.
@@ -38,7 +38,7 @@ class PulseDetector(LiteXModule):
         self.pad       = Signal()
         self.enable    = Signal()
         self.invert    = Signal()
-        self.min_width = Signal(32)
+        self.min_width = Signal(16)
         self.is_high   = Signal()
         self.accepted  = Signal()
         self.glitch    = Signal()
@@ -51,6 +51,7 @@ class PulseDetector(LiteXModule):
         was_high   = Signal()
         count      = Signal(32, reset_less=True)
         lasted     = Signal(32, reset_less=True) # In step with ``is_high``.
+        is_longest = Signal() # Beyond all that can be asked for.
         is_long    = Signal()
         is_blocked = Signal(reset=1) # Until the pin was low once.
         is_done    = Signal()        # This pulse was accepted.
@@ -63,7 +64,8 @@ class PulseDetector(LiteXModule):
             was_high.eq(self.is_high),
             If(level, count.eq(count + 1)).Else(count.eq(0)),
             lasted.eq(count),
-            is_long.eq(count >= self.min_width),
+            is_longest.eq(level & (is_longest | (count[:16] == 0xffff))),
+            is_long.eq(is_longest | (count[:16] >= self.min_width)),
             If(~self.enable, is_blocked.eq(1)).Elif(~self.is_high, is_blocked.eq(0)),
             is_done.eq(counts),
             self.accepted.eq(counts & ~is_done),

@@ -43,8 +43,8 @@ class ClockStatus(LiteXModule):
             self.words[name].description = meaning
             setattr(self, f"_{name}", self.words[name])
         self._update   = CSRStorage(1,  name="update",   description="Write: publish the words above; feeds the watchdog.")
-        self._updates  = CSRStatus(32,  name="updates",  description="Updates since reset.")
-        self._watchdog = CSRStorage(32, name="watchdog", reset=WATCHDOG_MS,
+        self._updates  = CSRStatus(16,  name="updates",  description="Updates since reset; wraps.")
+        self._watchdog = CSRStorage(16, name="watchdog", reset=WATCHDOG_MS,
             description="Milliseconds from an update until the state is unknown; taken with an update.")
         self._alive    = CSRStatus(1,   name="alive",    description="The last update is no older.")
         self._mode     = CSRStorage(8,  name="mode",
@@ -69,7 +69,7 @@ class ClockStatus(LiteXModule):
 
     def add_watchdog(self, cycles):
         """Count milliseconds down from each update."""
-        left        = Signal(32)
+        left        = Signal(16)
         cycle       = Signal(max=cycles)
         millisecond = Signal()
         self.sync += [

@@ -1,0 +1,69 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the PPS input must make of pulses, in whole ticks, event by event."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LOST_AFTER = 4  # Periods without an edge, after which the next one sets the phase.
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """The pin is high from the tick ``rise`` on, for ``width`` ticks."""
+
+    rise: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the input, in ticks; a ``window`` of 0 refuses nothing."""
+
+    period: int
+    min_width: int = 1
+    window: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Which pulses are edges, which of them are spurious (numbers of pulses), and what is counted."""
+
+    edges: list[int]
+    spurious: list[int]
+    glitches: int
+    missing: int
+    is_present: bool
+
+
+def judge(pulses: Sequence[Pulse], settings: Settings, enabled: int, end: int) -> Outcome:
+    """Judge all pulses from the tick ``enabled`` to the tick ``end``; ``missing`` and ``is_present`` are of ``end``.
+
+    A period is missed half a period after its edge was due. No pulse may rise within a few ticks of such a moment.
+    """
+    edges: list[int] = []
+    spurious: list[int] = []
+    good: int | None = None  # Tick of the edge that the phase is counted from.
+    missing = 0
+
+    def missed(tick: int) -> int:
+        """Periods missed by ``tick`` since the last good edge, or since the start."""
+        if good is None:
+            return (tick - enabled + settings.period // 2) // settings.period
+        return max(0, (tick - good - settings.period // 2) // settings.period)
+
+    for number, pulse in enumerate(pulses):
+        if pulse.width < settings.min_width:
+            continue
+        edges.append(number)
+        if settings.window and good is not None and missed(pulse.rise) < LOST_AFTER:
+            distance = (pulse.rise - good) % settings.period
+            if min(distance, settings.period - distance) > settings.window:
+                spurious.append(number)
+                continue
+        missing += missed(pulse.rise)
+        good = pulse.rise
+    return Outcome(
+        edges, spurious, len(pulses) - len(edges), missing + missed(end), good is not None and missed(end) == 0
+    )

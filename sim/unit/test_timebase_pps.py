@@ -1,0 +1,217 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The PPS input: stamps against the tick of the pin, counts against a model of events."""
+
+import random
+
+import pytest
+from migen import *
+
+from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, Clock
+from liteprobe.cores.timebase.pps import PpsInput
+from liteprobe.sim.models.pps import Outcome, Pulse, Settings, judge
+
+ENABLED   = 8
+ODD       = INCREMENT + 12_345_678_901 # ns per tick that is no round number: 11 ns more a second.
+EVENTS    = ["accepted", "glitch", "missed", "spurious"]
+
+class Bench(Module):
+    def __init__(self):
+        self.submodules.clock = self.clock = Clock()
+        self.submodules.pps   = self.pps   = PpsInput(self.clock)
+
+class Seen:
+    """What was seen: the time of the pin's rises, each edge handed over, the ticks of each event."""
+    def __init__(self):
+        self.rises  = []
+        self.edges  = []
+        self.events = {name: [] for name in EVENTS}
+        self.is_present = None
+
+    def outcome(self, pulses):
+        count = {name: len(ticks) for name, ticks in self.events.items()}
+        return (count["accepted"], count["spurious"], count["glitch"], count["missed"], self.is_present)
+
+def apply(settings, pps, invert=0):
+    for name, value in [("period", 8*settings.period), ("min_width", settings.min_width), ("window", 8*settings.window)]:
+        yield getattr(pps, name).eq(value)
+    yield pps.invert.eq(invert)
+    yield pps.pad.eq(invert)
+
+def edge_of(pps):
+    found = []
+    for name in ("count", "now", "fraction", "ticks", "width", "spurious"):
+        found.append((yield getattr(pps.edge, name)))
+    return tuple(found)
+
+def run_pps(pulses, settings, end, increment=INCREMENT, invert=0):
+    """Put ``pulses`` on the pin, ask for the last edge after each has ended, and return what was seen."""
+    bench, seen = Bench(), Seen()
+    pps   = bench.pps
+    high  = {tick for pulse in pulses for tick in range(pulse.rise, pulse.rise + pulse.width)}
+    asks  = {pulse.rise + pulse.width + 12 for pulse in pulses}
+    def process():
+        yield from apply(settings, pps, invert)
+        yield bench.clock.increment.eq(increment)
+        yield # The pin has its resting level.
+        was = invert
+        for tick in range(end):
+            # Written now, it stands in the next tick.
+            yield pps.pad.eq(((tick + 1) in high) ^ invert)
+            yield pps.enable.eq(tick + 1 >= ENABLED)
+            yield pps.take.eq(tick in asks)
+            level = (yield pps.pad)
+            if level != was and level != invert:
+                clock = bench.clock
+                seen.rises.append(((yield clock.now), (yield clock.fraction) >> (FRACTION_BITS - 32), (yield clock.ticks)))
+            was = level
+            for name in EVENTS:
+                if (yield getattr(pps, name)):
+                    seen.events[name].append(tick)
+            if (yield pps.taken):
+                seen.edges.append((yield from edge_of(pps)))
+            yield
+        seen.is_present = bool((yield pps.is_present))
+    run_simulation(bench, {"timebase": process()}, clocks={"timebase": 8})
+    return seen
+
+def expected(model: Outcome):
+    return (len(model.edges), len(model.spurious), model.glitches, model.missing, model.is_present)
+
+# Stamps -------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("invert", [0, 1])
+@pytest.mark.parametrize("increment", [INCREMENT, ODD, 7*INCREMENT//8 + 987_654_321])
+def test_an_edge_has_the_time_and_ticks_of_the_tick_in_which_the_pin_rose(increment, invert):
+    rng    = random.Random(increment)
+    pulses = []
+    tick   = 30
+    for _ in range(12):
+        pulses.append(Pulse(tick, rng.randrange(1, 40)))
+        tick += pulses[-1].width + rng.randrange(16, 60)
+    seen = run_pps(pulses, Settings(period=64), tick + 40, increment, invert)
+    wanted = [(n + 1, *rise, pulse.width, 0) for n, (rise, pulse) in enumerate(zip(seen.rises, pulses, strict=True))]
+    assert seen.edges == wanted
+
+def test_the_last_edge_is_handed_over_whole_at_every_tick():
+    """Two edges, and a question in each tick about the second: the answer is all of the first or all of the second."""
+    first, second = Pulse(20, 5), Pulse(60, 5)
+    answers = set()
+    for ask in range(58, 76):
+        bench = Bench()
+        pps   = bench.pps
+        found = []
+        def process():
+            yield from apply(Settings(period=64, min_width=3), pps)
+            yield pps.enable.eq(1)
+            for tick in range(100):
+                yield pps.pad.eq(any(p.rise <= tick + 1 < p.rise + p.width for p in (first, second)))
+                yield pps.take.eq(tick == ask)
+                if (yield pps.taken):
+                    found.append((yield from edge_of(pps)))
+                yield
+        run_simulation(bench, {"timebase": process()}, clocks={"timebase": 8})
+        assert len(found) == 1
+        answers.add(found[0])
+    whole  = {(n, ticks) for n, _, _, ticks, _, _ in answers}
+    widths = {n: {width for count, _, _, _, width, _ in answers if count == n} for n in (1, 2)}
+    assert len(whole) == 2 and widths == {1: {5}, 2: {4, 5}}
+
+def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
+    """The pin has a clock of its own, 1/80 slower: every phase comes by. Times in 1/20 ns; the two never coincide."""
+    tick, pin_period = 160, 162
+    bench, pps, truth, found = Bench(), None, [], []
+    pps = bench.pps
+    def pin():
+        yield from apply(Settings(period=64, min_width=3), pps)
+        yield pps.enable.eq(1)
+        for _ in range(8):
+            yield
+        for n in range(8, 8 + 81*23):
+            # Written here, it stands from this clock's next edge on: n edges have been before it.
+            yield pps.pad.eq(n % 23 >= 18)
+            if n % 23 == 18:
+                truth.append(pin_period//2 + n*pin_period)
+            yield
+    @passive
+    def watch():
+        asked = False
+        while True:
+            yield pps.take.eq((yield pps.accepted))
+            if (yield pps.taken):
+                found.append((yield pps.edge.ticks))
+            yield
+    run_simulation(bench, {"timebase": watch(), "pin": pin()}, clocks={"timebase": tick, "pin": pin_period})
+    assert len(found) >= 80
+    # Tick k begins with rising edge k - 1, at half a period and k - 1 whole ones.
+    phases = [time - (tick//2 + (ticks - 1)*tick) for time, ticks in zip(truth, found)]
+    assert all(0 < phase < tick for phase in phases)
+    assert len(set(phases)) == 80
+
+# Width --------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("min_width", [1, 2, 3, 16])
+def test_a_pulse_counts_from_its_least_width_on(min_width):
+    widths = [min_width + more for more in (-1, 0, 1) if min_width + more > 0]
+    pulses = [Pulse(40 + 60*n, width) for n, width in enumerate(widths)]
+    seen   = run_pps(pulses, Settings(period=100, min_width=min_width), 40 + 60*len(widths))
+    assert len(seen.events["accepted"]) == sum(width >= min_width for width in widths)
+    assert len(seen.events["glitch"]) == sum(width < min_width for width in widths)
+    last = [width for width in widths if width >= min_width]
+    assert [edge[4] for edge in seen.edges if edge[0]] == last
+
+def test_a_glitch_right_after_a_pulse_changes_nothing_of_the_edge():
+    pulses = [Pulse(30, 20), *[Pulse(51 + 2*n, 1) for n in range(10)]]
+    seen   = run_pps(pulses, Settings(period=100, min_width=4), 100)
+    assert (len(seen.events["accepted"]), len(seen.events["glitch"])) == (1, 10)
+    assert {edge[1:] for edge in seen.edges} == {(*seen.rises[0], 20, 0)}
+
+def test_a_pulse_that_is_there_at_the_start_does_not_count():
+    seen = run_pps([Pulse(0, 60), Pulse(90, 10)], Settings(period=200), 150)
+    assert (len(seen.events["accepted"]), len(seen.events["glitch"])) == (1, 0)
+    assert seen.edges[-1][1:4] == seen.rises[-1]
+
+# Presence -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("off", [-7, -6, -5, 0, 5, 6, 7])
+@pytest.mark.parametrize("skipped", [0, 1, 2])
+def test_an_edge_is_spurious_beyond_the_window_and_not_within(off, skipped):
+    period, window = 130, 6
+    pulses   = [Pulse(20, 4), Pulse(20 + (1 + skipped)*period + off, 4)]
+    settings = Settings(period, min_width=3, window=window)
+    seen     = run_pps(pulses, settings, 60 + (1 + skipped)*period)
+    assert len(seen.events["spurious"]) == (abs(off) > window)
+    assert len(seen.events["missed"]) == skipped
+    assert [edge[5] for edge in seen.edges] == [0, int(abs(off) > window)]
+
+def test_a_new_phase_is_taken_after_four_periods_without_the_old_one():
+    period   = 100
+    old, new = [Pulse(20 + period*n, 4) for n in range(3)], [Pulse(360 + period*n, 4) for n in range(8)]
+    settings = Settings(period, window=5)
+    seen     = run_pps(old + new, settings, 1100)
+    model    = judge(old + new, settings, ENABLED, 1100)
+    assert model.spurious == [3, 4, 5, 6] # Then the phase is the new one's.
+    assert seen.outcome(old + new) == expected(model)
+
+@pytest.mark.parametrize("seed", range(6))
+def test_counts_are_those_of_the_model(seed):
+    print("seed", seed)
+    rng      = random.Random(seed)
+    settings = Settings(rng.choice([96, 125, 200]), min_width=rng.choice([1, 4, 9]), window=rng.choice([0, 3, 10]))
+    pulses   = []
+    for n in range(1, 16):
+        if rng.random() < 0.3:
+            continue
+        jitter = rng.choice([0, 0, 1, -1, 4, -4, 12, -12])
+        pulses.append(Pulse(n*settings.period + jitter, rng.randrange(1, 12)))
+    end  = 17*settings.period - 20
+    seen = run_pps(pulses, settings, end)
+    assert seen.outcome(pulses) == expected(judge(pulses, settings, ENABLED, end))
+
+def test_a_period_is_missed_half_a_period_late_and_presence_ends_there():
+    period = 400
+    seen   = run_pps([Pulse(20, 4)], Settings(period), 20 + 4*period)
+    assert [round((tick - 20)/period, 1) for tick in seen.events["missed"]] == [1.5, 2.5, 3.5]
+    assert not seen.is_present
+    assert run_pps([Pulse(20, 4)], Settings(period), 20 + period).is_present
