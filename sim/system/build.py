@@ -243,11 +243,14 @@ def harness_files() -> list[Path]:
     return [*HARNESS, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
 
 
-def harness_defines(link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200) -> dict[str, str]:
+def harness_defines(
+    link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200, gnss_baud: int = 9600
+) -> dict[str, str]:
     """Return the macros that tell the harness how the SoC is reached."""
     octets = [int(part) for part in ip_address.split(".")]
     address = int.from_bytes(bytes(octets), "big")
-    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", "UART_BAUD": str(uart_baud)}
+    rates = {"UART_BAUD": str(uart_baud), "GNSS_BAUD": str(gnss_baud)}
+    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", **rates}
 
 
 def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Path:
@@ -260,7 +263,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
     options : further fields of ProbeConfig.
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good.
-    options = {"uart_baud": 3_906_250, **options}
+    options = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250, **options}
     parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
     files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     key = content_key(link if with_cpu else f"{link}-no-cpu", [*files, *harness_files()], parameters)
@@ -273,7 +276,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
         soc = ProbeSoC(Board(), config)
         soc.finalize()
-        return Design(soc, harness_defines(link, config.ip_address, config.uart_baud))
+        return Design(soc, harness_defines(link, config.ip_address, config.uart_baud, config.gnss_baud))
 
     return build(key, make)
 

@@ -29,11 +29,13 @@ constexpr uint64_t FREE_RUN_TICKS = 2'000;   // Between two looks at the socket.
 constexpr int IDLE_MS = 1000;
 
 const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--truth FILE] [--pcap PREFIX] [--free-run]
-                     [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--benchmark TICKS]
+                     [--pps SPEC] [--receiver FILE] [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--benchmark TICKS]
   --port UDPPORT     Etherbone on 127.0.0.1 (0, the default, picks one)
   --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... (docs/simulation.md)
   --truth FILE       what was on the pins, rows of 32 octets     --pcap PREFIX   the same as pcap files
   --free-run         let time flow, for clients that don't know lock-step
+  --pps SPEC         pulses on the PPS input: period=1ms&first=1ms&width=10us&jitter=5ns&ppm=0&seed=1
+  --receiver FILE    a GNSS receiver's doings: lines 'pps <ns> [<width ns>]' and 'gnss <ns> <hex octets>'
   --ppm A,B,C        receive clocks of the ports against the timebase (parts in a million)
   --phase A,B,C      their first edge, later by this (ps)
   --benchmark TICKS  run this many ticks, print the speed and end
@@ -41,7 +43,7 @@ const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--tru
 
 struct Options {
     uint16_t port = 0;
-    std::string wire = "loopback", truth, pcap;
+    std::string wire = "loopback", truth, pcap, pps, receiver;
     bool free_run = false;
     std::array<ReceiveClock, PORTS> clocks{};
     uint64_t benchmark = 0;
@@ -75,7 +77,7 @@ Options parse_options(int argc, char **argv) {
             std::fputs(HELP, stdout);
             std::exit(0);
         }
-        static const std::vector<std::string> known = {"--port", "--wire", "--truth", "--pcap", "--ppm", "--phase", "--benchmark"};
+        static const std::vector<std::string> known = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--ppm", "--phase", "--benchmark"};
         if (std::find(known.begin(), known.end(), name) == known.end())
             throw UsageError("option " + name + " is unknown: see --help");
         if (++i == argc)
@@ -89,6 +91,10 @@ Options parse_options(int argc, char **argv) {
             options.truth = value;
         else if (name == "--pcap")
             options.pcap = value;
+        else if (name == "--pps")
+            options.pps = value;
+        else if (name == "--receiver")
+            options.receiver = value;
         else if (name == "--benchmark")
             options.benchmark = parse_count(name, value, 1, 1'000'000'000'000);
         else if (name == "--ppm") {
@@ -102,20 +108,6 @@ Options parse_options(int argc, char **argv) {
         }
     }
     return options;
-}
-
-std::vector<uint8_t> parse_hex(const std::string &text) {
-    std::vector<uint8_t> octets;
-    if (text.empty() || text.size() % 2)
-        throw UsageError("inject wants an even number of hex digits");
-    for (size_t i = 0; i < text.size(); i += 2) {
-        char *end = nullptr;
-        std::string pair = text.substr(i, 2);
-        octets.push_back(static_cast<uint8_t>(std::strtoul(pair.c_str(), &end, 16)));
-        if (end != pair.c_str() + 2 || !std::isxdigit(static_cast<unsigned char>(pair[0])))
-            throw UsageError("inject wants hex digits, not '" + pair + "'");
-    }
-    return octets;
 }
 
 unsigned parse_port(const std::string &text) { return static_cast<unsigned>(parse_count("port", text, 0, PORTS - 1)); }
@@ -159,6 +151,10 @@ Session::Session(const Options &options) : options_(options) {
     if (!options.pcap.empty())
         truth_.open_pcaps(options.pcap, PORTS);
     simulator_ = std::make_unique<Simulator>(spec, options.clocks, truth_);
+    if (!options.receiver.empty())
+        simulator_->timing().read(options.receiver);
+    if (!options.pps.empty())
+        simulator_->timing().generate(options.pps);
     if (WITH_UART)
         return;
     management_ = std::make_unique<Management>(PROBE_IP, options.port, simulator_->feeder(MANAGEMENT_PORT));
@@ -304,13 +300,23 @@ std::string Session::answer(std::istringstream &words, const std::string &comman
         inject(parse_port(first), second);
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, sync or quit");
+    if (command == "pps") {
+        simulator_->timing().add_pulse(first, second, simulator_->tick());
+        return "ok";
+    }
+    if (command == "gnss") {
+        if (first.empty())
+            return "ok " + simulator_->timing().take_octets();
+        simulator_->timing().add_octets(first, second, simulator_->tick());
+        return "ok";
+    }
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, pps, gnss, sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.
 void Session::inject(unsigned port, const std::string &hex) {
     auto frame = std::make_shared<Frame>();
-    frame->octets = parse_hex(hex);
+    frame->octets = parse_octets("inject", hex);
     for (size_t i = 0; i < frame->octets.size() && frame->sfd == NO_SFD; i++)
         if (frame->octets[i] == 0xD5)
             frame->sfd = static_cast<uint32_t>(i);

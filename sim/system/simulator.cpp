@@ -27,7 +27,7 @@ inline Pins pins_of(Vliteprobe_sim &top, unsigned port) {
 }  // namespace
 
 Simulator::Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS> &clocks, Truth &truth)
-    : truth_(truth), top_(&context_) {
+    : truth_(truth), top_(&context_), timing_(truth) {
     taps_.reserve(PORTS);
     feeders_.reserve(PORTS);
     for (unsigned port = 0; port < PORTS; port++) {
@@ -52,6 +52,7 @@ Simulator::Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS>
 #endif
     for (unsigned port = 0; port < PORTS; port++)
         pins_of(top_, port).link_up = 1;
+    top_.gnss_rx = 1;
     // Tick 0 is the state after the first edge: `now` is still 0 there, and 8 ns times the tick from then on.
     top_.rst_sys = 1;
     for (int level : {0, 1, 0}) {
@@ -106,6 +107,9 @@ inline void Simulator::after_edge() {
     for (auto &path : paths_)
         if (path->due() <= tick_)
             path->advance(tick_);
+    timing_.step(tick_, top_.pps_out, top_.gnss_tx);
+    top_.pps = timing_.pps;
+    top_.gnss_rx = timing_.gnss_rx;
 #ifdef LINK_UART
     if (uart_)
         top_.serial_rx = uart_->step(top_.serial_tx);
@@ -154,6 +158,7 @@ void Simulator::close() {
         path->close();
     for (auto &feeder : feeders_)
         feeder.close();
+    timing_.close(tick_);
 }
 
 }  // namespace liteprobe

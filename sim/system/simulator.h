@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // The Verilated SoC, its clocks and its pins. The macros come from sim/system/build.py:
-// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; MANAGEMENT_PORT.
+// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; GNSS_BAUD; MANAGEMENT_PORT.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 
 #include "Vliteprobe_sim.h"
 #include "pins.h"
+#include "timing.h"
 #include "uart.h"
 #include "wire.h"
 
@@ -47,6 +48,7 @@ public:
     Tap &tap(unsigned port) { return taps_[port]; }
     Feeder &feeder(unsigned port) { return feeders_[port]; }
     Uart *uart() { return uart_.get(); }
+    Timing &timing() { return timing_; }
     void set_link(unsigned port, bool is_up);
     // Runs until `tick`, or until `is_done` says so after a tick.
     void run_until(uint64_t tick);
@@ -76,6 +78,7 @@ private:
     std::vector<Feeder> feeders_;
     std::vector<std::unique_ptr<Path>> paths_;
     std::unique_ptr<Uart> uart_;
+    Timing timing_;
     uint64_t tick_ = 0;
 
     bool is_asynchronous_ = false;
