@@ -31,6 +31,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "ticks_per_second": "Ticks of the timebase in a second, at its nominal rate.",
         "data_width": "Bits of the frame streams in `sys`.",
     },
+    "gnss": {
+        "rxtx": "Read: the oldest octet of the receiver, which stays until bit 1 of `ev_pending` is written. Write: send one.",
+    },
     "port0_rx": {
         "stream_id": "Stream that is measured, unless `stream_any`.",
         "stream_any": "Measure every stream.",
@@ -115,12 +118,14 @@ def registers_of(module: str) -> list[Register]:
             raise ValueError(f"{module}_{csr.name} has a description in the gateware: take it out of MEANINGS")
         if not own and not ours:
             raise KeyError(f"{module}_{csr.name} has no description: write one in the gateware")
-        kind = {"CSRStorage": "rw", "CSRStatus": "ro", "CSR": "wo"}[type(csr).__name__]
+        kind = {"CSRStorage": "rw", "CSRStatus": "ro", "CSR": "rw"}[type(csr).__name__]
         meaning = str(own or ours)
         if meaning.startswith("Write: "):
             kind = "w1"
         held = {"rw": "storage", "ro": "status"}.get(kind)
-        reset = getattr(csr, held).reset.value if held else 0
+        reset = getattr(csr, held).reset.value if held and hasattr(csr, held) else 0
+        if kind == "ro" and hasattr(csr, "r"):
+            kind = "rw"  # It shows what the gateware knows, and takes what is written to it.
         # Known only when the SoC is finalized, and another one in each build.
         found.append(Register(csr.name, offset, csr.size, kind, 0 if csr.name == "map_hash" else reset, meaning))
         offset += 4 * -(-csr.size // WORD_BITS)

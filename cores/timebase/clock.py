@@ -42,8 +42,7 @@ class Clock(LiteXModule):
     adjust_apply : Signal(), in
         Adds ``adjust`` once; done five ticks later.
 
-    A PPS input will stamp its edge with ``now`` and steer ``increment`` and ``adjust`` from firmware:
-    its place is ``timebase/pps.py``, between this clock and ``add_csr()``.
+    The PPS input (``timebase/pps.py``) stamps edges with ``now``; firmware steers ``increment`` and ``adjust`` by them.
 
     Limits: ``set`` and ``adjust_apply`` within five ticks of each other may lose the adjustment. Never
     step ``now`` while a train runs.
