@@ -41,7 +41,7 @@ class Board:
     with_serial  = True
     cable        = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
     pps_is_serial_rx = True # Pin KEY+.
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS, KEY+. NMEA needs rework."
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS. NMEA needs rework."
 
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):

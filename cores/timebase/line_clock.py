@@ -25,7 +25,8 @@ class LineClockLatch(LiteXModule):
     take : Signal(), in, sys
         One pulse: take a tick. The next one must come at least ten cycles of all clocks later.
     count : Signal(32), out, for sys
-        Ticks of the line since reset; wraps after 34 s, which ``now`` makes good. New and still ten cycles of all clocks after ``take``. So is ``now``.
+        Ticks of the line since reset; wraps after 34 s, which ``now`` makes good. New and still ten cycles of all
+        clocks after ``take``; so is ``now``.
     now : Signal(64), out, for sys
         What the stamp of an SFD would be that stood on the PHY's source in the tick before (ns).
 

@@ -97,8 +97,7 @@ def test_an_edge_has_the_time_and_ticks_of_the_tick_in_which_the_pin_rose(increm
 def test_the_last_edge_is_handed_over_whole_at_every_tick():
     """Two edges, and a question in each tick about the second: the answer is all of the first or all of the second."""
     first, second = Pulse(20, 5), Pulse(60, 5)
-    answers = set()
-    for ask in range(58, 76):
+    def answer(ask):
         bench = Bench()
         pps   = bench.pps
         found = []
@@ -113,7 +112,8 @@ def test_the_last_edge_is_handed_over_whole_at_every_tick():
                 yield
         run_simulation(bench, {"timebase": process()}, clocks={"timebase": 8})
         assert len(found) == 1
-        answers.add(found[0])
+        return found[0]
+    answers = {answer(ask) for ask in range(58, 76)}
     whole  = {(n, ticks) for n, _, _, ticks, _, _ in answers}
     widths = {n: {width for count, _, _, _, width, _ in answers if count == n} for n in (1, 2)}
     assert len(whole) == 2 and widths == {1: {5}, 2: {4, 5}}
@@ -121,7 +121,7 @@ def test_the_last_edge_is_handed_over_whole_at_every_tick():
 def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
     """The pin has a clock of its own, 1/80 slower: every phase comes by. Times in 1/20 ns; the two never coincide."""
     tick, pin_period = 160, 162
-    bench, pps, truth, found = Bench(), None, [], []
+    bench, truth, found = Bench(), [], []
     pps = bench.pps
     def pin():
         yield from apply(Settings(period=64, min_width=3), pps)
@@ -136,7 +136,6 @@ def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
             yield
     @passive
     def watch():
-        asked = False
         while True:
             yield pps.take.eq((yield pps.accepted))
             if (yield pps.taken):
