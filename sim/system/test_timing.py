@@ -169,10 +169,10 @@ def test_the_pps_output_is_within_a_tick_of_now(own: Path, tmp_path: Path, ppm: 
 
 def test_a_train_starts_on_a_pps(own: Path, tmp_path: Path) -> None:
     path = tmp_path / "truth"
-    with probe_of(own, "--truth", str(path), "--pps", "period=1ms&first=300.4us&width=10us") as (harness, probe):
-        enable(probe, period_ns=1_000_000)
+    with probe_of(own, "--truth", str(path), "--pps", "period=500us&first=300.4us&width=10us") as (harness, probe):
+        enable(probe, period_ns=500_000)
         harness.run(350_000 - harness.run(0))
-        start = last_edge(probe)["now"] + 2 * 1_000_000
+        start = last_edge(probe)["now"] + 2 * 500_000
         program = TrainProgram(length=60, count=3, start_time_ns=start)
         result = probe.train(program, transmit=0, receive=0)
         assert (result.sent, result.late) == (3, 0)

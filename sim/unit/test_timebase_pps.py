@@ -214,3 +214,11 @@ def test_a_period_is_missed_half_a_period_late_and_presence_ends_there():
     assert [round((tick - 20)/period, 1) for tick in seen.events["missed"]] == [1.5, 2.5, 3.5]
     assert not seen.is_present
     assert run_pps([Pulse(20, 4)], Settings(period), 20 + period).is_present
+
+def test_an_edge_sets_the_phase_even_where_a_lap_ends():
+    """The second edge comes 1.5 periods late, less or more: the next period is missed 1.5 periods after it, always."""
+    period = 64
+    for off in range(-8, 9):
+        second = Pulse(20 + 3*period//2 + off, 4)
+        seen   = run_pps([Pulse(20, 4), second], Settings(period), second.rise + 2*period)
+        assert abs(seen.events["missed"][-1] - second.rise - 3*period//2) <= 8, off
