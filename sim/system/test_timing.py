@@ -172,7 +172,7 @@ def test_a_train_starts_on_a_pps(own: Path, tmp_path: Path) -> None:
     with probe_of(own, "--truth", str(path), "--pps", "period=500us&first=300.4us&width=10us") as (harness, probe):
         enable(probe, period_ns=500_000)
         harness.run(350_000 - harness.run(0))
-        start = last_edge(probe)["now"] + 2 * 500_000
+        start = last_edge(probe)["now"] + 3 * 500_000  # The host wants a millisecond at least.
         program = TrainProgram(length=60, count=3, start_time_ns=start)
         result = probe.train(program, transmit=0, receive=0)
         assert (result.sent, result.late) == (3, 0)
