@@ -15,6 +15,7 @@ LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
+LEAST_MAIN_RAM, LARGEST_MAIN_RAM = 32 * 1024, 16 * 1024 * 1024
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
 
 
@@ -54,6 +55,7 @@ class ProbeConfig:
     record_depth : records held for each port, a power of two.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
+    main_ram_bytes : RAM that firmware is loaded into and runs in, of block RAM; a power of two, 0: none.
     ip_address, mac_address : of the management stack.
     uart_baud : bits a second of the UARTBone.
     gnss_baud : bits a second of the GNSS receiver's UART.
@@ -67,6 +69,7 @@ class ProbeConfig:
     cpu_variant: str = "lite"
     rom_bytes: int = 1024
     ram_bytes: int = 8192
+    main_ram_bytes: int = 0
     ip_address: str = "192.168.1.50"
     mac_address: int = 0x10E2D5000000
     uart_baud: int = 115200
@@ -133,6 +136,9 @@ class ProbeConfig:
         for name, size in (("rom_bytes", self.rom_bytes), ("ram_bytes", self.ram_bytes)):
             if not 256 <= size <= 128 * 1024 or size & (size - 1):
                 raise ValueError(f"{name} {size} is not a power of two from 256 to 131072: use 8192")
+        size = self.main_ram_bytes
+        if size and (not LEAST_MAIN_RAM <= size <= LARGEST_MAIN_RAM or size & (size - 1)):
+            raise ValueError(f"main_ram_bytes {size} is not 0 or a power of two from 32768 to 16777216: use 131072")
 
     def _check_uart(self, board: Holder) -> None:
         fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
@@ -150,10 +156,10 @@ class ProbeConfig:
             return
         # What is known before synthesis; FIFOs of the paths come on top, so a build may still not fit.
         bits = self.ports * self.record_depth * RECORD_BITS
-        bits += 8 * (self.rom_bytes + self.ram_bytes) if self.with_cpu else 0
+        bits += 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_bytes) if self.with_cpu else 0
         needed = -(-bits // BLOCK_RAM_BITS)
         if needed > board.block_rams:
             raise ValueError(
                 f"records and CPU memory need {needed} block RAMs, {board.name} has {board.block_rams}: "
-                f"lower record_depth or ram_bytes"
+                f"lower record_depth, ram_bytes or main_ram_bytes"
             )

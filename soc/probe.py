@@ -19,6 +19,7 @@ from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.start import StartGate
+from liteprobe.soc.boot import BootRegisters, boot_program
 from liteprobe.soc.bus import BusRegister
 from liteprobe.soc.export import identity
 from liteprobe.soc.links import ManagementStack
@@ -81,6 +82,7 @@ class ProbeSoC(SoCCore):
 
         # Identity and time ------------------------------------------------------------------------
         self.probe = ProbeIdentity(config)
+        self.add_boot()
         self.add_timebase()
         self.add_pps()
         self.add_gnss()
@@ -112,6 +114,13 @@ class ProbeSoC(SoCCore):
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers; LiteX does so only beside a SDRAM."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
+
+    # Processor ------------------------------------------------------------------------------------
+
+    def add_boot(self):
+        """Let a host start firmware on the processor."""
+        if self.probe_config.with_cpu:
+            self.boot = BootRegisters()
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -247,4 +256,6 @@ class ProbeSoC(SoCCore):
             return
         SoCCore.finalize(self)
         # Known only now that every register has its address; the Verilog is written later.
+        if self.probe_config.with_cpu:
+            self.init_rom("rom", boot_program(self.csr.regions["boot"].origin), auto_size=False)
         self.probe.map_hash.status.reset = Constant(identity(self), 32)

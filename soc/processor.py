@@ -9,11 +9,7 @@ from typing import Any
 
 from liteprobe.soc.config import ProbeConfig
 
-# What the CPU runs until firmware is loaded: it sleeps, and after any interrupt sleeps again.
-IDLE_PROGRAM = [
-    0x10500073,  # 0x0: wfi
-    0xFFDFF06F,  # 0x4: j 0x0
-]
+ROM_IS_WRITTEN_LATER = [0]  # soc/boot.py has the program; it holds addresses, which are known only at the end.
 
 
 def processor_parameters(config: ProbeConfig) -> dict[str, Any]:
@@ -28,8 +24,9 @@ def processor_parameters(config: ProbeConfig) -> dict[str, Any]:
         "cpu_type": "vexriscv",
         "cpu_variant": config.cpu_variant,
         "integrated_rom_size": config.rom_bytes,
-        "integrated_rom_init": IDLE_PROGRAM,
+        "integrated_rom_init": ROM_IS_WRITTEN_LATER,
         "integrated_sram_size": config.ram_bytes,
+        "integrated_main_ram_size": config.main_ram_bytes,
         "with_uart": True,
         "uart_name": "crossover",
         "with_timer": True,

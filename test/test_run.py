@@ -123,7 +123,7 @@ def bare(tmp_path: Path) -> Machine:
 @pytest.fixture
 def ready(bare: Machine) -> Machine:
     """The same with all Debian packages; ``liteprobe`` does nothing."""
-    for name in ("g++", "make", "perl", "tshark", "liteprobe"):
+    for name in ("g++", "make", "perl", "dtc", "tshark", "liteprobe"):
         bare.install(name)
     bare.install("python3", PYTHON)
     return bare
@@ -155,9 +155,13 @@ def test_without_root_the_exact_command_to_type_is_printed(bare: Machine) -> Non
 
 def test_only_tests_ask_for_what_only_tests_need(ready: Machine) -> None:
     (ready.bin / "tshark").unlink()
+    (ready.bin / "dtc").unlink()
     assert ready.run("python").returncode == 0
     done = ready.run("test")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "run: Debian packages are missing: tshark")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "run: Debian packages are missing: device-tree-compiler tshark",
+    )
 
 
 def test_only_builds_ask_for_the_library_that_loads_boards(ready: Machine) -> None:

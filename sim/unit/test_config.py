@@ -42,7 +42,10 @@ REFUSED = [
     ({"cpu_variant": "minimal"}, "use lite or standard"),
     ({"rom_bytes": 1000}, "use 8192"),
     ({"ram_bytes": 262144}, "use 8192"),
-    ({"ram_bytes": 131072}, "lower record_depth or ram_bytes"),
+    ({"ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
+    ({"main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
+    ({"main_ram_bytes": 16384}, "main_ram_bytes 16384 is not 0 or a power of two"),
+    ({"main_ram_bytes": 98304}, "main_ram_bytes 98304 is not 0 or a power of two"),
     ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
     ({"link": "uart", "uart_baud": 300}, "use 1200 to 6250000"),
 ]
