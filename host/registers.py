@@ -105,6 +105,11 @@ class Registers:
         """Names of all registers, in the order of their addresses."""
         return sorted(self._registers, key=lambda name: self._registers[name].address)
 
+    @property
+    def memory_names(self) -> list[str]:
+        """Names of all memories, in the order of their addresses."""
+        return sorted(self._memories, key=lambda name: self._memories[name].address)
+
     def register(self, name: str) -> Register:
         """Return where ``name`` lies; a typo raises UsageError with what comes close."""
         return _look_up(self._registers, name, "register", self.source)

@@ -41,6 +41,7 @@ FAST, ONCE = "-O3", "-O0"  # What runs in each tick; what Verilator says runs on
 COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
+MAIN_RAM_BYTES = 256 * 1024  # For firmware.
 PACKAGES = ["migen", "litex", "liteeth", "verilator", "pythondata-cpu-vexriscv"]
 
 
@@ -262,8 +263,9 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
     with_cpu : build the VexRiscv in.
     options : further fields of ProbeConfig.
     """
-    # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good.
-    options = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250, **options}
+    # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
+    bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
+    options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if with_cpu else 0, **options}
     parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
     files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     key = content_key(link if with_cpu else f"{link}-no-cpu", [*files, *harness_files()], parameters)

@@ -1,0 +1,33 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/**
+ * @file
+ * @brief What a loader reads of an image: which gateware it was built for, and where it runs.
+ *
+ * `host/firmware.py` finds it in the image by its signature. Words are little-endian.
+ */
+
+#ifndef LITEPROBE_IMAGE_H_
+#define LITEPROBE_IMAGE_H_
+
+#include <stdint.h>
+
+#define LP_IMAGE_SIGNATURE "LiteProbe image"
+#define LP_IMAGE_FORMAT 1
+
+struct lp_image {
+	char signature[16];
+	uint32_t format;
+	uint32_t map_hash;
+	const void *start;
+	/** First octet behind all that it uses of the RAM. */
+	const void *end;
+	char version[32];
+};
+
+extern const struct lp_image lp_image;
+
+#endif /* LITEPROBE_IMAGE_H_ */

@@ -1,0 +1,99 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/**
+ * @file
+ * @brief PPS input, each edge stamped in the clock of the probe; PPS output.
+ */
+
+#ifndef LITEPROBE_PPS_H_
+#define LITEPROBE_PPS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <zephyr/device.h>
+
+/** The edge was further from its due time than the window allows. */
+#define LP_PPS_SPURIOUS 1
+
+/** @brief An edge, all of it of one moment. */
+struct lp_pps_edge {
+	/** Edges accepted since reset, this one included. */
+	uint32_t count;
+	/** Clock at the edge (ns), and its fraction (2^-32 ns). */
+	uint64_t now;
+	uint32_t fraction;
+	/** Free-running ticks at the edge. */
+	uint64_t ticks;
+	/** Ticks that the pulse before this edge was high. */
+	uint32_t width;
+	/** LP_PPS_SPURIOUS. */
+	uint8_t flags;
+};
+
+/** @brief How to take the input. */
+struct lp_pps_config {
+	bool is_inverted;
+	/** Nominal period (ns); 0: leave what the gateware has, 1 s after its reset. */
+	uint32_t period;
+	/** Ticks that a pulse must stay high. */
+	uint32_t min_width;
+	/** ns; 0: no edge is spurious. */
+	uint32_t window;
+};
+
+/** @brief What was not an edge; all wrap. */
+struct lp_pps_counters {
+	uint32_t edges;
+	uint32_t glitches;
+	uint32_t missing;
+	uint32_t spurious;
+};
+
+/** @brief Called in the interrupt, after each edge. */
+typedef void (*lp_pps_callback)(const struct device *dev, const struct lp_pps_edge *edge, void *user);
+
+/**
+ * @brief Enable the input, and call @p callback for each edge.
+ *
+ * @retval 0 on success.
+ * @retval -EINVAL when @p callback is NULL.
+ */
+int lp_pps_start(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user);
+
+/** @brief Disable input and interrupt. @retval 0 always. */
+int lp_pps_stop(const struct device *dev);
+
+/**
+ * @brief Read the last edge, of one moment though a host may read it too.
+ *
+ * @retval 0 on success.
+ * @retval -ENODATA when there was none since reset.
+ * @retval -EAGAIN when edges come faster than they can be read.
+ */
+int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge);
+
+/** @brief Return whether there was an edge within 1.5 periods. */
+bool lp_pps_is_present(const struct device *dev);
+
+/** @brief Return the nominal period (ns). */
+uint32_t lp_pps_period(const struct device *dev);
+
+/** @brief Read the counters. @retval 0 always. */
+int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters);
+
+/**
+ * @brief Put out a pulse of @p width ticks at @p next (ns of the clock), and every @p period ns from then on.
+ *
+ * @retval 0 on success; a period of 0 turns the output off.
+ * @retval -EINVAL when the pulse is as long as the period, or longer.
+ */
+int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width);
+
+/** @brief Return the edges of the output whose time had passed. */
+uint32_t lp_pps_output_late(const struct device *dev);
+
+#endif /* LITEPROBE_PPS_H_ */

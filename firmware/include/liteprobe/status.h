@@ -1,0 +1,76 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/**
+ * @file
+ * @brief What the firmware tells of the time, read by any host; with a watchdog.
+ */
+
+#ifndef LITEPROBE_STATUS_H_
+#define LITEPROBE_STATUS_H_
+
+#include <stdint.h>
+
+#include <zephyr/device.h>
+#include <zephyr/sys/util.h>
+
+/** @brief States of the clock, as any host reads them. */
+enum lp_clock_state {
+	LP_CLOCK_UNKNOWN = 0,
+	LP_CLOCK_FREE_RUNNING = 1,
+	LP_CLOCK_ACQUIRING = 2,
+	LP_CLOCK_LOCKED = 3,
+	LP_CLOCK_HOLDOVER = 4,
+};
+
+/** @brief What a host wants of the clock. */
+enum lp_clock_mode {
+	LP_CLOCK_DISCIPLINE = 0,
+	LP_CLOCK_LEAVE_ALONE = 1,
+	LP_CLOCK_REACQUIRE = 2,
+};
+
+/** Errors of the clock: bits. */
+#define LP_CLOCK_ERROR_NO_PPS BIT(0)
+#define LP_CLOCK_ERROR_NO_NMEA BIT(1)
+#define LP_CLOCK_ERROR_WRONG_SECOND BIT(2)
+#define LP_CLOCK_ERROR_WRONG_GATEWARE BIT(3)
+#define LP_CLOCK_ERROR_STEP_WAITS BIT(4)
+#define LP_CLOCK_ERROR_EDGES_LOST BIT(5)
+
+/** @brief State of the clock; units as in the registers of the block `clock`. */
+struct lp_status {
+	enum lp_clock_state state;
+	/** 95 % bound, 2^-8 ns. */
+	uint32_t uncertainty;
+	/** Last residual, 2^-8 ns. */
+	int32_t offset;
+	/** Of the oscillator, 2^-8 ppb. */
+	int32_t rate;
+	/** 2^-8 ppt/s. */
+	int32_t drift;
+	uint32_t edges;
+	uint32_t rejected;
+	/** Seconds since the last edge that was used. */
+	uint32_t holdover;
+	/** TAI - UTC (s). */
+	uint32_t tai_utc;
+	/** LP_CLOCK_ERROR_* */
+	uint32_t error;
+};
+
+/** @brief Publish all of it at once, and feed the watchdog. @retval 0 always. */
+int lp_status_publish(const struct device *dev, const struct lp_status *status);
+
+/** @brief Return what a host wants. */
+enum lp_clock_mode lp_status_mode(const struct device *dev);
+
+/** @brief Tell the host that what it wanted is done. @retval 0 always. */
+int lp_status_set_mode(const struct device *dev, enum lp_clock_mode mode);
+
+/** @brief Return the time without a publication after which the state reads 0 (ms). */
+uint32_t lp_status_watchdog_ms(const struct device *dev);
+
+#endif /* LITEPROBE_STATUS_H_ */

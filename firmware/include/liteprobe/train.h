@@ -1,0 +1,89 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+/**
+ * @file
+ * @brief Packet trains: frames that leave a test port on their exact tick.
+ */
+
+#ifndef LITEPROBE_TRAIN_H_
+#define LITEPROBE_TRAIN_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <zephyr/device.h>
+
+/** Octets of the header memory: everything before the sequence of a frame. */
+#define LP_TRAIN_HEADER 128
+/** Lengths of a frame, without FCS (octets). */
+#define LP_TRAIN_LENGTH_MIN 60
+#define LP_TRAIN_LENGTH_MAX 9018
+
+enum lp_train_state {
+	LP_TRAIN_IDLE = 0,
+	LP_TRAIN_ARMED = 1,
+	LP_TRAIN_READY = 2,
+	LP_TRAIN_WAITING = 3,
+	LP_TRAIN_RUNNING = 4,
+};
+
+/** @brief What to send. */
+struct lp_train_program {
+	uint16_t length;
+	uint32_t count;
+	uint32_t repeats;
+	/** Start to start (ticks, 2^-32 ticks); both 0: back to back. */
+	uint32_t interval_ticks;
+	uint32_t interval_fraction;
+	/** Between the slot of a train's last frame and the next head. */
+	uint32_t gap_ticks;
+	/** Of the first SFD (ns), where `is_timed`. */
+	uint64_t start_time;
+	bool is_timed;
+	/** Octet of the frame at which the UDP payload starts. */
+	uint8_t payload_offset;
+	uint8_t header[LP_TRAIN_HEADER];
+};
+
+/** @brief Counters of the present program. */
+struct lp_train_counters {
+	uint32_t sent;
+	uint32_t late;
+	uint32_t underruns;
+};
+
+/**
+ * @brief Load a program, and build its first frames.
+ *
+ * @retval 0 on success; wait for LP_TRAIN_READY before the start.
+ * @retval -EINVAL when length, count or repeats can't be.
+ * @retval -EBUSY when the port sends.
+ * @retval -ENETDOWN when its link is down.
+ */
+int lp_train_arm(const struct device *dev, const struct lp_train_program *program);
+
+/** @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits. */
+void lp_train_start(uint32_t mask);
+
+/** @brief End the program after the present frame. @retval 0 always. */
+int lp_train_stop(const struct device *dev);
+
+/** @brief Return what the port does. */
+enum lp_train_state lp_train_state(const struct device *dev);
+
+/** @brief Return whether any port is about to send, or sends: the clock must not be stepped then. */
+bool lp_train_any_active(void);
+
+/** @brief Read the counters. @retval 0 always. */
+int lp_train_counters(const struct device *dev, struct lp_train_counters *counters);
+
+/** @brief Return the device of test port @p port, NULL when there is none. */
+const struct device *lp_train_port(uint32_t port);
+
+/** @brief Return the number of the test port. */
+uint32_t lp_train_number(const struct device *dev);
+
+#endif /* LITEPROBE_TRAIN_H_ */
