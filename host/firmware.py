@@ -18,7 +18,6 @@ CPU_RESET = 2  # Bit of ``ctrl_reset`` that holds the processor.
 STARTED = 1  # ``boot_state`` once the program in ROM has jumped.
 START_TRIES = 50
 START_STEP_S = 20e-6
-CONSOLE_BURST = 16  # Octets of the UART's FIFO.
 CONSOLE_STEP_S = 100e-6
 PROGRESS = Callable[[int, int], None]
 
@@ -144,21 +143,27 @@ class Console:
         if "uart_xover_rxtx" not in registers.names:
             raise UsageError("this probe has no console: build its gateware with its VexRiscv (without --no-cpu)")
         self._registers = registers
+        self._read = bytearray()
 
     def read(self) -> bytes:
         """Return what has been printed since the last time, without waiting."""
-        octets = bytearray()
-        while not self._registers.read("uart_xover_rxempty"):
-            # The read takes the octet away, so a lost answer loses one: the console is for people.
-            octets.append(self._registers.read("uart_xover_rxtx") & 0xFF)
-        return bytes(octets)
+        self._drain()
+        octets = bytes(self._read)
+        self._read.clear()
+        return octets
 
     def write(self, text: bytes) -> None:
         """Type ``text``."""
         for octet in text:
+            self._drain()  # A link reads what it wrote, which would take an octet away.
             while self._registers.read("uart_xover_txfull"):
                 self._registers.link.wait(CONSOLE_STEP_S)
             self._registers.write("uart_xover_rxtx", octet)
+
+    def _drain(self) -> None:
+        while not self._registers.read("uart_xover_rxempty"):
+            # The read takes the octet away, so a lost answer loses one: the console is for people.
+            self._read.append(self._registers.read("uart_xover_rxtx") & 0xFF)
 
     def follow(self, seconds: float, until: bytes | None = None) -> bytes:
         """Return what is printed within ``seconds`` of the probe's time, or up to and with ``until``."""

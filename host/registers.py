@@ -22,7 +22,7 @@ WRITE_TRIES = 3
 # A map says nothing of signs.
 SIGNED = ("delay_min", "delay_max", "delay_sum", "adjust")
 # Doing these twice is not doing them once.
-ONCE = ("set", "adjust_apply")
+ONCE = ("set", "adjust_apply", "rxtx")
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ BLOCK_BYTES = 0x800  # LiteX gives each block of registers a page of this size.
 COMPATIBLES = {
     "ctrl": "litex,soc-controller",
     "timer0": "litex,timer0",
-    "uart": "litex,uart",
+    "uart": "liteprobe,console",
     "gnss": "litex,uart",
     "clock": "liteprobe,clock-status",
 }
 PORT_COMPATIBLES = {"tx": "liteprobe,train", "rx": "liteprobe,meter"}
-BAUD = {"uart": 115200, "gnss": 9600}
+BAUD = {"gnss": 9600}
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 PORT_BLOCK = re.compile(r"port(\d+)_(tx|rx)")
@@ -224,9 +224,8 @@ def _interrupt_controller() -> list[str]:
 
 
 def _node(block: Block, constants: Mapping[str, Any]) -> Iterator[str]:
-    is_uart = block.compatible == "litex,uart"
     label = "uart0" if block.name == "uart" else block.name
-    kind = {"litex,uart": "serial", "litex,timer0": "timer"}.get(block.compatible, block.compatible.partition(",")[2])
+    kind = {"litex,uart": "serial", "liteprobe,console": "serial", "litex,timer0": "timer"}.get(block.compatible, block.compatible.partition(",")[2])
     page = range(block.base, block.base + BLOCK_BYTES)  # First, so that a node is called after its registers.
     spans = sorted(block.spans, key=lambda span: (span.address not in page, span.address))
     yield f"\t\t{label}: {kind}@{spans[0].address:x} {{"
@@ -235,8 +234,8 @@ def _node(block: Block, constants: Mapping[str, Any]) -> Iterator[str]:
     yield "\t\t\treg-names = " + ",\n\t\t\t\t    ".join(f'"{span.name}"' for span in spans) + ";"
     if block.interrupt is not None:
         yield f"\t\t\tinterrupts = <{block.interrupt} 0>;"
-    if is_uart:
-        yield f"\t\t\tcurrent-speed = <{BAUD.get(block.name, 115200)}>;"
+    if block.name in BAUD:
+        yield f"\t\t\tcurrent-speed = <{BAUD[block.name]}>;"
     if block.port is not None:
         yield f"\t\t\tport = <{block.port}>;"
     yield '\t\t\tstatus = "okay";'

@@ -1,0 +1,77 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The console that a host reads and types to through registers: LiteX's crossover UART, polled.
+ *
+ * Zephyr's own driver waits for room without end. Nobody may be reading, so this one drops what finds none: the clock
+ * must run whether or not a host looks on.
+ */
+
+#define DT_DRV_COMPAT liteprobe_console
+
+#include <zephyr/device.h>
+#include <zephyr/drivers/uart.h>
+#include <zephyr/kernel.h>
+
+#include <liteprobe/csr.h>
+
+/* Longer than a host takes from one look to the next. */
+#define PATIENCE_CYCLES (CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC / 100)
+#define EVENT_RX BIT(1)
+
+struct console_config {
+	mem_addr_t rxtx, txfull, rxempty, ev_pending;
+};
+
+struct console_data {
+	/* Nobody empties the FIFO. */
+	bool is_alone;
+};
+
+static void console_poll_out(const struct device *dev, unsigned char c)
+{
+	const struct console_config *config = dev->config;
+	struct console_data *data = dev->data;
+	uint32_t start = k_cycle_get_32();
+
+	while (lp_csr_read(config->txfull) != 0) {
+		if (data->is_alone || k_cycle_get_32() - start > PATIENCE_CYCLES) {
+			data->is_alone = true;
+			return;
+		}
+	}
+	data->is_alone = false;
+	lp_csr_write(config->rxtx, c);
+}
+
+static int console_poll_in(const struct device *dev, unsigned char *c)
+{
+	const struct console_config *config = dev->config;
+
+	if (lp_csr_read(config->rxempty) != 0) {
+		return -1;
+	}
+	*c = (unsigned char)lp_csr_read(config->rxtx);
+	/* Takes it out of the FIFO. */
+	lp_csr_write(config->ev_pending, EVENT_RX);
+
+	return 0;
+}
+
+static DEVICE_API(uart, console_api) = {
+	.poll_in = console_poll_in,
+	.poll_out = console_poll_out,
+};
+
+#define CONSOLE_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
+
+#define CONSOLE_INIT(n)                                                                                                \
+	static const struct console_config console_config_##n = {                                                      \
+		CONSOLE_REG(n, rxtx), CONSOLE_REG(n, txfull), CONSOLE_REG(n, rxempty), CONSOLE_REG(n, ev_pending),     \
+	};                                                                                                             \
+	static struct console_data console_data_##n;                                                                   \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, &console_data_##n, &console_config_##n, PRE_KERNEL_1,                     \
+			      CONFIG_SERIAL_INIT_PRIORITY, &console_api);
+
+DT_INST_FOREACH_STATUS_OKAY(CONSOLE_INIT)
