@@ -29,10 +29,10 @@ COMPATIBLES = {
     "timer0": "litex,timer0",
     "uart": "liteprobe,console",
     "gnss": "litex,uart",
+    "gnss_phy": "liteprobe,uart-rate",
     "clock": "liteprobe,clock-status",
 }
 PORT_COMPATIBLES = {"tx": "liteprobe,train", "rx": "liteprobe,meter"}
-BAUD = {"gnss": 9600}
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 PORT_BLOCK = re.compile(r"port(\d+)_(tx|rx)")
@@ -234,8 +234,8 @@ def _node(block: Block, constants: Mapping[str, Any]) -> Iterator[str]:
     yield "\t\t\treg-names = " + ",\n\t\t\t\t    ".join(f'"{span.name}"' for span in spans) + ";"
     if block.interrupt is not None:
         yield f"\t\t\tinterrupts = <{block.interrupt} 0>;"
-    if block.name in BAUD:
-        yield f"\t\t\tcurrent-speed = <{BAUD[block.name]}>;"
+    if block.compatible == "litex,uart":
+        yield f"\t\t\tcurrent-speed = <{constants[block.name + '_baud']}>;"
     if block.port is not None:
         yield f"\t\t\tport = <{block.port}>;"
     yield '\t\t\tstatus = "okay";'

@@ -32,13 +32,14 @@ enum lp_clock_mode {
 	LP_CLOCK_REACQUIRE = 2,
 };
 
-/** Errors of the clock: bits. */
+/** Errors of the clock: bits, as ClockError of cores/formats.py. */
 #define LP_CLOCK_ERROR_NO_PPS BIT(0)
 #define LP_CLOCK_ERROR_NO_NMEA BIT(1)
 #define LP_CLOCK_ERROR_WRONG_SECOND BIT(2)
 #define LP_CLOCK_ERROR_WRONG_GATEWARE BIT(3)
-#define LP_CLOCK_ERROR_STEP_WAITS BIT(4)
-#define LP_CLOCK_ERROR_EDGES_LOST BIT(5)
+#define LP_CLOCK_ERROR_NO_FIX BIT(4)
+#define LP_CLOCK_ERROR_BAD_NMEA BIT(5)
+#define LP_CLOCK_ERROR_STEP_REFUSED BIT(6)
 
 /** @brief State of the clock; units as in the registers of the block `clock`. */
 struct lp_status {

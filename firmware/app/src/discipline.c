@@ -1,0 +1,306 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "discipline.h"
+
+#include <zephyr/device.h>
+#include <zephyr/init.h>
+#include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
+
+#include <liteprobe/pps.h>
+#include <liteprobe/timebase.h>
+#include <liteprobe/train.h>
+
+#include "servo/servo.h"
+
+LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
+
+#define NS_PER_S 1000000000u
+/* Half a second is as long as a host should wait for news. */
+#define PUBLISH_MS 500
+#define EDGES_WAITING 4
+
+static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
+static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
+static const struct device *const status_dev = DEVICE_DT_GET(DT_NODELABEL(clock));
+
+K_MSGQ_DEFINE(edges, sizeof(struct lp_pps_edge), EDGES_WAITING, 8);
+static K_MUTEX_DEFINE(lock);
+
+/* Under the lock: what others read and write. */
+static struct discipline_view shown;
+static struct {
+	bool is_known;
+	uint32_t count;
+	uint64_t second;
+	uint32_t error;
+} label = {.error = LP_CLOCK_ERROR_NO_NMEA};
+static uint32_t tai_utc = CONFIG_LITEPROBE_TAI_UTC;
+
+/* The thread's own. */
+static struct lp_servo servo;
+static struct lp_servo_output out;
+static uint32_t edges_lost;
+static uint32_t servo_ticks;
+static uint64_t last_silence;
+static bool is_alone;
+
+static void on_edge(const struct device *dev, const struct lp_pps_edge *edge, void *user)
+{
+	ARG_UNUSED(dev);
+	ARG_UNUSED(user);
+	if (k_msgq_put(&edges, edge, K_NO_WAIT) != 0) {
+		edges_lost++;
+	}
+}
+
+void discipline_view(struct discipline_view *view)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	*view = shown;
+	k_mutex_unlock(&lock);
+}
+
+void discipline_second(uint32_t count, uint64_t second, uint32_t error)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	label.is_known = (error == 0);
+	label.count = count;
+	label.second = second;
+	label.error = error;
+	k_mutex_unlock(&lock);
+}
+
+void discipline_set_tai_utc(uint32_t seconds)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	tai_utc = seconds;
+	k_mutex_unlock(&lock);
+}
+
+static int start_servo(void)
+{
+	const struct lp_pps_config input = {.min_width = CONFIG_LITEPROBE_PPS_MIN_WIDTH};
+	struct lp_servo_config config;
+	int ret;
+
+	lp_servo_defaults(&config);
+	/* Of another period in simulation, where a host writes it before the firmware starts. */
+	config.period_ns = lp_pps_period(pps);
+	config.sawtooth_ps = CONFIG_LITEPROBE_PPS_SAWTOOTH_PS;
+	ret = lp_servo_init(&servo, &config);
+	if (ret < 0) {
+		LOG_ERR("a PPS of %u ns can't be followed: write 1 ms to 1.4 s to pps_period", config.period_ns);
+		return ret;
+	}
+	k_msgq_purge(&edges);
+
+	return lp_pps_start(pps, &input, on_edge, NULL);
+}
+
+/* Put the clock ahead by whole periods, keeping its phase: what the set takes is measured, and put back. */
+static void step_periods(int64_t periods)
+{
+	struct lp_time before, after;
+	int64_t ahead = periods * (int64_t)servo.config.period_ns;
+	uint64_t increment = lp_timebase_increment(timebase);
+
+	if (lp_timebase_read(timebase, &before) < 0) {
+		return;
+	}
+	lp_timebase_set(timebase, before.now + (uint64_t)ahead);
+	k_busy_wait(2);
+	if (lp_timebase_read(timebase, &after) < 0) {
+		return;
+	}
+
+	/* 2^-40 ns, of some microseconds. */
+	uint64_t due = (after.ticks - before.ticks) * increment + ((uint64_t)before.fraction << 8);
+	uint64_t is = ((after.now - before.now - (uint64_t)ahead) << 40) + ((uint64_t)after.fraction << 8);
+
+	lp_timebase_step(timebase, ((int64_t)(due - is)) >> 8);
+	LOG_INF("set by %lld periods", (long long)periods);
+}
+
+/* Do what the servo says; return what could not be done. */
+static uint32_t obey(bool may_set)
+{
+	uint32_t error = 0;
+
+	lp_timebase_set_increment(timebase, out.increment);
+	if ((out.has_adjust || (out.behind != 0 && may_set)) && lp_train_any_active()) {
+		/* Its frames would leave at another time than they were asked to, or never. */
+		return LP_CLOCK_ERROR_STEP_REFUSED;
+	}
+	if (out.has_adjust) {
+		lp_timebase_step(timebase, out.adjust);
+	}
+	if (out.behind != 0) {
+		if (may_set) {
+			step_periods(out.behind);
+		} else {
+			error = LP_CLOCK_ERROR_WRONG_SECOND;
+		}
+	}
+
+	return error;
+}
+
+static void publish(uint32_t error)
+{
+	struct lp_status status = {
+		.state = (enum lp_clock_state)out.state,
+		.uncertainty = out.uncertainty,
+		.offset = out.offset,
+		.rate = out.rate,
+		.drift = out.drift,
+		.edges = out.edges,
+		.rejected = out.rejected,
+		.holdover = (uint32_t)((uint64_t)out.holdover * servo.config.period_ns / NS_PER_S),
+	};
+
+	if (is_alone || out.state == 0) {
+		status.state = LP_CLOCK_FREE_RUNNING;
+		status.uncertainty = UINT32_MAX;
+	}
+	k_mutex_lock(&lock, K_FOREVER);
+	status.tai_utc = tai_utc;
+	status.error = error | label.error | (lp_pps_is_present(pps) ? 0 : LP_CLOCK_ERROR_NO_PPS);
+	shown.status = status;
+	shown.increment = lp_timebase_increment(timebase);
+	shown.period = servo.config.period_ns;
+	shown.edges_lost = edges_lost;
+	k_mutex_unlock(&lock);
+	lp_status_publish(status_dev, &status);
+}
+
+/* The receiver numbers an edge after it came: so the number of this one follows from the last. */
+static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	if (label.is_known && edge->count - label.count <= CONFIG_LITEPROBE_SECOND_PERIODS) {
+		given->has_second = true;
+		given->second = label.second + (edge->count - label.count);
+	}
+	k_mutex_unlock(&lock);
+}
+
+static uint32_t take(const struct lp_pps_edge *edge)
+{
+	struct lp_servo_edge given = {
+		.stamp = {.now = edge->now, .fraction = edge->fraction, .ticks = edge->ticks},
+	};
+	struct lp_time now;
+	uint32_t start = k_cycle_get_32();
+	uint32_t error;
+
+	if ((edge->flags & LP_PPS_SPURIOUS) != 0 || lp_timebase_read(timebase, &now) < 0) {
+		return 0;
+	}
+	/* What the servo takes hardly changes from edge to edge. */
+	given.latency = (uint32_t)(now.ticks - edge->ticks) + servo_ticks;
+	number(edge, &given);
+	lp_servo_edge(&servo, &given, &out);
+	error = obey(given.has_second);
+
+	uint32_t cycles = k_cycle_get_32() - start;
+
+	servo_ticks = (uint32_t)((uint64_t)cycles * 125000000u / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
+	k_mutex_lock(&lock, K_FOREVER);
+	shown.servo_us = k_cyc_to_us_near32(cycles);
+	shown.servo_us_max = MAX(shown.servo_us_max, shown.servo_us);
+	k_mutex_unlock(&lock);
+	last_silence = 0;
+
+	return error;
+}
+
+/* Tell the servo of each period without an edge, half a period after it was due. */
+static void miss(void)
+{
+	struct lp_time now;
+	struct lp_pps_edge edge;
+	uint64_t period = servo.config.period_ns / 8;
+
+	if (lp_timebase_read(timebase, &now) < 0 || lp_pps_read(pps, &edge) < 0) {
+		return;
+	}
+
+	uint64_t since = MAX(edge.ticks, last_silence);
+
+	/* From the last edge 1.5 periods, from the last silence one. */
+	if (now.ticks - since < (since == edge.ticks ? period + period / 2 : period)) {
+		return;
+	}
+	const struct lp_servo_stamp stamp = {.now = now.now, .fraction = now.fraction, .ticks = now.ticks};
+
+	lp_servo_silence(&servo, &stamp, servo_ticks, &out);
+	last_silence = now.ticks;
+	(void)obey(false);
+}
+
+/* Obey the host: return whether the servo runs. */
+static bool follow_mode(void)
+{
+	switch (lp_status_mode(status_dev)) {
+	case LP_CLOCK_LEAVE_ALONE:
+		if (!is_alone) {
+			LOG_INF("left alone, by the host");
+			lp_pps_stop(pps);
+			is_alone = true;
+		}
+		return false;
+	case LP_CLOCK_REACQUIRE:
+		LOG_INF("acquiring again, by the host");
+		is_alone = start_servo() < 0;
+		lp_status_set_mode(status_dev, LP_CLOCK_DISCIPLINE);
+		return !is_alone;
+	default:
+		if (is_alone) {
+			is_alone = start_servo() < 0;
+		}
+		return !is_alone;
+	}
+}
+
+static k_timeout_t patience(void)
+{
+	/* A quarter of a period: the servo wants to hear of a missing pulse to within that. */
+	return K_USEC(MIN(servo.config.period_ns / 4000, PUBLISH_MS * 1000));
+}
+
+static void discipline(void *p1, void *p2, void *p3)
+{
+	struct lp_pps_edge edge;
+	int64_t published = 0;
+
+	ARG_UNUSED(p1);
+	ARG_UNUSED(p2);
+	ARG_UNUSED(p3);
+	shown.boot_us = (uint32_t)k_cyc_to_us_near64(k_cycle_get_64());
+	servo.config.period_ns = NS_PER_S;
+	is_alone = start_servo() < 0;
+	publish(0);
+	for (;;) {
+		bool is_edge = k_msgq_get(&edges, &edge, patience()) == 0;
+		uint32_t error = 0;
+
+		if (follow_mode()) {
+			if (is_edge) {
+				error = take(&edge);
+			} else {
+				miss();
+			}
+		}
+		if (is_edge || k_uptime_get() - published >= PUBLISH_MS) {
+			publish(error);
+			published = k_uptime_get();
+		}
+	}
+}
+
+K_THREAD_DEFINE(discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, discipline, NULL, NULL, NULL,
+		CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, 0);

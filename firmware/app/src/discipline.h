@@ -1,0 +1,39 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Keeps the clock on the PPS: one thread that takes the edges, asks the servo, writes what it says and publishes it.
+ */
+
+#ifndef LITEPROBE_APP_DISCIPLINE_H_
+#define LITEPROBE_APP_DISCIPLINE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <liteprobe/status.h>
+
+/** What the shell shows. */
+struct discipline_view {
+	struct lp_status status;
+	uint64_t increment;
+	uint32_t period;
+	/** Edges that came while the last ones were still waiting for the servo. */
+	uint32_t edges_lost;
+	/** CPU time of the servo for an edge (us): last and longest. */
+	uint32_t servo_us;
+	uint32_t servo_us_max;
+	/** Of the start of the thread, since reset (us). */
+	uint32_t boot_us;
+};
+
+/** Copy what was published last. */
+void discipline_view(struct discipline_view *view);
+
+/** Number the period that began with the edge `count`, from the receiver's messages; tell what is wrong with them. */
+void discipline_second(uint32_t count, uint64_t second, uint32_t error);
+
+/** TAI - UTC from now on (s). */
+void discipline_set_tai_utc(uint32_t seconds);
+
+#endif
