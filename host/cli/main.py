@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from types import ModuleType
 
-from liteprobe.host.cli import build, calibrate, completion, demo, info, regs, train
+from liteprobe.host.cli import build, calibrate, completion, demo, firmware, info, regs, train
 from liteprobe.host.cli.arguments import Parser
 from liteprobe.host.errors import ProbeError
 
@@ -20,6 +20,7 @@ COMMANDS: dict[str, ModuleType] = {
     "info": info,
     "regs": regs,
     "build": build,
+    "firmware": firmware,
     "demo": demo,
     "completion": completion,
 }

@@ -10,6 +10,7 @@
 #include <zephyr/kernel.h>
 #include <zephyr/logging/log.h>
 
+#include <liteprobe/image.h>
 #include <liteprobe/pps.h>
 #include <liteprobe/timebase.h>
 #include <liteprobe/train.h>
@@ -280,10 +281,10 @@ static void discipline(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
-	shown.boot_us = (uint32_t)k_cyc_to_us_near64(k_cycle_get_64());
 	servo.config.period_ns = NS_PER_S;
 	is_alone = start_servo() < 0;
 	publish(0);
+	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);
 	for (;;) {
 		bool is_edge = k_msgq_get(&edges, &edge, patience()) == 0;
 		uint32_t error = 0;

@@ -23,7 +23,7 @@ struct discipline_view {
 	/** CPU time of the servo for an edge (us): last and longest. */
 	uint32_t servo_us;
 	uint32_t servo_us_max;
-	/** Of the start of the thread, since reset (us). */
+	/** From the first instructions to the first publication (us). */
 	uint32_t boot_us;
 };
 

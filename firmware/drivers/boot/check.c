@@ -6,6 +6,7 @@
  * elsewhere, and a write could set off anything.
  */
 
+#include <zephyr/drivers/timer/system_timer.h>
 #include <zephyr/init.h>
 #include <zephyr/linker/linker-defs.h>
 
@@ -24,6 +25,8 @@ const struct lp_image lp_image = {
 	.version = APP_VERSION_STRING,
 };
 
+uint32_t lp_image_started;
+
 static int refuse_other_gateware(void)
 {
 	/* Volatile, so that the image holds the hash where a loader looks for it. */
@@ -33,6 +36,8 @@ static int refuse_other_gateware(void)
 			__asm__ volatile("wfi");
 		}
 	}
+
+	lp_image_started = sys_clock_cycle_get_32();
 
 	return 0;
 }

@@ -30,4 +30,7 @@ struct lp_image {
 
 extern const struct lp_image lp_image;
 
+/** Cycle in which the image was found to belong to the gateware: some 50 instructions after its first. */
+extern uint32_t lp_image_started;
+
 #endif /* LITEPROBE_IMAGE_H_ */
