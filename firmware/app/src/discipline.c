@@ -15,6 +15,7 @@
 #include <liteprobe/timebase.h>
 #include <liteprobe/train.h>
 
+#include "second/second.h"
 #include "servo/servo.h"
 
 LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
@@ -23,6 +24,9 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 /* Half a second is as long as a host should wait for news. */
 #define PUBLISH_MS 500
 #define EDGES_WAITING 4
+/* So long a garbled sentence is told of. */
+#define BAD_NMEA_MS 10000
+#define TICKS_PER_MS 125000u
 
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
 static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
@@ -33,13 +37,9 @@ static K_MUTEX_DEFINE(lock);
 
 /* Under the lock: what others read and write. */
 static struct discipline_view shown;
-static struct {
-	bool is_known;
-	uint32_t count;
-	uint64_t second;
-	uint32_t error;
-} label = {.error = LP_CLOCK_ERROR_NO_NMEA};
-static uint32_t tai_utc = CONFIG_LITEPROBE_TAI_UTC;
+static struct lp_second second;
+static uint64_t bad_ms;
+static bool is_bad;
 
 /* The thread's own. */
 static struct lp_servo servo;
@@ -65,21 +65,50 @@ void discipline_view(struct discipline_view *view)
 	k_mutex_unlock(&lock);
 }
 
-void discipline_second(uint32_t count, uint64_t second, uint32_t error)
+uint64_t discipline_ms(void)
+{
+	struct lp_time now = {0};
+
+	(void)lp_timebase_read(timebase, &now);
+
+	return now.ticks / TICKS_PER_MS;
+}
+
+void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms)
 {
 	k_mutex_lock(&lock, K_FOREVER);
-	label.is_known = (error == 0);
-	label.count = count;
-	label.second = second;
-	label.error = error;
+	lp_second_sentence(&second, time, ms);
+	k_mutex_unlock(&lock);
+}
+
+void discipline_garbage(uint64_t ms)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	bad_ms = ms;
+	is_bad = true;
 	k_mutex_unlock(&lock);
 }
 
 void discipline_set_tai_utc(uint32_t seconds)
 {
 	k_mutex_lock(&lock, K_FOREVER);
-	tai_utc = seconds;
+	lp_second_init(&second, (int32_t)seconds);
 	k_mutex_unlock(&lock);
+}
+
+/* Under the lock: what is wrong with the receiver, as bits of clock_error. */
+static uint32_t faults(void)
+{
+	uint64_t ms = discipline_ms();
+	uint32_t found = lp_second_faults(&second, ms);
+	uint32_t error = lp_pps_is_present(pps) ? 0 : LP_CLOCK_ERROR_NO_PPS;
+
+	error |= (found & LP_SECOND_NO_NMEA) != 0 ? LP_CLOCK_ERROR_NO_NMEA : 0;
+	error |= (found & LP_SECOND_WRONG) != 0 ? LP_CLOCK_ERROR_WRONG_SECOND : 0;
+	error |= (found & LP_SECOND_NO_FIX) != 0 ? LP_CLOCK_ERROR_NO_FIX : 0;
+	is_bad = is_bad && ms - bad_ms < BAD_NMEA_MS;
+
+	return error | (is_bad ? LP_CLOCK_ERROR_BAD_NMEA : 0);
 }
 
 static int start_servo(void)
@@ -168,8 +197,8 @@ static void publish(uint32_t error)
 		status.uncertainty = UINT32_MAX;
 	}
 	k_mutex_lock(&lock, K_FOREVER);
-	status.tai_utc = tai_utc;
-	status.error = error | label.error | (lp_pps_is_present(pps) ? 0 : LP_CLOCK_ERROR_NO_PPS);
+	status.tai_utc = (uint32_t)second.tai_utc;
+	status.error = error | faults();
 	shown.status = status;
 	shown.increment = lp_timebase_increment(timebase);
 	shown.period = servo.config.period_ns;
@@ -178,13 +207,16 @@ static void publish(uint32_t error)
 	lp_status_publish(status_dev, &status);
 }
 
-/* The receiver numbers an edge after it came: so the number of this one follows from the last. */
+/* The receiver names a second after it began: so this one's number is counted on from the last that was named. */
 static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 {
+	if (servo.config.period_ns != NS_PER_S) {
+		return;
+	}
 	k_mutex_lock(&lock, K_FOREVER);
-	if (label.is_known && edge->count - label.count <= CONFIG_LITEPROBE_SECOND_PERIODS) {
+	if (lp_second_edge(&second, edge->ticks / TICKS_PER_MS) && second.is_known) {
 		given->has_second = true;
-		given->second = label.second + (edge->count - label.count);
+		given->second = second.tai;
 	}
 	k_mutex_unlock(&lock);
 }
@@ -282,6 +314,7 @@ static void discipline(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
 	servo.config.period_ns = NS_PER_S;
+	discipline_set_tai_utc(CONFIG_LITEPROBE_TAI_UTC);
 	is_alone = start_servo() < 0;
 	publish(0);
 	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);

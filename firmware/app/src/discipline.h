@@ -13,6 +13,8 @@
 
 #include <liteprobe/status.h>
 
+#include "second/nmea.h"
+
 /** What the shell shows. */
 struct discipline_view {
 	struct lp_status status;
@@ -30,10 +32,16 @@ struct discipline_view {
 /** Copy what was published last. */
 void discipline_view(struct discipline_view *view);
 
-/** Number the period that began with the edge `count`, from the receiver's messages; tell what is wrong with them. */
-void discipline_second(uint32_t count, uint64_t second, uint32_t error);
+/** Return the time of a clock that never stops or steps (ms). */
+uint64_t discipline_ms(void);
 
-/** TAI - UTC from now on (s). */
+/** Take what a sentence of the receiver says, whose first octet came at `ms` of discipline_ms(). */
+void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms);
+
+/** A sentence came at `ms` whose checksum or form is wrong. */
+void discipline_garbage(uint64_t ms);
+
+/** TAI - UTC from now on (s); the second is then learned anew. */
 void discipline_set_tai_utc(uint32_t seconds);
 
 #endif

@@ -20,7 +20,7 @@
 struct meter_config {
 	uint32_t port;
 	mem_addr_t stream_id, stream_any, records_enable, clear, latch;
-	mem_addr_t frames, octets, first_stamp, last_stamp, delay_min, delay_max, delay_sum;
+	mem_addr_t frames, octets, first_stamp, last_stamp, delay_min, delay_max, delay_sum, delay_square_sum;
 	mem_addr_t lost, duplicated, reordered, fcs_errors;
 };
 
@@ -51,6 +51,8 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 		totals->delay_min = (int64_t)lp_csr_read64(config->delay_min);
 		totals->delay_max = (int64_t)lp_csr_read64(config->delay_max);
 		totals->delay_sum = (int64_t)lp_csr_read64(config->delay_sum);
+		totals->delay_squares_high = lp_csr_read(config->delay_square_sum);
+		totals->delay_squares_low = lp_csr_read64(config->delay_square_sum + 4);
 		totals->lost = lp_csr_read(config->lost);
 		totals->duplicated = lp_csr_read(config->duplicated);
 		totals->reordered = lp_csr_read(config->reordered);
@@ -73,7 +75,7 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 		METER_REG(n, stream_id),  METER_REG(n, stream_any), METER_REG(n, records_enable),                      \
 		METER_REG(n, clear),      METER_REG(n, latch),      METER_REG(n, frames),    METER_REG(n, octets),     \
 		METER_REG(n, first_stamp), METER_REG(n, last_stamp), METER_REG(n, delay_min), METER_REG(n, delay_max), \
-		METER_REG(n, delay_sum),  METER_REG(n, lost),       METER_REG(n, duplicated),                          \
+		METER_REG(n, delay_sum),  METER_REG(n, delay_square_sum), METER_REG(n, lost), METER_REG(n, duplicated), \
 		METER_REG(n, reordered),  METER_REG(n, fcs_errors),                                                    \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &meter_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \

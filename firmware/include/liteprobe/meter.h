@@ -26,6 +26,9 @@ struct lp_meter_totals {
 	int64_t delay_min;
 	int64_t delay_max;
 	int64_t delay_sum;
+	/** Sum of the squares of the delays (ns^2), 96 bits. */
+	uint32_t delay_squares_high;
+	uint64_t delay_squares_low;
 	uint32_t lost;
 	uint32_t duplicated;
 	uint32_t reordered;

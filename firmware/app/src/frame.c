@@ -1,0 +1,75 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "frame.h"
+
+#include <string.h>
+
+#define IPV4 14
+#define IPV4_CHECKSUM (IPV4 + 10)
+#define IPV4_LENGTH 20
+#define UDP (IPV4 + IPV4_LENGTH)
+/* Octets that a frame takes on the wire beside its own: preamble, SFD, FCS, gap. */
+#define OVERHEAD 24
+
+static void put16(uint8_t *at, uint16_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+/* RFC 1071, section 1. */
+static uint16_t checksum(const uint8_t *octets, uint32_t count)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i += 2) {
+		sum += (uint32_t)octets[i] << 8 | octets[i + 1];
+	}
+	while (sum > 0xffff) {
+		sum = (sum & 0xffff) + (sum >> 16);
+	}
+
+	return (uint16_t)~sum;
+}
+
+void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream_id)
+{
+	static const uint8_t fixed[FRAME_HEADER] = {
+		0x02, 0x4c, 0x50, 0x54, 0x00, 0x02, 0x02, 0x4c, 0x50, 0x54, 0x00, 0x01, 0x08, 0x00, /* MACs, type. */
+		0x45, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 64,   17,   0x00, 0x00, /* IPv4, not to be cut. */
+		198,  18,   0,    1,    198,  18,   0,    2,                            /* From, to. */
+		0xc0, 0x20, 0xc0, 0x21, 0x00, 0x00, 0x00, 0x00,                         /* UDP. */
+		'L',  'P',  'R',  'O',  0x00, 0x00,                                     /* Probe payload. */
+	};
+
+	memcpy(header, fixed, FRAME_HEADER);
+	put16(&header[IPV4 + 2], (uint16_t)(length - IPV4));
+	put16(&header[IPV4_CHECKSUM], checksum(&header[IPV4], IPV4_LENGTH));
+	put16(&header[UDP + 4], (uint16_t)(length - UDP));
+	put16(&header[FRAME_PAYLOAD_OFFSET + 4], stream_id);
+}
+
+void frame_interval(uint32_t interval_ns, uint64_t increment, uint32_t *ticks, uint32_t *fraction)
+{
+	/* Both without their 8 lowest bits, 2^-32 ns: the quotient is right to 2^-32 of itself. */
+	uint64_t divisor = increment >> 8;
+	uint64_t dividend = (uint64_t)interval_ns << 32;
+	uint64_t rest = dividend % divisor;
+
+	*ticks = (uint32_t)(dividend / divisor);
+	*fraction = (uint32_t)((rest << 28) / (divisor >> 4));
+}
+
+uint64_t frame_rate(uint32_t frames, uint16_t length, uint64_t span_ns)
+{
+	if (frames < 2 || span_ns == 0) {
+		return 0;
+	}
+	uint64_t bits = (uint64_t)(frames - 1) * 8 * (length + OVERHEAD);
+
+	/* In two steps, because bits * 10^9 may not fit. */
+	return bits / span_ns * 1000000000u + bits % span_ns * 1000000000u / span_ns;
+}

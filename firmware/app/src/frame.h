@@ -1,0 +1,32 @@
+/*
+ * This file is part of LiteProbe.
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What stands in a probe frame before its sequence, and intervals in ticks. Plain C, no Zephyr: tested on the host.
+ */
+
+#ifndef LITEPROBE_APP_FRAME_H_
+#define LITEPROBE_APP_FRAME_H_
+
+#include <stdint.h>
+
+/** Octets of the UDP payload's place: IPv4, no VLAN tag. */
+#define FRAME_PAYLOAD_OFFSET 42
+/** Octets of the headers, up to and with the stream id. */
+#define FRAME_HEADER 48
+
+/**
+ * Write the headers of a frame of `length` octets (without FCS), as the host's do: IPv4, UDP without checksum, addresses
+ * of the network of benchmarks (RFC 2544, C.2.2).
+ */
+void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream_id);
+
+/**
+ * Turn an interval of disciplined time into ticks and 2^-32 ticks, rounded down; `increment` is ns a tick, 8.40.
+ */
+void frame_interval(uint32_t interval_ns, uint64_t increment, uint32_t *ticks, uint32_t *fraction);
+
+/** Return the rate (b/s) at which `frames` of `length` octets came, first to last SFD in `span_ns`; 0 when it is none. */
+uint64_t frame_rate(uint32_t frames, uint16_t length, uint64_t span_ns);
+
+#endif
