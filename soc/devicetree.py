@@ -225,7 +225,8 @@ def _interrupt_controller() -> list[str]:
 
 def _node(block: Block, constants: Mapping[str, Any]) -> Iterator[str]:
     label = "uart0" if block.name == "uart" else block.name
-    kind = {"litex,uart": "serial", "liteprobe,console": "serial", "litex,timer0": "timer"}.get(block.compatible, block.compatible.partition(",")[2])
+    generic = {"litex,uart": "serial", "liteprobe,console": "serial", "litex,timer0": "timer"}
+    kind = generic.get(block.compatible, block.compatible.partition(",")[2])
     page = range(block.base, block.base + BLOCK_BYTES)  # First, so that a node is called after its registers.
     spans = sorted(block.spans, key=lambda span: (span.address not in page, span.address))
     yield f"\t\t{label}: {kind}@{spans[0].address:x} {{"

@@ -11,47 +11,42 @@ from liteprobe.sim.system.board import Board
 
 WIDTH_TICKS = 1000
 
-
 class Pulses(LiteXModule):
-    """Gives a pulse every ``period`` ticks of ``timebase``, each as long as WIDTH_TICKS, until tick ``until`` of reset.
+    """Gives a pulse of WIDTH_TICKS every ``period`` ticks of ``timebase``.
 
     Attributes
     ----------
     pin : Signal(), out, ``timebase``
     """
-
-    def __init__(self, period, until):
+    def __init__(self, period):
         self.pin = Signal()
 
         # # #
 
         left = Signal(max=period, reset=period - 1)
-        ticks = Signal(64)
         self.sync.timebase += [
-            ticks.eq(ticks + 1),
             left.eq(left - 1),
             If(left == 0, left.eq(period - 1)),
-            self.pin.eq((left < WIDTH_TICKS) & (ticks < until)),
+            self.pin.eq(left < WIDTH_TICKS),
         ]
 
-
 class PulsedBoard(Board):
-    """A simulated board whose receiver is an ideal one: its seconds are ``period`` ticks long.
+    """A simulated board whose receiver is an ideal one: its periods are ``period`` ticks long.
 
     Parameters
     ----------
     period : int, ticks of the timebase from edge to edge
-    until : int, tick in which the receiver falls silent
     """
-
-    def __init__(self, period, until):
+    def __init__(self, period):
         Board.__init__(self)
-        self.pulses = Pulses(period, until)
+        self.pulses = Pulses(period)
 
     def crg(self):
+        """Return the clocks and resets, the pulses with them."""
         crg = Board.crg(self)
-        crg.pulses = self.pulses  # A part of the SoC, as the clocks are.
+        crg.pulses = self.pulses
         return crg
 
     def pps(self):
+        """Return the pulses in place of a pad."""
         return self.pulses.pin
