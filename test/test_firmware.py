@@ -202,7 +202,8 @@ def test_libraries_compile_for_the_processor(tmp_path: Path) -> None:
     (tmp_path / "string.h").write_text(
         "#include <stddef.h>\nvoid *memset(void *, int, size_t);\nvoid *memcpy(void *, const void *, size_t);\n"
         "void *memmove(void *, const void *, size_t);\nint memcmp(const void *, const void *, size_t);\n"
-        "size_t strlen(const char *);\nint strncmp(const char *, const char *, size_t);\n"
+        "size_t strlen(const char *);\nint strncmp(const char *, const char *, size_t);\nint strcmp(const char *, const char *);\n"
+        "char *strchr(const char *, int);\nsize_t strspn(const char *, const char *);\n"
     )
     (tmp_path / "errno.h").write_text("#define EINVAL 22\n#define EIO 5\n")
     for source in sources:
