@@ -114,7 +114,9 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
 
 def _check(registers: Registers, image: Image) -> None:
     if "boot_entry" not in registers.names:
-        raise UsageError("this probe has no processor: build its gateware with its VexRiscv (without --no-cpu)")
+        raise UsageError(
+            "this probe can't start firmware: build its gateware with --with-discipline and its VexRiscv (without --no-cpu)"
+        )
     if image.map_hash != registers.map_hash:
         raise UsageError(
             f"{image.path} was built for another gateware (hash {image.map_hash:08x}, the probe's is "
@@ -122,7 +124,7 @@ def _check(registers: Registers, image: Image) -> None:
         )
     memory = registers.memory("main_ram") if "main_ram" in registers.memory_names else None
     if memory is None:
-        raise UsageError("this probe has no RAM for firmware: build its gateware with --main-ram")
+        raise UsageError("this probe has no RAM for firmware: build its gateware with --main-ram BYTES")
     if image.start != memory.address or image.end > memory.address + 4 * memory.words:
         raise UsageError(
             f"{image.path} takes {image.ram_bytes} bytes from {image.start:#x}, the probe has {4 * memory.words} from "

@@ -253,6 +253,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
     parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
+    parser.add_argument("--with-discipline", action="store_true", help="build in PPS, GNSS receiver, firmware's registers")
+    parser.add_argument("--main-ram", dest="main_ram_bytes", type=int, default=0, help="RAM for firmware (bytes)")
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD)")
@@ -263,7 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("ports", "link", "with_cpu", "record_depth", "gnss_baud", "ip_address")
+    names = ("ports", "link", "with_cpu", "record_depth", "with_discipline", "main_ram_bytes", "gnss_baud", "ip_address")
     try:
         report = build(args.board, ProbeConfig(**{name: getattr(args, name) for name in names}), args.seed, args.out)
         print(summary(report))

@@ -135,11 +135,13 @@ def _owner(name: str, address: int, blocks: Mapping[str, Block]) -> Block:
 def devicetree(soc: Mapping[str, Any]) -> str:
     """Return the complete devicetree of the SoC with this map, as text for ``dtc``.
 
-    Raises MapError when the SoC has no processor that could run firmware.
+    Raises MapError when the SoC has no processor that could run firmware, or nothing that would start it.
     """
     constants = soc["constants"]
     if "config_cpu_type_vexriscv" not in constants:
         raise MapError("this gateware has no processor: build it with its VexRiscv (without --no-cpu)")
+    if "boot_entry" not in soc["csr_registers"]:
+        raise MapError("this gateware has no registers that start firmware: build it with --with-discipline")
     ram = "main_ram" if "main_ram" in soc["memories"] else "sram"
     lines = [
         f"/* {ORIGIN} */",

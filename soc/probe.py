@@ -82,11 +82,9 @@ class ProbeSoC(SoCCore):
 
         # Identity and time ------------------------------------------------------------------------
         self.probe = ProbeIdentity(config)
-        self.add_boot()
         self.add_timebase()
-        self.add_pps()
-        self.add_gnss()
-        self.clock = ClockStatus(board.sys_clk_freq)
+        if config.with_discipline:
+            self.add_discipline()
         self.add_start()
 
         # Ports ------------------------------------------------------------------------------------
@@ -115,13 +113,6 @@ class ProbeSoC(SoCCore):
         """Put a register between the bus and the registers; LiteX does so only beside a SDRAM."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
 
-    # Processor ------------------------------------------------------------------------------------
-
-    def add_boot(self):
-        """Let a host start firmware on the processor."""
-        if self.probe_config.with_cpu:
-            self.boot = BootRegisters()
-
     # Time -----------------------------------------------------------------------------------------
 
     def add_timebase(self):
@@ -130,6 +121,14 @@ class ProbeSoC(SoCCore):
         clock = Clock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
+
+    def add_discipline(self):
+        """Let firmware, or a host, keep the time on a reference: PPS, receiver, status, and the start of firmware."""
+        self.add_pps()
+        self.add_gnss()
+        self.clock = ClockStatus(self.board.sys_clk_freq)
+        if self.probe_config.with_cpu:
+            self.boot = BootRegisters()
 
     def add_pps(self):
         """Take a PPS and give one; a serial link on the same pin goes first, and the input then stays silent."""
@@ -205,7 +204,8 @@ class ProbeSoC(SoCCore):
     def add_receive(self, number, phy, with_management):
         """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
         config = self.probe_config
-        path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth)
+        path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth,
+            with_line_clock = config.with_discipline)
         domain = self.add_local_timebase(f"rx{number}")
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
         self.add_module(name=f"port{number}_rx", module=path)
@@ -256,6 +256,6 @@ class ProbeSoC(SoCCore):
             return
         SoCCore.finalize(self)
         # Known only now that every register has its address; the Verilog is written later.
-        if self.probe_config.with_cpu:
+        if self.probe_config.with_cpu and self.probe_config.with_discipline:
             self.init_rom("rom", boot_program(self.csr.regions["boot"].origin), auto_size=False)
         self.probe.map_hash.status.reset = Constant(identity(self), 32)

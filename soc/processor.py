@@ -9,6 +9,11 @@ from typing import Any
 
 from liteprobe.soc.config import ProbeConfig
 
+# What the CPU runs where no firmware can be started: it sleeps, and after any interrupt sleeps again.
+IDLE_PROGRAM = [
+    0x10500073,  # 0x0: wfi
+    0xFFDFF06F,  # 0x4: j 0x0
+]
 ROM_IS_WRITTEN_LATER = [0]  # soc/boot.py has the program; it holds addresses, which are known only at the end.
 
 
@@ -24,7 +29,7 @@ def processor_parameters(config: ProbeConfig) -> dict[str, Any]:
         "cpu_type": "vexriscv",
         "cpu_variant": config.cpu_variant,
         "integrated_rom_size": config.rom_bytes,
-        "integrated_rom_init": ROM_IS_WRITTEN_LATER,
+        "integrated_rom_init": ROM_IS_WRITTEN_LATER if config.with_discipline else IDLE_PROGRAM,
         "integrated_sram_size": config.ram_bytes,
         "integrated_main_ram_size": config.main_ram_bytes,
         "with_uart": True,

@@ -37,9 +37,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     name = request.param
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
-        soc = ProbeSoC(Board(), ProbeConfig(link="own", main_ram_bytes=ram))
+        soc = ProbeSoC(Board(), ProbeConfig(link="own", with_discipline=True, main_ram_bytes=ram))
     else:
-        soc = ProbeSoC(board(name), ProbeConfig())
+        soc = ProbeSoC(board(name), ProbeConfig(with_discipline=True))
     soc.finalize()
     logging.disable(logging.NOTSET)
     folder = tmp_path_factory.mktemp(name)
@@ -190,16 +190,25 @@ def test_generator_needs_no_hdl_and_touches_nothing_that_is_right(built: tuple[A
     assert [path.stat().st_mtime_ns for path in paths] == before
 
 
-def test_gateware_without_processor_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("config", "lacks", "fix"),
+    [
+        (ProbeConfig(with_cpu=False, with_discipline=True), "no processor", "with its VexRiscv (without --no-cpu)"),
+        (ProbeConfig(), "no registers that start firmware", "with --with-discipline"),
+    ],
+)
+def test_gateware_that_cannot_run_firmware_is_refused(
+    config: ProbeConfig, lacks: str, fix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     logging.disable(logging.INFO)
-    soc = ProbeSoC(board("versa_ecp5"), ProbeConfig(with_cpu=False))
+    soc = ProbeSoC(board("versa_ecp5"), config)
     soc.finalize()
     logging.disable(logging.NOTSET)
     write_map(soc, tmp_path / "csr.json")
-    with pytest.raises(MapError, match=r"no processor: build it with its VexRiscv \(without --no-cpu\)"):
+    with pytest.raises(MapError, match=re.escape(f"{lacks}: build it {fix}")):
         devicetree(load(tmp_path / "csr.json"))
     assert main([str(tmp_path / "csr.json"), "--out", str(tmp_path / "out")]) == 2
-    assert "no processor" in capsys.readouterr().err
+    assert lacks in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"csr_registers": {}}'])

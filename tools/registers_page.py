@@ -91,7 +91,7 @@ class Register:
 
 @cache
 def regions() -> dict[str, list[Any]]:
-    """Return the CSRs of each module of a probe with the default configuration, in the order of their addresses."""
+    """Return the CSRs of each module of a probe with all that it may have, in the order of their addresses."""
     from litex.soc.interconnect.csr import CSRStatus
 
     from liteprobe.sim.system.board import Board
@@ -100,7 +100,7 @@ def regions() -> dict[str, list[Any]]:
 
     logging.disable(logging.INFO)  # LiteX tells every step.
     board: Any = Board  # Gateware has no types.
-    soc = ProbeSoC(board(), ProbeConfig())
+    soc = ProbeSoC(board(), ProbeConfig(with_discipline=True))
     soc.finalize()
     logging.disable(logging.NOTSET)
     found = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}

@@ -39,6 +39,8 @@ class ReceivePath(LiteXModule):
         Gives good frames that carry no probe signature to ``management_source``.
     record_depth : int
         Records of the ring; a power of two.
+    with_line_clock : bool
+        Latches the clock of the line (``line_*``); needs ``with_csr``.
 
     Attributes
     ----------
@@ -57,7 +59,7 @@ class ReceivePath(LiteXModule):
 
     Limits: sys from 45 MHz for gigabit.
     """
-    def __init__(self, clock, data_width=32, with_management=False, record_depth=1024, with_csr=True):
+    def __init__(self, clock, data_width=32, with_management=False, record_depth=1024, with_line_clock=False, with_csr=True):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.link_up           = Signal(reset=1)
         self.management_source = stream.Endpoint(eth_phy_description(32))
@@ -126,6 +128,8 @@ class ReceivePath(LiteXModule):
 
         if with_csr:
             self.add_csr()
+            if with_line_clock:
+                self.add_line_clock()
 
     def port_events(self, with_management):
         """Return what is counted whatever the frames carry.
@@ -178,13 +182,8 @@ class ReceivePath(LiteXModule):
         self._records_enable  = CSRStorage(1,  name="records_enable", reset=1)
         self._link_up         = CSRStatus(1,   name="link_up")
 
-        self._line_latch      = CSRStorage(1,  name="line_latch", description="Write: take a tick of the line and its time.")
-        self._line_count      = CSRStatus(32,  name="line_count", description="Ticks of the line since reset, at the latch; wraps.")
-        self._line_now        = CSRStatus(64,  name="line_now", description="Stamp of an SFD in that tick (ns).")
-
         # # #
 
-        self.line_clock    = line_clock = LineClockLatch()
         self.link_crossing = LevelCrossing("sys")
         self.comb += [
             self.stream_id.eq(self._stream_id.storage),
@@ -199,6 +198,18 @@ class ReceivePath(LiteXModule):
             self.records_enable.eq(self._records_enable.storage),
             self.link_crossing.i.eq(self.link_up),
             self._link_up.status.eq(self.link_crossing.o),
+        ]
+
+    def add_line_clock(self):
+        """Add the clock of the line with its registers."""
+        self._line_latch = CSRStorage(1, name="line_latch", description="Write: take a tick of the line and its time.")
+        self._line_count = CSRStatus(32, name="line_count", description="Ticks of the line since reset, at the latch; wraps.")
+        self._line_now   = CSRStatus(64, name="line_now",   description="Stamp of an SFD in that tick (ns).")
+
+        # # #
+
+        self.line_clock = line_clock = LineClockLatch()
+        self.comb += [
             line_clock.waiting.eq(self.stamper.waiting),
             line_clock.take.eq(self._line_latch.re),
             self._line_count.status.eq(line_clock.count),

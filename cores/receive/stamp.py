@@ -36,11 +36,10 @@ class ArrivalStamper(LiteXModule):
         ``now`` as late as the SFD is in the tick in which its stamp goes to ``source``.
     """
     def __init__(self):
-        self.sfd     = Signal()
-        self.now     = Signal(64)
-        layout       = [("stamp", 64), ("number", number_bits)]
-        self.source  = stream.Endpoint(layout)
-        self.waiting = Signal(64)
+        self.sfd    = Signal()
+        self.now    = Signal(64)
+        layout      = [("stamp", 64), ("number", number_bits)]
+        self.source = stream.Endpoint(layout)
 
         # # #
 
@@ -65,10 +64,8 @@ class ArrivalStamper(LiteXModule):
             later = Signal(64, reset_less=True)
             self.sync.timebase += later.eq(waiting)
             waiting = later
-        self.comb += [
-            self.waiting.eq(waiting),
-            fifo.sink.stamp.eq(self.waiting),
-        ]
+        self.waiting = waiting
+        self.comb += fifo.sink.stamp.eq(waiting)
 
 # Stamp Pairing ------------------------------------------------------------------------------------
 

@@ -265,7 +265,8 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
-    options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if with_cpu else 0, **options}
+    ram_bytes = MAIN_RAM_BYTES if with_cpu else 0
+    options = {**bauds, "with_discipline": True, "main_ram_bytes": ram_bytes, **options}
     parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
     files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     key = content_key(link if with_cpu else f"{link}-no-cpu", [*files, *harness_files()], parameters)

@@ -47,7 +47,8 @@ def pulsed() -> Path:
         from liteprobe.soc.config import ProbeConfig
         from liteprobe.soc.probe import ProbeSoC
 
-        soc = ProbeSoC(PulsedBoard(PERIOD_TICKS), ProbeConfig(link="own", main_ram_bytes=MAIN_RAM_BYTES))
+        config = ProbeConfig(link="own", with_discipline=True, main_ram_bytes=MAIN_RAM_BYTES)
+        soc = ProbeSoC(PulsedBoard(PERIOD_TICKS), config)
         soc.finalize()
         return Design(soc, harness_defines("own"))
 

@@ -43,7 +43,9 @@ REFUSED = [
     ({"rom_bytes": 1000}, "use 8192"),
     ({"ram_bytes": 262144}, "use 8192"),
     ({"ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
-    ({"main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
+    ({"with_discipline": True, "main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
+    ({"main_ram_bytes": 32768}, "set it too"),
+    ({"with_discipline": True, "gnss_baud": 300}, "use 1200 to 6250000"),
     ({"main_ram_bytes": 16384}, "main_ram_bytes 16384 is not 0 or a power of two"),
     ({"main_ram_bytes": 98304}, "main_ram_bytes 98304 is not 0 or a power of two"),
     ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
@@ -57,6 +59,8 @@ TAKEN = [
     {"data_width": 64},
     {"record_depth": 2048},
     {"record_depth": 16},
+    {"gnss_baud": 300},
+    {"with_discipline": True, "gnss_baud": 1200},
 ]
 
 

@@ -17,6 +17,7 @@ from liteprobe.soc.build import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.processor import IDLE_PROGRAM
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +83,42 @@ def test_map_has_the_registers_and_memories_of_the_contract():
         assert registers[f"probe_{name}"]["size"] == 1, name
     for name, words in (("latch", 1), ("now", 2), ("increment", 2), ("set_time", 2), ("adjust", 2), ("ticks", 2)):
         assert registers[f"timebase_{name}"]["size"] == words, name
+
+
+DISCIPLINE = {
+    "pps": ("control", "period", "min_width", "window", "latch", "count", "now", "now_fraction", "ticks", "width", "flags",
+            "glitches", "missing", "spurious", "present", "clear", "out_next", "out_period", "out_width", "out_arm", "out_late",
+            "ev_status", "ev_pending", "ev_enable"),
+    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "update",
+              "updates", "watchdog", "alive", "mode"),
+    "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
+    "gnss_phy": ("tuning_word",),
+    "boot": ("entry", "state"),
+    "port0_rx": ("line_latch", "line_count", "line_now"),
+    "port1_rx": ("line_latch", "line_count", "line_now"),
+}
+CPU_ONLY = {"boot_entry", "boot_state"}
+
+
+@pytest.mark.parametrize("with_cpu", [True, False])
+def test_discipline_adds_its_registers_and_nothing_else(with_cpu):
+    maps = [soc_map(finalized(with_cpu=with_cpu, with_discipline=on)) for on in (False, True)]
+    off, on = (set(found["csr_registers"]) for found in maps)
+    expected = {f"{block}_{name}" for block, names in DISCIPLINE.items() for name in names}
+    assert on - off == expected - (set() if with_cpu else CPU_ONLY)
+    assert off - on == set()
+    assert set(maps[0]["memories"]) == set(maps[1]["memories"])
+    interrupts = [{name for name in found["constants"] if name.endswith("_interrupt")} for found in maps]
+    assert interrupts[1] - interrupts[0] == ({"pps_interrupt", "gnss_interrupt"} if with_cpu else set())
+
+
+def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
+    for on in (False, True):
+        design, _ = elaborate("colorlight_5a_75b", ProbeConfig(with_discipline=on), tmp_path / str(on))
+        rom = (design.folder / "liteprobe_rom.init").read_text().split()
+        assert [int(word, 16) for word in rom[:2]] == IDLE_PROGRAM if not on else len(rom) == 10
+        constraints = (design.folder / "liteprobe.lpf").read_text()
+        assert [pad in constraints for pad in ("pps_out", "gnss_tx", "gnss_rx", "user_btn_n")] == [on] * 4
 
 
 @pytest.mark.parametrize("fields", [{"link": "own", "ports": 1}, {"link": "shared"}, {"link": "uart"}])
