@@ -92,7 +92,6 @@ DISCIPLINE = {
     "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "update",
               "updates", "watchdog", "alive", "mode"),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
-    "gnss_phy": ("tuning_word",),
     "boot": ("entry", "state"),
     "port0_rx": ("line_latch", "line_count", "line_now"),
     "port1_rx": ("line_latch", "line_count", "line_now"),
