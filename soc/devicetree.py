@@ -29,7 +29,6 @@ COMPATIBLES = {
     "timer0": "litex,timer0",
     "uart": "liteprobe,console",
     "gnss": "litex,uart",
-    "gnss_phy": "liteprobe,uart-rate",
     "clock": "liteprobe,clock-status",
 }
 PORT_COMPATIBLES = {"tx": "liteprobe,train", "rx": "liteprobe,meter"}

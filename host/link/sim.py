@@ -224,6 +224,10 @@ class SimLink(EtherboneLink):
         """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
         self._process.command(f"inject {port} {octets.hex()}")
 
+    def receiver(self, line: str) -> None:
+        """Have the GNSS receiver do what a line says: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
+        self._process.command(line)
+
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""
         self._process.command("sync")

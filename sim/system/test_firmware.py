@@ -1,11 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The firmware on the simulated SoC: it boots, locks to a PPS of known rate, holds over, and measures by itself.
+"""The firmware on the simulated SoC: it boots, locks to a receiver of known rate and second, holds over, and measures by
+itself; whatever goes wrong, a host learns it.
 
 Needs Zephyr (ZEPHYR_BASE) and a compiler; skipped where there is none.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,55 +17,68 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import Probe, ProbeError, UsageError
-from liteprobe.host.firmware import Console, load, read_image
+from liteprobe.host.firmware import Console, Image, load, read_image
 from liteprobe.host.firmware_build import build as build_firmware
 from liteprobe.host.firmware_build import find_tools
-from liteprobe.sim.system.build import (
-    HERE,
-    MAIN_RAM_BYTES,
-    ROOT,
-    Design,
-    build,
-    content_key,
-    harness_defines,
-    harness_files,
-)
+from liteprobe.host.link.sim import SimLink
+from liteprobe.sim.models.receiver import rmc, utc_of
 
 pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
 
 NOMINAL_NS = 10_000_000
-PERIOD_TICKS = 1_250_063  # The oscillator is 50.4 ppm fast.
+PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.
 RATE_PPB = 50_400
+FIRST_NS = 25_000_000
+UTC_OF_FIRST = 1_796_000_000
+TAI_UTC = 37
+SENTENCE_AFTER_NS = 4_500_000
+CHUNK, CHUNK_NS = 16, 400_000  # 40 octets a millisecond: the FIFO has 64, and is emptied each millisecond.
 PROMPT = b"~$ "
-CLOCK = ("state", "uncertainty", "offset", "rate", "edges", "rejected", "holdover", "error", "updates", "alive")
+CLOCK = (
+    "state",
+    "uncertainty",
+    "offset",
+    "rate",
+    "edges",
+    "rejected",
+    "holdover",
+    "tai_utc",
+    "error",
+    "updates",
+    "alive",
+)
 
 
-@pytest.fixture(scope="session")
-def pulsed() -> Path:
-    """The whole probe with a PPS inside."""
+class Receiver:
+    """A receiver of the simulated probe: a "second" is a period, and sentences follow their pulses by 0.45 of one."""
 
-    def make() -> Design:
-        from liteprobe.sim.system.pulsed import PulsedBoard
-        from liteprobe.soc.config import ProbeConfig
-        from liteprobe.soc.probe import ProbeSoC
+    def __init__(self, link: SimLink) -> None:
+        self.link = link
+        self.number = 0  # Of the next pulse.
+        self.has_pulses = True
+        self.has_sentences = False
+        self.is_garbled = False
+        self.ahead_s = 0  # Of the true second.
 
-        config = ProbeConfig(link="own", with_discipline=True, main_ram_bytes=MAIN_RAM_BYTES)
-        soc = ProbeSoC(PulsedBoard(PERIOD_TICKS), config)
-        soc.finalize()
-        return Design(soc, harness_defines("own"))
+    def give(self, ahead: int) -> None:
+        """Make sure that what comes in the next periods is known to the simulation."""
+        now_ns = self.link.now_ns()
+        self.number = max(self.number, math.ceil((now_ns + 1000 - FIRST_NS) / PERIOD_NS))
+        while FIRST_NS + self.number * PERIOD_NS < now_ns + ahead * PERIOD_NS:
+            at_ns = FIRST_NS + self.number * PERIOD_NS
+            if self.has_pulses:
+                self.link.receiver(f"pps {at_ns} 8000")
+            if self.has_sentences:
+                self._say(at_ns + SENTENCE_AFTER_NS)
+            self.number += 1
 
-    sources = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
-    return build(content_key("pulsed", [*sources, *harness_files(), HERE / "pulsed.py"], "own"), make)
-
-
-@pytest.fixture(scope="session")
-def image(pulsed: Path) -> Path:
-    """The firmware for it."""
-    try:
-        tools = find_tools()
-    except ProbeError as error:
-        pytest.skip(str(error))
-    return build_firmware(pulsed / "csr.json", tools).path
+    def _say(self, at_ns: int) -> None:
+        octets = rmc(utc_of(UTC_OF_FIRST + self.number + self.ahead_s))
+        if self.is_garbled:
+            octets = octets.replace(b"A", b"B", 1)
+        for first in range(0, len(octets), CHUNK):
+            self.link.receiver(f"gnss {at_ns} {octets[first : first + CHUNK].hex()}")
+            at_ns += CHUNK_NS
 
 
 @dataclass
@@ -72,6 +87,7 @@ class Running:
 
     probe: Probe
     console: Console
+    receiver: Receiver
 
     def clock(self) -> dict[str, int]:
         """Return what any host reads of the clock; signed where it is."""
@@ -81,28 +97,84 @@ class Running:
             found[name] -= (found[name] >> 31) << 32
         return found
 
+    def edge(self) -> tuple[int, int]:
+        """Return what the clock showed at the last edge: whole periods, and nanoseconds from there (either way)."""
+        registers = self.probe.registers
+        registers.write("pps_latch", 1)
+        now = registers.read("pps_now")
+        number = (now + NOMINAL_NS // 2) // NOMINAL_NS
+        return number, now - number * NOMINAL_NS
+
+    def tai(self) -> int:
+        """Return the second that the last pulse began, which the receiver knows."""
+        at_ns = self.receiver.link.now_ns()
+        return UTC_OF_FIRST + TAI_UTC + (at_ns - FIRST_NS) // PERIOD_NS
+
+    def wait(self, periods: float) -> None:
+        """Let periods pass, pulses and sentences among them."""
+        while periods > 0:
+            self.receiver.give(ahead=3)
+            self.probe.wait(min(periods, 1) * PERIOD_NS / 1e9)
+            periods -= 1
+
     def until(self, states: set[ClockState], periods: int) -> dict[str, int]:
         """Wait for one of some states, for up to so many periods."""
         for _ in range(periods):
             found = self.clock()
             if found["state"] in states:
                 return found
-            self.probe.wait(NOMINAL_NS / 1e9)
+            self.wait(1)
+        raise AssertionError(f"still {self.clock()}")
+
+    def until_error(self, bit: ClockError, is_set: bool, periods: int) -> dict[str, int]:
+        """Wait until a bit of the errors is as wanted, for up to so many periods."""
+        for _ in range(periods):
+            found = self.clock()
+            if bool(found["error"] & bit) == is_set:
+                return found
+            self.wait(1)
         raise AssertionError(f"still {self.clock()}")
 
     def shell(self, line: str) -> str:
         """Type a command, and return what it answers."""
+        self.receiver.give(ahead=5)
         self.console.write(line.encode() + b"\n")
-        return self.console.follow(0.5, PROMPT).decode()
+        said = b""
+        for _ in range(60):
+            self.receiver.give(ahead=3)
+            said += self.console.follow(PERIOD_NS / 1e9, PROMPT)
+            if PROMPT in said:
+                return said.decode()
+        raise AssertionError(f"no prompt after {said!r}")
 
 
 @pytest.fixture(scope="module")
-def running(pulsed: Path, image: Path) -> Iterator[Running]:
+def image(own: Path) -> Path:
+    """The firmware for the simulated probe."""
+    try:
+        tools = find_tools()
+    except ProbeError as error:
+        pytest.skip(str(error))
+    return build_firmware(own / "csr.json", tools).path
+
+
+@pytest.fixture(scope="module")
+def running(own: Path, image: Path) -> Iterator[Running]:
     """One simulation for all tests of this file, which is what takes time; they go in their order."""
-    with Probe(f"sim://cable?delay=1us&build={pulsed}") as probe:
+    with Probe(f"sim://cable?delay=1us&build={own}") as probe:
+        link = probe.registers.link
+        assert isinstance(link, SimLink)
         probe.registers.write_many({"pps_period": NOMINAL_NS})
         load(probe.registers, read_image(image))
-        yield Running(probe, Console(probe.registers))
+        yield Running(probe, Console(probe.registers), Receiver(link))
+
+
+def other_image(image: Path, folder: Path) -> Image:
+    """Return an image that says that it is for another gateware."""
+    octets = bytearray(image.read_bytes())
+    octets[octets.index(b"LiteProbe image\0") + 20] ^= 1
+    (folder / "other.bin").write_bytes(octets)
+    return read_image(folder / "other.bin")
 
 
 def test_boots_to_its_prompt_and_publishes(running: Running) -> None:
@@ -117,7 +189,7 @@ def test_boots_to_its_prompt_and_publishes(running: Running) -> None:
 
 def test_locks_to_a_pps_of_known_rate(running: Running) -> None:
     running.until({ClockState.LOCKED}, periods=10)
-    running.probe.wait(6 * NOMINAL_NS / 1e9)
+    running.wait(6)
     found = running.clock()
     assert (found["state"], found["rejected"]) == (ClockState.LOCKED, 0)
     assert abs(found["rate"] / 256 - RATE_PPB) < 100
@@ -128,12 +200,41 @@ def test_locks_to_a_pps_of_known_rate(running: Running) -> None:
 
 
 def test_clock_shows_whole_periods_at_the_edges(running: Running) -> None:
-    probe = running.probe
     for _ in range(3):
-        probe.wait(NOMINAL_NS / 1e9)
-        probe.registers.write("pps_latch", 1)
-        stamp = probe.registers.read("pps_now") % NOMINAL_NS
-        assert min(stamp, NOMINAL_NS - stamp) <= 20
+        running.wait(1)
+        assert abs(running.edge()[1]) <= 20
+
+
+def test_sentences_name_the_second(running: Running) -> None:
+    assert running.edge()[0] < 1000
+    running.receiver.has_sentences = True
+    # Three sentences; set at the pulse after; told with the one after that.
+    running.until_error(ClockError.NO_NMEA, is_set=False, periods=4)
+    running.wait(6)
+    found = running.clock()
+    assert (found["state"], found["error"], found["tai_utc"]) == (ClockState.LOCKED, 0, TAI_UTC)
+    number, off = running.edge()
+    assert number == running.tai() and abs(off) <= 20
+
+
+def test_sentences_of_a_wrong_second_are_told_and_move_nothing(running: Running) -> None:
+    running.receiver.ahead_s = 3
+    running.until_error(ClockError.WRONG_SECOND, is_set=True, periods=6)
+    assert running.edge()[0] == running.tai()
+    running.receiver.ahead_s = 0
+    running.until_error(ClockError.WRONG_SECOND, is_set=False, periods=6)
+
+
+def test_garbage_and_silence_of_the_receiver_are_told_and_move_nothing(running: Running) -> None:
+    running.receiver.is_garbled = True
+    found = running.until_error(ClockError.BAD_NMEA, is_set=True, periods=6)
+    assert found["state"] == ClockState.LOCKED
+    running.receiver.has_sentences = running.receiver.is_garbled = False
+    found = running.until_error(ClockError.NO_NMEA, is_set=True, periods=8)
+    assert found["state"] == ClockState.LOCKED and running.edge()[0] == running.tai()
+    running.receiver.has_sentences = True
+    running.until_error(ClockError.NO_NMEA, is_set=False, periods=6)
+    assert running.edge()[0] == running.tai()
 
 
 def test_shell_tells_what_the_registers_tell(running: Running) -> None:
@@ -153,24 +254,26 @@ def test_probe_measures_a_train_by_itself(running: Running) -> None:
 
 
 def test_holds_over_when_the_pulses_end_and_locks_again(running: Running) -> None:
-    registers = running.probe.registers
-    before = running.clock()
-    registers.write("pps_control", 0)
+    running.receiver.has_pulses = False
     found = running.until({ClockState.HOLDOVER}, periods=12)
-    assert found["error"] & ClockError.NO_PPS
-    assert found["edges"] - before["edges"] <= 1
-    running.probe.wait(4 * NOMINAL_NS / 1e9)
-    assert running.clock()["uncertainty"] > found["uncertainty"]
-    registers.write("pps_control", 1)
+    running.wait(1)
+    assert running.clock()["error"] & ClockError.NO_PPS
+    running.wait(4)
+    later = running.clock()
+    assert later["edges"] == found["edges"] and later["uncertainty"] > found["uncertainty"]
+    running.receiver.has_pulses = True
     running.until({ClockState.LOCKED}, periods=12)
+    running.wait(2)
+    number, off = running.edge()
+    assert number == running.tai() and abs(off) <= 20
 
 
 def test_host_has_the_clock_left_alone_and_acquired_again(running: Running) -> None:
     registers = running.probe.registers
     registers.write("clock_mode", ClockMode.LEAVE_ALONE)
-    running.until({ClockState.FREE_RUNNING}, periods=60)
+    running.until({ClockState.FREE_RUNNING}, periods=3)
     increment = registers.read("timebase_increment")
-    running.probe.wait(3 * NOMINAL_NS / 1e9)
+    running.wait(3)
     assert registers.read("timebase_increment") == increment
     registers.write("clock_mode", ClockMode.REACQUIRE)
     running.until({ClockState.LOCKED}, periods=20)
@@ -178,36 +281,45 @@ def test_host_has_the_clock_left_alone_and_acquired_again(running: Running) -> N
 
 
 def test_image_of_another_gateware_is_refused_by_the_loader(running: Running, image: Path, tmp_path: Path) -> None:
-    octets = bytearray(image.read_bytes())
-    octets[octets.index(b"LiteProbe image\0") + 20] ^= 1
-    (tmp_path / "other.bin").write_bytes(octets)
     with pytest.raises(UsageError, match="was built for another gateware"):
-        load(running.probe.registers, read_image(tmp_path / "other.bin"))
+        load(running.probe.registers, other_image(image, tmp_path))
+    running.wait(1)
     assert running.clock()["alive"] == 1
 
 
-def test_host_learns_that_the_firmware_is_gone(running: Running) -> None:
+def test_host_learns_that_the_firmware_crashed(running: Running, image: Path) -> None:
+    """All its instructions become illegal ones, under its feet."""
     registers = running.probe.registers
     registers.write_many({"clock_watchdog": 30})
-    running.probe.wait(2 * NOMINAL_NS / 1e9)  # Taken with the next update.
+    running.wait(2)  # Taken with the next update.
     assert running.clock()["alive"] == 1
-    registers.write("ctrl_reset", 2)
-    running.probe.wait(0.04)
-    assert (running.clock()["alive"], running.clock()["state"]) == (0, ClockState.UNKNOWN)
+    words = -(-len(read_image(image).octets) // 4)
+    for first in range(0, words, 1024):
+        registers.write_memory("main_ram", first, [0] * min(1024, words - first))
+    before = running.clock()["updates"]
+    running.wait(4)
+    found = running.clock()
+    assert (found["alive"], found["state"], found["updates"]) == (0, ClockState.UNKNOWN, before)
 
 
 def test_firmware_itself_refuses_another_gateware(running: Running, image: Path, tmp_path: Path) -> None:
-    """Past the loader, as after a fault of its own: nothing is published."""
+    """Past the loader, as after a fault of its own: nothing is published, nothing written."""
     registers = running.probe.registers
-    octets = bytearray(image.read_bytes())
-    octets[octets.index(b"LiteProbe image\0") + 20] ^= 1
-    (tmp_path / "other.bin").write_bytes(octets)
-    other = read_image(tmp_path / "other.bin")
+    other = other_image(image, tmp_path)
     registers.map_hash, own = other.map_hash, registers.map_hash
     try:
         before = running.clock()["updates"]
+        registers.write_many({"pps_control": 0})
         load(registers, other)
-        running.probe.wait(0.03)
-        assert (running.clock()["updates"], running.clock()["alive"]) == (before, 0)
+        running.wait(3)
+        found = running.clock()
+        assert (found["updates"], found["alive"], registers.read("pps_control")) == (before, 0, 0)
     finally:
         registers.map_hash = own
+
+
+def test_a_crashed_probe_runs_again_when_it_is_loaded_again(running: Running, image: Path) -> None:
+    load(running.probe.registers, read_image(image))
+    running.wait(2)
+    assert running.clock()["alive"] == 1
+    running.until({ClockState.LOCKED}, periods=10)

@@ -1,7 +1,5 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "discipline.h"
 
@@ -26,7 +24,7 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 #define EDGES_WAITING 4
 /* So long a garbled sentence is told of. */
 #define BAD_NMEA_MS 10000
-#define TICKS_PER_MS 125000u
+#define TICK_NS 8
 
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
 static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
@@ -40,6 +38,8 @@ static struct discipline_view shown;
 static struct lp_second second;
 static uint64_t bad_ms;
 static bool is_bad;
+/* Of the receiver, whose second is a period of its pulses: in simulation both are shorter. */
+static uint32_t ticks_per_ms = NS_PER_S / TICK_NS / 1000;
 
 /* The thread's own. */
 static struct lp_servo servo;
@@ -71,7 +71,7 @@ uint64_t discipline_ms(void)
 
 	(void)lp_timebase_read(timebase, &now);
 
-	return now.ticks / TICKS_PER_MS;
+	return now.ticks / ticks_per_ms;
 }
 
 void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms)
@@ -125,6 +125,13 @@ static int start_servo(void)
 	if (ret < 0) {
 		LOG_ERR("a PPS of %u ns can't be followed: write 1 ms to 1.4 s to pps_period", config.period_ns);
 		return ret;
+	}
+	out = (struct lp_servo_output){0};
+	if (ticks_per_ms != config.period_ns / TICK_NS / 1000) {
+		k_mutex_lock(&lock, K_FOREVER);
+		ticks_per_ms = config.period_ns / TICK_NS / 1000;
+		lp_second_init(&second, second.tai_utc);
+		k_mutex_unlock(&lock);
 	}
 	k_msgq_purge(&edges);
 
@@ -210,11 +217,8 @@ static void publish(uint32_t error)
 /* The receiver names a second after it began: so this one's number is counted on from the last that was named. */
 static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 {
-	if (servo.config.period_ns != NS_PER_S) {
-		return;
-	}
 	k_mutex_lock(&lock, K_FOREVER);
-	if (lp_second_edge(&second, edge->ticks / TICKS_PER_MS) && second.is_known) {
+	if (lp_second_edge(&second, edge->ticks / ticks_per_ms) && second.is_known) {
 		given->has_second = true;
 		given->second = second.tai;
 	}
@@ -251,28 +255,30 @@ static uint32_t take(const struct lp_pps_edge *edge)
 	return error;
 }
 
-/* Tell the servo of each period without an edge, half a period after it was due. */
-static void miss(void)
+/* Tell the servo of each period without an edge, half a period after it was due; return whether there was one. */
+static bool miss(void)
 {
 	struct lp_time now;
 	struct lp_pps_edge edge;
 	uint64_t period = servo.config.period_ns / 8;
 
 	if (lp_timebase_read(timebase, &now) < 0 || lp_pps_read(pps, &edge) < 0) {
-		return;
+		return false;
 	}
 
 	uint64_t since = MAX(edge.ticks, last_silence);
 
 	/* From the last edge 1.5 periods, from the last silence one. */
 	if (now.ticks - since < (since == edge.ticks ? period + period / 2 : period)) {
-		return;
+		return false;
 	}
 	const struct lp_servo_stamp stamp = {.now = now.now, .fraction = now.fraction, .ticks = now.ticks};
 
 	lp_servo_silence(&servo, &stamp, servo_ticks, &out);
 	last_silence = now.ticks;
 	(void)obey(false);
+
+	return true;
 }
 
 /* Obey the host: return whether the servo runs. */
@@ -320,16 +326,18 @@ static void discipline(void *p1, void *p2, void *p3)
 	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);
 	for (;;) {
 		bool is_edge = k_msgq_get(&edges, &edge, patience()) == 0;
+		bool was_alone = is_alone;
+		bool is_news = is_edge;
 		uint32_t error = 0;
 
 		if (follow_mode()) {
 			if (is_edge) {
 				error = take(&edge);
 			} else {
-				miss();
+				is_news = miss();
 			}
 		}
-		if (is_edge || k_uptime_get() - published >= PUBLISH_MS) {
+		if (is_news || is_alone != was_alone || k_uptime_get() - published >= PUBLISH_MS) {
 			publish(error);
 			published = k_uptime_get();
 		}

@@ -1,7 +1,7 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 /*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
  * Keeps the clock on the PPS: one thread that takes the edges, asks the servo, writes what it says and publishes it.
  */
 
@@ -32,7 +32,7 @@ struct discipline_view {
 /** Copy what was published last. */
 void discipline_view(struct discipline_view *view);
 
-/** Return the time of a clock that never stops or steps (ms). */
+/** Return the time of a clock that never stops or steps (ms; 1/1000 of a period of the pulses, where that is no second). */
 uint64_t discipline_ms(void);
 
 /** Take what a sentence of the receiver says, whose first octet came at `ms` of discipline_ms(). */

@@ -1,7 +1,7 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 /*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
  * What stands in a probe frame before its sequence, and intervals in ticks. Plain C, no Zephyr: tested on the host.
  */
 

@@ -1,7 +1,5 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Measures with packet trains, without a host: now, or again and again at whole seconds of the clock.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Measures with packet trains, without a host: now, or again and again at whole seconds of the clock. */
 
 #ifndef LITEPROBE_APP_MEASURE_H_
 #define LITEPROBE_APP_MEASURE_H_
@@ -37,7 +35,7 @@ struct measure_result {
 	uint32_t lost;
 	uint32_t duplicated;
 	uint32_t reordered;
-	/** Network parameters: of the delay (ns; mean and deviation 2^-8 ns), and the rate at which the train came (b/s). */
+	/** Network parameters: of the delay (ns; the deviation 2^-8 ns), and the rate at which the train came (b/s). */
 	int64_t delay_min;
 	int64_t delay_max;
 	int64_t delay_mean;

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Shell: `clock` shows the clock, and sets what can be set.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Shell: `clock` shows the clock, and sets what can be set. */
 
 #include <stdlib.h>
 

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Shell: `regs` reads and writes registers by name, `version` says what runs.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Shell: `regs` reads and writes registers by name, `version` says what runs. */
 
 #include <stdlib.h>
 #include <string.h>

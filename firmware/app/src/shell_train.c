@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Shell: `train` sends and measures packet trains.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Shell: `train` sends and measures packet trains. */
 
 #include <stdlib.h>
 
@@ -23,8 +21,9 @@ static void print(const struct shell *sh, const struct measure_result *result)
 		    states[MIN(result->clock_state, 4)]);
 	shell_print(sh, "sent %u (%u late), received %u, lost %u, duplicated %u, reordered %u", result->sent,
 		    result->late, result->received, result->lost, result->duplicated, result->reordered);
-	shell_print(sh, "delay min %lld mean %lld max %lld ns, deviation %llu/256 ns", result->delay_min,
-		    (result->delay_mean + 128) >> 8, result->delay_max, result->delay_deviation);
+	shell_print(sh, "delay min %lld mean %lld max %lld ns, deviation %llu.%02u ns", result->delay_min,
+		    result->delay_mean, result->delay_max, result->delay_deviation >> 8,
+		    (uint32_t)(result->delay_deviation & 0xff) * 100 >> 8);
 	shell_print(sh, "rate %llu b/s", result->rate);
 }
 

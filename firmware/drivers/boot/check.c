@@ -1,7 +1,7 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 /*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
  * Stops, before any other register is touched, on a gateware that the firmware was not built for: its registers are
  * elsewhere, and a write could set off anything.
  */

@@ -1,7 +1,7 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
 /*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
  * The console that a host reads and types to through registers: LiteX's crossover UART, polled.
  *
  * Zephyr's own driver waits for room without end. Nobody may be reading, so this one drops what finds none: the clock

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Driver of the receive side of the test ports: cores/measure/.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Driver of the receive side of the test ports: cores/measure/. */
 
 #define DT_DRV_COMPAT liteprobe_meter
 

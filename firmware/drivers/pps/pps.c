@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Driver of the PPS: cores/timebase/pps.py and pps_out.py.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Driver of the PPS: cores/timebase/pps.py and pps_out.py. */
 
 #define DT_DRV_COMPAT liteprobe_pps
 

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Driver of the clock's status: cores/timebase/status.py.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Driver of the clock's status: cores/timebase/status.py. */
 
 #define DT_DRV_COMPAT liteprobe_clock_status
 

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Driver of the clock that stamps all frames: cores/timebase/clock.py.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Driver of the clock that stamps all frames: cores/timebase/clock.py. */
 
 #define DT_DRV_COMPAT liteprobe_timebase
 

@@ -1,9 +1,7 @@
-/*
- * This file is part of LiteProbe.
- * SPDX-License-Identifier: BSD-2-Clause
- *
- * Driver of the transmit side of the test ports: cores/transmit/.
- */
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Driver of the transmit side of the test ports: cores/transmit/. */
 
 #define DT_DRV_COMPAT liteprobe_train
 
