@@ -3,6 +3,7 @@
 """Images and their loading, against a model of the loader's registers; the firmware's plain C, against the host."""
 
 import ctypes
+import json
 import shutil
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.firmware import FIELDS, SIGNATURE, Image, load, read_image
+from liteprobe.host.firmware_build import Tools, build, find_tools
 from liteprobe.host.headers import Headers
 from liteprobe.host.link.base import Link, Words
 from liteprobe.host.registers import Registers
@@ -118,11 +120,44 @@ def test_image_that_cannot_run_here_is_refused_untouched(changes: dict[str, int]
 def test_probe_without_processor_or_ram_is_told_what_to_build(tmp_path: Path) -> None:
     image = Image(tmp_path, b"", 0, RAM, RAM, "")
     bare = Registers(Processor(), {"csr_registers": {}, "memories": {}})
-    with pytest.raises(UsageError, match="no processor: build its gateware with its VexRiscv"):
+    with pytest.raises(UsageError, match="can't start firmware: build its gateware with --with-discipline"):
         load(bare, image)
     without = Registers(Processor(), {**MAP, "memories": {}})
     with pytest.raises(UsageError, match="no RAM for firmware"):
         load(without, Image(tmp_path, b"", without.map_hash, RAM, RAM, ""))
+
+
+def test_what_a_build_misses_is_told_with_the_way_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
+    monkeypatch.setenv("ZEPHYR_PYTHON", str(programs / "dtc"))
+    for variable in ("ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def says(text: str, *made: Path) -> None:
+        with pytest.raises(ProbeError, match=text):
+            find_tools()
+        for path in made:
+            path.write_text("#!/bin/sh\nexit 1\n")
+            path.chmod(0o755)
+
+    says("Zephyr is not in .* get it by 'west init -l firmware && west update'", tmp_path / "VERSION")
+    for program in ("cmake", "ninja", "dtc"):
+        says(f"{program} is missing: apt-get install cmake ninja-build", programs / program)
+    says("riscv64-unknown-elf-gcc is missing: apt-get install")
+    monkeypatch.setenv("ZEPHYR_SDK_INSTALL_DIR", str(tmp_path))
+    says("no Python here has what Zephyr's scripts import: pip install -r")
+
+
+def test_gateware_without_ram_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    path = tmp_path / "csr.json"
+    path.write_text(json.dumps({**MAP, "memories": {}}))
+    tools = Tools(tmp_path, tmp_path, (), {})
+    with pytest.raises(UsageError, match="no RAM for firmware: build it with a processor and --main-ram"):
+        build(path, tools, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -246,10 +246,6 @@ static uint32_t take(const struct lp_pps_edge *edge)
 	uint32_t cycles = k_cycle_get_32() - start;
 
 	servo_ticks = (uint32_t)((uint64_t)cycles * 125000000u / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
-	k_mutex_lock(&lock, K_FOREVER);
-	shown.servo_us = k_cyc_to_us_near32(cycles);
-	shown.servo_us_max = MAX(shown.servo_us_max, shown.servo_us);
-	k_mutex_unlock(&lock);
 	last_silence = 0;
 
 	return error;
@@ -311,6 +307,14 @@ static k_timeout_t patience(void)
 	return K_USEC(MIN(servo.config.period_ns / 4000, PUBLISH_MS * 1000));
 }
 
+static void count_work(uint32_t cycles)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	shown.work_us = k_cyc_to_us_near32(cycles);
+	shown.work_us_max = MAX(shown.work_us_max, shown.work_us);
+	k_mutex_unlock(&lock);
+}
+
 static void discipline(void *p1, void *p2, void *p3)
 {
 	struct lp_pps_edge edge;
@@ -328,6 +332,7 @@ static void discipline(void *p1, void *p2, void *p3)
 		bool is_edge = k_msgq_get(&edges, &edge, patience()) == 0;
 		bool was_alone = is_alone;
 		bool is_news = is_edge;
+		uint32_t start = k_cycle_get_32();
 		uint32_t error = 0;
 
 		if (follow_mode()) {
@@ -340,6 +345,9 @@ static void discipline(void *p1, void *p2, void *p3)
 		if (is_news || is_alone != was_alone || k_uptime_get() - published >= PUBLISH_MS) {
 			publish(error);
 			published = k_uptime_get();
+		}
+		if (is_edge) {
+			count_work(k_cycle_get_32() - start);
 		}
 	}
 }

@@ -22,9 +22,9 @@ struct discipline_view {
 	uint32_t period;
 	/** Edges that came while the last ones were still waiting for the servo. */
 	uint32_t edges_lost;
-	/** CPU time of the servo for an edge (us): last and longest. */
-	uint32_t servo_us;
-	uint32_t servo_us_max;
+	/** CPU time that the last edge took, from the interrupt's message to the publication, and the longest (us). */
+	uint32_t work_us;
+	uint32_t work_us_max;
 	/** From the first instructions to the first publication (us). */
 	uint32_t boot_us;
 };
