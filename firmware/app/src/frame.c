@@ -11,6 +11,7 @@
 #define UDP (IPV4 + IPV4_LENGTH)
 /* Octets that a frame takes on the wire beside its own: preamble, SFD, FCS, gap. */
 #define OVERHEAD 24
+#define NS_PER_S 1000000000u
 
 static void put16(uint8_t *at, uint16_t value)
 {
@@ -68,6 +69,11 @@ uint64_t frame_rate(uint32_t frames, uint16_t length, uint64_t span_ns)
 	}
 	uint64_t bits = (uint64_t)(frames - 1) * 8 * (length + OVERHEAD);
 
-	/* In two steps, because bits * 10^9 may not fit. */
-	return bits / span_ns * 1000000000u + bits % span_ns * 1000000000u / span_ns;
+	/* Both without low digits, of which 2^-33 of the rate is left out, until the product fits. */
+	while (bits > UINT64_MAX / NS_PER_S) {
+		bits >>= 1;
+		span_ns >>= 1;
+	}
+
+	return span_ns == 0 ? 0 : bits * NS_PER_S / span_ns;
 }

@@ -1,0 +1,44 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include <zephyr/ztest.h>
+
+#include "frame.h"
+
+ZTEST_SUITE(frame, NULL, NULL, NULL, NULL, NULL);
+
+ZTEST(frame, test_header_has_its_lengths_and_a_right_checksum)
+{
+	uint8_t header[FRAME_HEADER];
+	uint32_t sum = 0;
+
+	frame_header(header, 1514, 0xfffe);
+	for (int n = 14; n < 34; n += 2) {
+		sum += (uint32_t)header[n] << 8 | header[n + 1];
+	}
+	zassert_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+	zassert_equal(header[16] << 8 | header[17], 1500);
+	zassert_equal(header[38] << 8 | header[39], 1480);
+	zassert_equal(header[FRAME_PAYLOAD_OFFSET + 4] << 8 | header[FRAME_PAYLOAD_OFFSET + 5], 0xfffe);
+}
+
+ZTEST(frame, test_interval_is_in_ticks_of_the_disciplined_clock)
+{
+	uint32_t ticks, fraction;
+
+	frame_interval(20000, 8ULL << 40, &ticks, &fraction);
+	zassert_equal(ticks, 2500);
+	zassert_equal(fraction, 0);
+	/* A tick of 10 ns less 2^-40: a hair above 2000 of them. */
+	frame_interval(20000, (10ULL << 40) - 256, &ticks, &fraction);
+	zassert_equal(ticks, 2000);
+	zassert_within(fraction, 200, 8);
+}
+
+ZTEST(frame, test_rate_counts_all_octets_on_the_wire)
+{
+	zassert_equal(frame_rate(101, 1514, 2000000), 615200000);
+	zassert_equal(frame_rate(1, 1514, 2000000), 0);
+	/* Bits times 10^9 don't fit 64 bits. */
+	zassert_equal(frame_rate(5000001, 1514, 100000000000ULL), 615200000);
+}

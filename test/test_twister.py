@@ -1,0 +1,33 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The firmware's libraries under Zephyr's own test runner: firmware/tests/zephyr on native_sim."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.firmware_build import FIRMWARE, find_tools
+
+PLATFORM = "native_sim/native/64"
+
+
+def test_libraries_pass_under_twister(tmp_path: Path) -> None:
+    try:
+        tools = find_tools()
+    except ProbeError as error:
+        if "ZEPHYR_BASE" in os.environ:
+            raise
+        pytest.skip(f"twister isn't run: {error}")
+    path = f"{tools.python.parent}:{os.environ['PATH']}"  # CMake looks there for Zephyr's Python.
+    variables = {"ZEPHYR_BASE": str(tools.zephyr), "ZEPHYR_TOOLCHAIN_VARIANT": "host", "PATH": path}
+    command = [tools.python, tools.zephyr / "scripts" / "twister", "--testsuite-root", FIRMWARE / "tests" / "zephyr"]
+    command += ["--platform", PLATFORM, "--outdir", tmp_path / "out", "--inline-logs"]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    (suite,) = json.loads((tmp_path / "out" / "twister.json").read_text())["testsuites"]
+    assert (suite["name"], suite["platform"], suite["status"]) == ("liteprobe.libraries", PLATFORM, "passed")
+    assert len(suite["testcases"]) == 8 and {case["status"] for case in suite["testcases"]} == {"passed"}
