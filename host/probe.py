@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from liteprobe.cores.formats import TransmitState
+from liteprobe.host.errors import ProbeError
 from liteprobe.host.execute import Devices, Execution, Progress
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.url import open_link
@@ -72,6 +74,19 @@ class Probe:
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
         self.link.wait(seconds)
+
+    def set_time(self, time_ns: int) -> None:
+        """Set the clock to ``time_ns``, at the moment when the request reaches the probe.
+
+        Raises
+        ------
+        ProbeError
+            When a train runs, or waits for its time: its frames would leave at another one.
+        """
+        for port in self.ports:
+            if port.transmit.look()[0] in (TransmitState.WAITING, TransmitState.RUNNING):
+                raise ProbeError(f"port {port.number} runs a train: set the time when it has ended")
+        self.timebase.set_time(time_ns)
 
     def info(self) -> dict[str, int | float | str | bool]:
         """Return what the probe is and how it is: a row for each fact."""

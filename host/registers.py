@@ -20,7 +20,7 @@ MAP_PATTERNS = ("build/*/csr.json", "build/*/*/csr.json")
 HASH_REGISTER = "probe_map_hash"
 WRITE_TRIES = 3
 # A map says nothing of signs.
-SIGNED = ("delay_min", "delay_max", "delay_sum", "adjust")
+SIGNED = ("delay_min", "delay_max", "delay_sum", "adjust", "clock_offset", "clock_rate", "clock_drift")
 # Doing these twice is not doing them once.
 ONCE = ("set", "adjust_apply", "rxtx")
 
@@ -160,6 +160,15 @@ class Registers:
             words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
         for address, burst in _bursts(words):
             self._write_checked(address, burst, "a register of " + ", ".join(values))
+
+    def write_burst(self, values: Mapping[str, int]) -> None:
+        """Write several registers that need not read as they were written, neighbours in one burst."""
+        words: dict[int, int] = {}
+        for name, value in values.items():
+            register = self._writable(name)
+            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        for address, burst in _bursts(words):
+            self.link.write(address, burst)
 
     def read_memory(self, name: str, first: int, count: int) -> Words:
         """Return ``count`` words of a memory, from word ``first``."""

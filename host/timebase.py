@@ -4,6 +4,7 @@
 
 from fractions import Fraction
 
+from liteprobe.host.clock import Clock
 from liteprobe.host.errors import UsageError
 from liteprobe.host.registers import Registers
 
@@ -22,10 +23,16 @@ class Timebase:
         Of the probe.
     oscillator_ppm : float
         Bound of the rate error of its oscillator while nothing disciplines it.
+
+    Attributes
+    ----------
+    clock : Clock
+        What disciplines it, where the gateware can.
     """
 
     def __init__(self, registers: Registers, oscillator_ppm: float) -> None:
         self._registers = registers
+        self.clock = Clock(registers)
         self.oscillator_ppm = oscillator_ppm
 
     @property
@@ -68,13 +75,23 @@ class Timebase:
 
     @property
     def clock_state(self) -> str:
-        """What disciplines the clock: nothing as yet, so ``free-running`` (``locked`` and ``holdover`` need a PPS)."""
-        return FREE_RUNNING
+        """``free-running``, ``acquiring``, ``locked`` or ``holdover``; ``unknown`` when the firmware fell silent."""
+        return self.trust()[0]
 
     def uncertainty_ns(self, delay_ns: float = 0.0) -> float:
         """Bound of the error of a measured delay (ns), PHY delays aside, which are for the calibration.
 
-        A TX stamp is exact. An RX stamp comes up to a tick late, because its SFD crosses clocks. A free-running
-        oscillator measures ``delay_ns`` by its own rate, which is wrong by up to ``oscillator_ppm``.
+        A TX stamp is exact. An RX stamp comes up to a tick late, because its SFD crosses clocks. Both are of one
+        clock: a free-running oscillator measures ``delay_ns`` by its own rate, which is wrong by up to
+        ``oscillator_ppm``; a disciplined clock is within its own bound at either end of the delay, too.
         """
-        return float(self.tick_ns) + abs(delay_ns) * self.oscillator_ppm * 1e-6
+        clock_ns = self.trust()[1]
+        by_rate_ns = abs(delay_ns) * self.oscillator_ppm * 1e-6
+        return float(self.tick_ns) + (by_rate_ns if clock_ns is None else min(by_rate_ns, 2 * clock_ns))
+
+    def trust(self) -> tuple[str, float | None]:
+        """Return the state of the clock and the 95 % bound of the error of ``now`` (ns; None: not known)."""
+        if not (self.clock.has_status and self.clock.has_pps):
+            return FREE_RUNNING, None
+        status = self.clock.status()
+        return status.name, status.uncertainty_ns

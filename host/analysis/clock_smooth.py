@@ -1,0 +1,219 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Smooths a clock afterwards, from the log of its PPS: what came later tells of what was before, too."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+GATE = 5.0  # An edge further off than so many sigma is an outlier.
+REJECTS_MOST = 8  # In a row; then it was the oscillator that jumped.
+WIDE_RATE_PPB = 1e6
+WIDE_DRIFT_PPB_S = 100.0
+TICK_NS = 8.0
+EVEN = 12**0.5  # The width of an even spread over its standard deviation.
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """What is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo.
+
+    Parameters
+    ----------
+    white_ns : white noise of a pulse, once qErr is applied.
+    sawtooth_ns : peak to peak, counts where there is no qErr.
+    phase_walk_ns, rate_walk_ppb, drift_walk_ppb_s : of the oscillator, after a second of random walk.
+    """
+
+    white_ns: float = 2.0
+    sawtooth_ns: float = 25.0
+    phase_walk_ns: float = 0.3
+    rate_walk_ppb: float = 0.06
+    drift_walk_ppb_s: float = 0.014
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """The estimate at each edge; each array has shape (edges,).
+
+    Attributes
+    ----------
+    phase_ns, rate_ppb, drift_ppb_s : of the oscillator against the PPS, its noise taken out.
+    sigma_ns : standard deviation of the phase.
+    is_used : edges that agreed with the rest.
+    """
+
+    phase_ns: Floats
+    rate_ppb: Floats
+    drift_ppb_s: Floats
+    sigma_ns: Floats
+    is_used: NDArray[np.bool_]
+
+
+def smooth(
+    time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None
+) -> Smoothed:
+    """Return what all edges together say of the oscillator at each of them.
+
+    Parameters
+    ----------
+    time_s : array, shape (edges,)
+        Of the edges, rising.
+    phase_ns : array, shape (edges,)
+        Oscillator less PPS, its qErr taken off.
+    has_qerr : array, shape (edges,)
+        Whether the receiver told the error of this edge.
+    model : NoiseModel or None
+        None: a timing receiver and a plain crystal.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three edges, or they are not in the order of time.
+
+    Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
+    AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
+    """
+    model = model or NoiseModel()
+    count = len(time_s)
+    if count < 3:
+        raise ValueError(f"smoothing needs three edges or more, not {count}")
+    if (np.diff(time_s) <= 0).any():
+        raise ValueError("the edges are not in the order of time")
+    variance = model.white_ns**2 + TICK_NS**2 / 12 + np.where(has_qerr, 0.0, model.sawtooth_ns**2 / 12)
+    forward = _Forward(model, count)
+    forward.run(np.asarray(time_s, np.float64), np.asarray(phase_ns, np.float64), np.asarray(variance, np.float64))
+    return _backward(forward)
+
+
+class _Forward:
+    """The Kalman filter, keeping what the way back needs."""
+
+    def __init__(self, model: NoiseModel, count: int) -> None:
+        self._model = model
+        self.state = np.zeros((count, 3))
+        self.covariance = np.zeros((count, 3, 3))
+        self.predicted = np.zeros((count, 3))
+        self.predicted_covariance = np.zeros((count, 3, 3))
+        self.step = np.zeros((count, 3, 3))
+        self.is_used = np.zeros(count, bool)
+
+    def run(self, time_s: Floats, phase_ns: Floats, variance: Floats) -> None:
+        """Go through all edges."""
+        state = np.array([phase_ns[0], _first_rate(time_s, phase_ns), 0.0])
+        wide = np.diag([variance[0], WIDE_RATE_PPB**2, WIDE_DRIFT_PPB_S**2])
+        covariance, rejects = wide, 0
+        for number, (now, seen, noise) in enumerate(zip(time_s, phase_ns, variance, strict=True)):
+            if number:
+                step, walk = self._advance(now - time_s[number - 1])
+                state, covariance = step @ state, step @ covariance @ step.T + walk
+                self.step[number] = step
+            self.predicted[number], self.predicted_covariance[number] = state, covariance
+            if rejects >= REJECTS_MOST:
+                covariance = covariance + wide
+            residual, spread = seen - state[0], covariance[0, 0] + noise
+            is_used = residual**2 <= GATE**2 * spread
+            rejects = 0 if is_used else rejects + 1
+            if is_used:
+                gain = covariance[:, 0] / spread
+                state = state + gain * residual
+                covariance = covariance - np.outer(gain, covariance[0])
+                covariance = (covariance + covariance.T) / 2
+            self.state[number], self.covariance[number], self.is_used[number] = state, covariance, is_used
+
+    def _advance(self, passed_s: float) -> tuple[Floats, Floats]:
+        """Return the transition over a time, and the covariance of what the oscillator does by itself meanwhile."""
+        t, model = passed_s, self._model
+        step = np.array([[1, t, t**2 / 2], [0, 1, t], [0, 0, 1]])
+        walk = model.phase_walk_ns**2 * np.diag([t, 0.0, 0.0])
+        walk += model.rate_walk_ppb**2 * np.array([[t**3 / 3, t**2 / 2, 0], [t**2 / 2, t, 0], [0, 0, 0]])
+        walk += model.drift_walk_ppb_s**2 * np.array(
+            [[t**5 / 20, t**4 / 8, t**3 / 6], [t**4 / 8, t**3 / 3, t**2 / 2], [t**3 / 6, t**2 / 2, t]]
+        )
+        return step, walk
+
+
+def _first_rate(time_s: Floats, phase_ns: Floats) -> float:
+    """Return a rate that single outliers among the first edges don't spoil (ppb)."""
+    first = slice(0, min(len(time_s), 16))
+    return float(np.median(np.diff(phase_ns[first]) / np.diff(time_s[first])))
+
+
+def _backward(forward: _Forward) -> Smoothed:
+    state, covariance = forward.state.copy(), forward.covariance.copy()
+    for number in range(len(state) - 2, -1, -1):
+        later = number + 1
+        # By least squares: the covariance of a state that is known very well is all but singular.
+        reach = np.linalg.lstsq(
+            forward.predicted_covariance[later], forward.step[later] @ forward.covariance[number], rcond=None
+        )[0].T
+        state[number] += reach @ (state[later] - forward.predicted[later])
+        covariance[number] += reach @ (covariance[later] - forward.predicted_covariance[later]) @ reach.T
+    return Smoothed(
+        phase_ns=state[:, 0],
+        rate_ppb=state[:, 1],
+        drift_ppb_s=state[:, 2],
+        sigma_ns=np.sqrt(np.maximum(covariance[:, 0, 0], 0.0)),
+        is_used=forward.is_used,
+    )
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What takes the error of a clock out of stamps that were made between two edges of its log.
+
+    Attributes
+    ----------
+    origin_ns : int
+        Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
+    at_ns, error_ns, sigma_ns : arrays, shape (edges,)
+        Time of each edge less ``origin_ns``; clock less true time then, and its standard deviation.
+    """
+
+    origin_ns: int
+    at_ns: Floats
+    error_ns: Floats
+    sigma_ns: Floats
+
+    def error_at(self, stamps_ns: NDArray[np.integer]) -> Floats:
+        """Return clock less true time (ns) at stamps: what to subtract from them, shape as ``stamps_ns``.
+
+        Between edges the error is a straight line: the servo changes its rate a few milliseconds after an edge, by
+        parts of a ppb when it is locked.
+
+        Raises
+        ------
+        ValueError
+            If a stamp lies outside the log.
+        """
+        relative = (np.asarray(stamps_ns).astype(np.int64) - self.origin_ns).astype(np.float64)
+        if len(relative) and (relative.min() < self.at_ns[0] or relative.max() > self.at_ns[-1]):
+            raise ValueError("a stamp lies outside the log of the PPS: log from before the first to after the last one")
+        return np.asarray(np.interp(relative, self.at_ns, self.error_ns), np.float64)
+
+
+def correction(
+    now_ns: NDArray[np.int64], fraction_ns: Floats, offset_ns: Floats, phase_ns: Floats, smoothed: Smoothed
+) -> Correction:
+    """Return the correction of a clock from its log and its smoothed oscillator.
+
+    Clock and oscillator were read in one tick, so what is wrong with an edge (receiver, capture) is wrong with both.
+
+    Parameters
+    ----------
+    now_ns, fraction_ns : arrays, shape (edges,)
+        Time of each edge by the clock.
+    offset_ns, phase_ns : arrays, shape (edges,)
+        Clock less PPS, oscillator less PPS.
+    smoothed : Smoothed
+        Of ``phase_ns``.
+    """
+    return Correction(
+        origin_ns=int(now_ns[0]),
+        at_ns=np.asarray((now_ns - now_ns[0]) + fraction_ns, np.float64),
+        error_ns=np.asarray(offset_ns - (phase_ns - smoothed.phase_ns), np.float64),
+        sigma_ns=smoothed.sigma_ns,
+    )
