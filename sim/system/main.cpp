@@ -17,7 +17,7 @@
 #include <string>
 
 #include "management.h"
-#include "simulator.h"
+#include "options.h"
 
 namespace liteprobe {
 
@@ -27,90 +27,17 @@ constexpr uint64_t SERVE_TICKS = 2'500'000;  // 20 ms: a datagram without an ans
 constexpr uint64_t SETTLE_TICKS = 512;       // A write has reached its register, whatever its place in a burst.
 constexpr uint64_t FREE_RUN_TICKS = 2'000;   // Between two looks at the socket.
 constexpr int IDLE_MS = 1000;
-
-const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--truth FILE] [--pcap PREFIX] [--free-run]
-                     [--pps SPEC] [--receiver FILE] [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--benchmark TICKS]
-  --port UDPPORT     Etherbone on 127.0.0.1 (0, the default, picks one)
-  --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... (docs/simulation.md)
-  --truth FILE       what was on the pins, rows of 32 octets     --pcap PREFIX   the same as pcap files
-  --free-run         let time flow, for clients that don't know lock-step
-  --pps SPEC         pulses on the PPS input: period=1ms&first=1ms&width=10us&jitter=5ns&ppm=0&seed=1
-  --receiver FILE    a GNSS receiver's doings: lines 'pps <ns> [<width ns>]' and 'gnss <ns> <hex octets>'
-  --ppm A,B,C        receive clocks of the ports against the timebase (parts in a million)
-  --phase A,B,C      their first edge, later by this (ps)
-  --benchmark TICKS  run this many ticks, print the speed and end
-)";
-
-struct Options {
-    uint16_t port = 0;
-    std::string wire = "loopback", truth, pcap, pps, receiver;
-    bool free_run = false;
-    std::array<ReceiveClock, PORTS> clocks{};
-    uint64_t benchmark = 0;
-};
-
-std::array<double, PORTS> parse_list(const std::string &name, const std::string &text, double least, double most) {
-    std::array<double, PORTS> values{};
-    std::stringstream parts(text);
-    std::string part;
-    unsigned count = 0;
-    while (std::getline(parts, part, ',')) {
-        char *end = nullptr;
-        double value = std::strtod(part.c_str(), &end);
-        if (count == PORTS || part.empty() || *end || !(value >= least && value <= most))
-            throw UsageError(name + "=" + text + " is not understood: give up to 3 numbers from " +
-                             std::to_string(static_cast<int>(least)) + " to " + std::to_string(static_cast<int>(most)) + ", such as 0,100,-100");
-        values[count++] = value;
-    }
-    return values;
-}
-
-Options parse_options(int argc, char **argv) {
-    Options options;
-    for (int i = 1; i < argc; i++) {
-        std::string name = argv[i];
-        if (name == "--free-run") {
-            options.free_run = true;
-            continue;
-        }
-        if (name == "--help") {
-            std::fputs(HELP, stdout);
-            std::exit(0);
-        }
-        static const std::vector<std::string> known = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--ppm", "--phase", "--benchmark"};
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            throw UsageError("option " + name + " is unknown: see --help");
-        if (++i == argc)
-            throw UsageError("option " + name + " has no value: see --help");
-        std::string value = argv[i];
-        if (name == "--port")
-            options.port = parse_count(name, value, 0, 65535);
-        else if (name == "--wire")
-            options.wire = value;
-        else if (name == "--truth")
-            options.truth = value;
-        else if (name == "--pcap")
-            options.pcap = value;
-        else if (name == "--pps")
-            options.pps = value;
-        else if (name == "--receiver")
-            options.receiver = value;
-        else if (name == "--benchmark")
-            options.benchmark = parse_count(name, value, 1, 1'000'000'000'000);
-        else if (name == "--ppm") {
-            auto values = parse_list(name, value, -200, 200);
-            for (unsigned port = 0; port < PORTS; port++)
-                options.clocks[port].ppm = values[port];
-        } else {
-            auto values = parse_list(name, value, 0, 7999);
-            for (unsigned port = 0; port < PORTS; port++)
-                options.clocks[port].phase_ps = static_cast<uint64_t>(values[port]);
-        }
-    }
-    return options;
-}
+const char *NAMES[] = {"a", "b"};            // Of the probes of a pair, in commands.
 
 unsigned parse_port(const std::string &text) { return static_cast<unsigned>(parse_count("port", text, 0, PORTS - 1)); }
+
+double parse_rate(const std::string &text) {
+    char *end = nullptr;
+    double ppm = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end || !(ppm >= -200 && ppm <= 200))
+        throw UsageError("rate " + text + " is not understood: give ppm, from -200 to 200");
+    return ppm;
+}
 
 }  // namespace
 
@@ -120,24 +47,37 @@ public:
     int run();
 
 private:
-    void serve(const Management::Request &request);
+    void serve(unsigned probe, const Management::Request &request);
     void serve_all();
     void serve_uart();
-    void introduce(unsigned client);
+    void introduce(unsigned probe, unsigned client);
     bool read_commands();  // False when it is time to end.
     bool obey(const std::string &line);
-    std::string answer(std::istringstream &words, const std::string &command);
-    void inject(unsigned port, const std::string &hex);
+    std::string answer(Node &node, const std::string &command, const std::string &first, const std::string &second);
+    void inject(Node &node, unsigned port, const std::string &hex);
+    void start_receivers();
     void wait(int milliseconds);
     int benchmark();
 
     Options options_;
     Truth truth_;
     std::unique_ptr<Simulator> simulator_;
-    std::unique_ptr<Management> management_;
+    std::vector<std::unique_ptr<Management>> managements_;  // One a probe; none with a UART.
     std::string input_;
     bool has_input_ = true, has_datagrams_ = false;
 };
+
+namespace {
+
+std::vector<std::string> pcap_names(const Options &options) {
+    std::vector<std::string> names;
+    for (unsigned probe = 0; probe < options.probes(); probe++)
+        for (unsigned port = 0; port < PORTS; port++)
+            names.push_back((options.is_pair ? std::string(NAMES[probe]) + "." : "") + "port" + std::to_string(port));
+    return names;
+}
+
+}  // namespace
 
 Session::Session(const Options &options) : options_(options) {
 #ifdef LINK_SHARED
@@ -149,24 +89,44 @@ Session::Session(const Options &options) : options_(options) {
     if (!options.truth.empty())
         truth_.open_rows(options.truth);
     if (!options.pcap.empty())
-        truth_.open_pcaps(options.pcap, PORTS);
-    simulator_ = std::make_unique<Simulator>(spec, options.clocks, truth_);
-    if (!options.receiver.empty())
-        simulator_->timing().read(options.receiver);
-    if (!options.pps.empty())
-        simulator_->timing().generate(options.pps);
+        truth_.open_pcaps(options.pcap, pcap_names(options));
+    if (!options.is_pair)
+        simulator_ = std::make_unique<Single>(spec, options.clocks, truth_);
+    else if (spec.kind == WireKind::LOOPBACK)
+        throw UsageError("a pair is joined by a cable or a switch: write --wire cable?delay=1us");
+    else
+        simulator_ = std::make_unique<Pair>(
+            spec, options.oscillators, std::array<uint64_t, 2>{options.clocks[0].phase_ps, options.clocks[1].phase_ps}, truth_);
+    start_receivers();
     if (WITH_UART)
         return;
-    management_ = std::make_unique<Management>(PROBE_IP, options.port, simulator_->feeder(MANAGEMENT_PORT));
-    simulator_->tap(MANAGEMENT_PORT).management = management_.get();
+    for (unsigned probe = 0; probe < simulator_->probes(); probe++) {
+        Node &node = simulator_->node(probe);
+        uint16_t port = options.port ? options.port + probe : 0;
+        managements_.push_back(std::make_unique<Management>(PROBE_IP, port, node.feeders[MANAGEMENT_PORT]));
+        node.taps[MANAGEMENT_PORT].management = managements_.back().get();
+    }
+}
+
+void Session::start_receivers() {
+    for (unsigned probe = 0; probe < simulator_->probes(); probe++) {
+        Timing &timing = simulator_->node(probe).timing;
+        if (!options_.receivers.empty())
+            timing.read(options_.receivers[std::min<size_t>(probe, options_.receivers.size() - 1)]);
+        if (!options_.pps.empty())
+            timing.generate(options_.pps[std::min<size_t>(probe, options_.pps.size() - 1)]);
+    }
 }
 
 int Session::run() {
     if (options_.benchmark)
         return benchmark();
-    std::printf("listening %u\n", management_ ? management_->udp_port() : 0);
+    std::string ports;
+    for (auto &management : managements_)
+        ports += " " + std::to_string(management->udp_port());
+    std::printf("listening%s\n", WITH_UART ? " 0" : ports.c_str());
     if (WITH_UART)
-        std::printf("uart %s\n", simulator_->uart()->path().c_str());
+        std::printf("uart %s\n", simulator_->node(0).uart->path().c_str());
     std::fflush(stdout);
     for (;;) {
         wait(options_.free_run ? 0 : IDLE_MS);
@@ -183,43 +143,52 @@ int Session::run() {
 }
 
 void Session::wait(int milliseconds) {
-    pollfd descriptors[2] = {{management_ ? management_->socket() : simulator_->uart()->descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    poll(descriptors, has_input_ ? 2 : 1, milliseconds);
+    std::vector<pollfd> descriptors;
+    for (auto &management : managements_)
+        descriptors.push_back({management->socket(), POLLIN, 0});
+    if (WITH_UART)
+        descriptors.push_back({simulator_->node(0).uart->descriptor(), POLLIN, 0});
+    if (has_input_)
+        descriptors.push_back({STDIN_FILENO, POLLIN, 0});
+    poll(descriptors.data(), descriptors.size(), milliseconds);
 }
 
 void Session::serve_all() {
     if (WITH_UART)
         return serve_uart();
-    for (auto request = management_->receive(); request.got; request = management_->receive())
-        serve(request);
+    for (unsigned probe = 0; probe < managements_.size(); probe++)
+        for (auto request = managements_[probe]->receive(); request.got; request = managements_[probe]->receive())
+            serve(probe, request);
 }
 
 // The first datagram of all finds the probe's MAC by ARP, as any station does.
-void Session::introduce(unsigned client) {
+void Session::introduce(unsigned probe, unsigned client) {
+    Management &management = *managements_[probe];
     uint64_t end = simulator_->tick() + SERVE_TICKS;
-    management_->ask_for_probe(client);
-    if (!simulator_->run_until(end, [&] { return management_->knows_probe(); }))
+    management.ask_for_probe(client);
+    if (!simulator_->run_until(end, [&] { return management.knows_probe(); }))
         std::fprintf(stderr, "liteprobe-sim: no answer to ARP within 20 ms of simulated time\n");
 }
 
-void Session::serve(const Management::Request &request) {
-    if (!management_->knows_probe())
-        introduce(request.client);
-    uint64_t replies = management_->replies(request.client);
+void Session::serve(unsigned probe, const Management::Request &request) {
+    Management &management = *managements_[probe];
+    if (!management.knows_probe())
+        introduce(probe, request.client);
+    uint64_t replies = management.replies(request.client);
     uint64_t end = simulator_->tick() + SERVE_TICKS;
-    Feeder &feeder = simulator_->feeder(MANAGEMENT_PORT);
-    management_->send(request);
+    Feeder &feeder = simulator_->node(probe).feeders[MANAGEMENT_PORT];
+    management.send(request);
     if (options_.free_run)
         return;
     if (request.wants_reply) {
-        simulator_->run_until(end, [&] { return management_->replies(request.client) != replies; });
+        simulator_->run_until(end, [&] { return management.replies(request.client) != replies; });
     } else if (simulator_->run_until(end, [&] { return feeder.client_is_empty(); })) {
         simulator_->run_until(simulator_->tick() + SETTLE_TICKS);
     }
 }
 
 void Session::serve_uart() {
-    Uart &uart = *simulator_->uart();
+    Uart &uart = *simulator_->node(0).uart;
     while (uart.receive()) {
         if (options_.free_run)
             continue;
@@ -264,9 +233,15 @@ bool Session::obey(const std::string &line) {
     }
     if (command == "quit")
         return false;
-    std::string reply;
+    unsigned probe = 0;
+    if (command == NAMES[0] || (command == NAMES[1] && simulator_->probes() == 2)) {
+        probe = command == NAMES[1];
+        words >> command;
+    }
+    std::string reply, first, second;
+    words >> first >> second;
     try {
-        reply = answer(words, command);
+        reply = answer(simulator_->node(probe), command, first, second);
     } catch (const UsageError &error) {
         reply = std::string("error ") + error.what();
     }
@@ -275,9 +250,7 @@ bool Session::obey(const std::string &line) {
     return true;
 }
 
-std::string Session::answer(std::istringstream &words, const std::string &command) {
-    std::string first, second;
-    words >> first >> second;
+std::string Session::answer(Node &node, const std::string &command, const std::string &first, const std::string &second) {
     if (command == "run") {
         uint64_t ns = parse_count("run", first, 0, 1'000'000'000'000);
         simulator_->run_until(simulator_->tick() + (ns + NS_PER_TICK - 1) / NS_PER_TICK);
@@ -293,35 +266,39 @@ std::string Session::answer(std::istringstream &words, const std::string &comman
         unsigned port = parse_port(first);
         if (second != "up" && second != "down")
             throw UsageError("link " + first + " " + second + " is not understood: write link <port> up|down");
-        simulator_->set_link(port, second == "up");
+        node.set_link(port, second == "up");
         return "ok";
     }
     if (command == "inject") {
-        inject(parse_port(first), second);
+        inject(node, parse_port(first), second);
         return "ok";
     }
     if (command == "pps") {
-        simulator_->timing().add_pulse(first, second, simulator_->tick());
+        node.timing.add_pulse(first, second, node.tick);
         return "ok";
     }
     if (command == "gnss") {
         if (first.empty())
-            return "ok " + simulator_->timing().take_octets();
-        simulator_->timing().add_octets(first, second, simulator_->tick());
+            return "ok " + node.timing.take_octets();
+        node.timing.add_octets(first, second, node.tick);
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, pps, gnss, sync or quit");
+    if (command == "rate" && options_.is_pair) {
+        node.set_rate(parse_rate(first));
+        return "ok";
+    }
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, pps, gnss, rate (of a pair), sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.
-void Session::inject(unsigned port, const std::string &hex) {
+void Session::inject(Node &node, unsigned port, const std::string &hex) {
     auto frame = std::make_shared<Frame>();
     frame->octets = parse_octets("inject", hex);
     for (size_t i = 0; i < frame->octets.size() && frame->sfd == NO_SFD; i++)
         if (frame->octets[i] == 0xD5)
             frame->sfd = static_cast<uint32_t>(i);
     frame->complete = true;
-    simulator_->feeder(port).from_client(frame);
+    node.feeders[port].from_client(frame);
 }
 
 int Session::benchmark() {

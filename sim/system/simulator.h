@@ -1,36 +1,16 @@
 // This file is part of LiteProbe.
 // SPDX-License-Identifier: BSD-2-Clause
 
-// The Verilated SoC, its clocks and its pins. The macros come from sim/system/build.py:
-// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; GNSS_BAUD; MANAGEMENT_PORT.
+// Simulated probes and the time that they share.
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "Vliteprobe_sim.h"
-#include "pins.h"
-#include "timing.h"
-#include "uart.h"
-#include "wire.h"
+#include "node.h"
 
 namespace liteprobe {
-
-constexpr unsigned PORTS = 3;       // GMII ports of the simulated board.
-constexpr unsigned TEST_PORTS = 2;  // 0 and 1; 2 is for management of its own.
-
-#ifdef LINK_UART
-constexpr bool WITH_UART = true;
-#else
-constexpr bool WITH_UART = false;
-#endif
-#ifdef LINK_SHARED
-constexpr unsigned MANAGEMENT_PORT = 0;
-#else
-constexpr unsigned MANAGEMENT_PORT = 2;
-#endif
 
 // Clocks of the receive side, against the timebase.
 struct ReceiveClock {
@@ -40,47 +20,50 @@ struct ReceiveClock {
 
 class Simulator {
 public:
-    Simulator(const WireSpec &spec, const std::array<ReceiveClock, PORTS> &clocks, Truth &truth);
-    ~Simulator();
+    virtual ~Simulator() = default;
 
-    uint64_t tick() const { return tick_; }
-    uint64_t time_ns() const { return tick_ * NS_PER_TICK; }
-    Tap &tap(unsigned port) { return taps_[port]; }
-    Feeder &feeder(unsigned port) { return feeders_[port]; }
-    Uart *uart() { return uart_.get(); }
-    Timing &timing() { return timing_; }
-    void set_link(unsigned port, bool is_up);
-    // Runs until `tick`, or until `is_done` says so after a tick.
-    void run_until(uint64_t tick);
+    unsigned probes() const { return static_cast<unsigned>(nodes_.size()); }
+    Node &node(unsigned probe) { return *nodes_[probe]; }
+    virtual uint64_t time_ns() const = 0;
+    uint64_t tick() const { return time_ns() / NS_PER_TICK; }  // Of true time.
+    // Runs until `tick`, or until `is_done` says so after a step.
+    void run_until(uint64_t tick) {
+        while (this->tick() < tick)
+            step();
+    }
     template <class Done> bool run_until(uint64_t tick, Done is_done) {
-        while (tick_ < tick) {
+        while (this->tick() < tick) {
             step();
             if (is_done())
                 return true;
         }
         return false;
     }
-    void close();  // Rows of truth for all that is under way.
+    void close() {
+        for (auto &node : nodes_)
+            node->close();
+    }
+
+protected:
+    virtual void step() = 0;  // A tick of a timebase, or less.
+
+    std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+// One probe, whose timebase is true time.
+class Single : public Simulator {
+public:
+    Single(const WireSpec &spec, const std::array<ReceiveClock, PORTS> &clocks, Truth &truth);
+    uint64_t time_ns() const override { return node_.tick * NS_PER_TICK; }
+
+protected:
+    void step() override { is_asynchronous_ ? step_asynchronous() : step_synchronous(); }
 
 private:
-    void step() { is_asynchronous_ ? step_asynchronous() : step_synchronous(); }
     void step_synchronous();
     void step_asynchronous();
-    void start_tick();
-    void after_edge();
-    void put(unsigned port);
-    void raise_receive_clock(unsigned port);
 
-    Truth &truth_;
-    VerilatedContext context_;
-    Vliteprobe_sim top_;
-    std::vector<Tap> taps_;
-    std::vector<Feeder> feeders_;
-    std::vector<std::unique_ptr<Path>> paths_;
-    std::unique_ptr<Uart> uart_;
-    Timing timing_;
-    uint64_t tick_ = 0;
-
+    Node &node_;
     bool is_asynchronous_ = false;
     struct Edge {
         uint64_t next_fs;
@@ -88,6 +71,32 @@ private:
         bool level;
     };
     std::array<Edge, PORTS> edges_{};
+};
+
+// Two probes with an oscillator each; port n of one is joined to port n of the other.
+class Pair : public Simulator {
+public:
+    Pair(const WireSpec &spec, const std::array<double, 2> &ppm, const std::array<uint64_t, 2> &phase_ps, Truth &truth);
+    uint64_t time_ns() const override { return time_fs_ / 1'000'000; }
+
+protected:
+    void step() override;
+
+private:
+    struct Edges {
+        uint64_t rise_fs, fall_fs;        // Of its timebase.
+        uint64_t line_fs = NEVER;         // Of the line that it receives: the other's timebase, later by a phase.
+        uint64_t line_tick = 0;
+        uint64_t phase_fs = 0;
+    };
+
+    void rise(unsigned probe);
+    void fall(unsigned probe);
+    void line(unsigned probe);
+
+    std::vector<std::unique_ptr<Truth>> views_;
+    std::array<Edges, 2> edges_{};
+    uint64_t time_fs_ = 0;
 };
 
 }  // namespace liteprobe

@@ -70,7 +70,7 @@ std::vector<uint8_t> parse_octets(const std::string &name, const std::string &te
     return octets;
 }
 
-Timing::Timing(Truth &truth) : truth_(truth), serial_(GNSS_BAUD) {}
+Timing::Timing(Truth &truth, const Oscillator &oscillator) : truth_(truth), oscillator_(oscillator), serial_(GNSS_BAUD) {}
 
 void Timing::generate(const std::string &spec) {
     uint64_t period = 0, first = 0, width = PULSE_PS, seed = 1;
@@ -139,15 +139,15 @@ void Timing::add_pulse(const std::string &time, const std::string &width, uint64
         throw UsageError("pps " + time + " comes beside the pulses of --pps: use one or the other");
     if (length < TICK_PS)
         throw UsageError("pps " + time + " " + width + " is too short: give a width of 8 ns or more");
-    if (rise < last_end_ps_ || rise / TICK_PS <= tick)
-        throw UsageError("pps " + time + " is not after the pulse before, or not in the future (" + std::to_string(tick * NS_PER_TICK) + " ns)");
+    if (rise < last_end_ps_ || oscillator_.tick_at(rise) <= tick)
+        throw UsageError("pps " + time + " is not after the pulse before, or not in the future (" + std::to_string(oscillator_.ps_of(tick) / 1000) + " ns)");
     last_end_ps_ = rise + length + TICK_PS;  // The pin is low for a tick at least.
     pulses_.push_back({rise, length});
-    wake_ = std::min(wake_, rise / TICK_PS);
+    wake_ = std::min(wake_, oscillator_.tick_at(rise));
 }
 
 void Timing::add_octets(const std::string &time, const std::string &hex, uint64_t tick) {
-    uint64_t start = std::max(parse_ps("gnss", time) / TICK_PS, tick);
+    uint64_t start = std::max(oscillator_.tick_at(parse_ps("gnss", time)), tick);
     if (!octets_.empty() && start < octets_.back().tick)
         throw UsageError("gnss " + time + " is before the octets given last");
     octets_.push_back({start, parse_octets("gnss", hex)});
@@ -171,14 +171,14 @@ void Timing::change(uint64_t tick) {
         pps = 0;
         row(risen_, count_++, tick - risen_, IN, risen_ps_);
     }
-    if (!pps && !pulses_.empty() && pulses_.front().rise_ps / TICK_PS <= tick)
+    if (!pps && !pulses_.empty() && oscillator_.tick_at(pulses_.front().rise_ps) <= tick)
         rise(tick);
     while (!octets_.empty() && octets_.front().tick <= tick) {
         for (uint8_t octet : octets_.front().octets)
             serial_.send(octet);
         octets_.pop_front();
     }
-    wake_ = pps ? fall_ : pulses_.empty() ? ~0ull : pulses_.front().rise_ps / TICK_PS;
+    wake_ = pps ? fall_ : pulses_.empty() ? ~0ull : oscillator_.tick_at(pulses_.front().rise_ps);
     if (!octets_.empty())
         wake_ = std::min(wake_, octets_.front().tick);
 }
@@ -191,7 +191,7 @@ void Timing::rise(uint64_t tick) {
     pps = 1;
     risen_ = tick;
     risen_ps_ = pulse.rise_ps;
-    fall_ = std::max(tick + 1, (pulse.rise_ps + pulse.width_ps) / TICK_PS);
+    fall_ = std::max(tick + 1, oscillator_.tick_at(pulse.rise_ps + pulse.width_ps));
 }
 
 void Timing::watch(uint64_t tick, uint8_t pps_out) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "oscillator.h"
 #include "random.h"
 #include "serial.h"
 #include "truth.h"
@@ -23,7 +24,7 @@ std::vector<uint8_t> parse_octets(const std::string &name, const std::string &te
 
 class Timing {
 public:
-    explicit Timing(Truth &truth);
+    Timing(Truth &truth, const Oscillator &oscillator);
 
     uint8_t pps = 0;      // Levels of the probe's inputs.
     uint8_t gnss_rx = 1;
@@ -48,6 +49,7 @@ public:
         if (pps_out != was_out_)
             watch(tick, pps_out);
     }
+    void reschedule() { wake_ = 0; }  // The oscillator has another rate.
     void close(uint64_t tick);  // Rows of pulses under way.
 
 private:
@@ -66,6 +68,7 @@ private:
     void row(uint64_t tick, uint32_t number, uint64_t width, Direction direction, uint64_t time_ps);
 
     Truth &truth_;
+    const Oscillator &oscillator_;
     uint64_t wake_ = ~0ull;
 
     std::deque<Pulse> pulses_;

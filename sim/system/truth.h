@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,19 +33,39 @@ static_assert(sizeof(TruthRow) == 32, "the truth file has rows of 32 octets");
 
 class Truth {
 public:
-    ~Truth() { close(); }
+    virtual ~Truth() { close(); }
     void open_rows(const std::string &path);
-    void open_pcaps(const std::string &prefix, unsigned ports);
+    void open_pcaps(const std::string &prefix, const std::vector<std::string> &ports);
     bool wants_pcap() const { return !pcaps_.empty(); }
-    void row(const TruthRow &row);
+    virtual void row(const TruthRow &row);
     // One packet without its FCS; `content` starts at the destination MAC.
-    void packet(unsigned port, Direction direction, uint64_t sfd_tick, const uint8_t *content, size_t size);
+    virtual void packet(unsigned port, Direction direction, uint64_t sfd_tick, const uint8_t *content, size_t size);
+    void packet_at(unsigned port, Direction direction, uint64_t ns, const uint8_t *content, size_t size);
     void flush();
     void close();
 
 private:
     std::FILE *rows_ = nullptr;
     std::vector<std::FILE *> pcaps_;  // 2 * port + direction
+};
+
+// What one probe of several writes into a truth that they share: moments in picoseconds of true time in the place of
+// ticks, and ports that follow those of the probes before.
+class TruthView : public Truth {
+public:
+    using Time = std::function<uint64_t(uint64_t tick)>;  // ps
+
+    // `late_ps`: how much later than the ticks of the line its octets are here.
+    TruthView(Truth &whole, unsigned probe, Time time, uint64_t late_ps = 0)
+        : whole_(whole), probe_(probe), time_(std::move(time)), late_ps_(late_ps) {}
+    void row(const TruthRow &row) override;
+    void packet(unsigned port, Direction direction, uint64_t sfd_tick, const uint8_t *content, size_t size) override;
+
+private:
+    Truth &whole_;
+    unsigned probe_;
+    Time time_;
+    uint64_t late_ps_;
 };
 
 }  // namespace liteprobe
