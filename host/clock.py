@@ -26,8 +26,8 @@ FAULTS = {
     ClockError.BAD_NMEA: "garbled NMEA: check the baud rate of the receiver's UART",
     ClockError.STEP_REFUSED: "the clock wants to step, but a train runs: it will, when the train ends",
 }
-STATUS = ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error")
-STATUS += ("updates", "alive", "mode")
+PUBLISHED = ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error")
+STATUS = (*PUBLISHED, "updates", "alive", "mode")
 INPUT = ("control", "period", "present", "glitches", "missing", "spurious")
 EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
 SPURIOUS = 1

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -16,8 +17,8 @@ from liteprobe.host.clock import ClockStatus, Edge
 from liteprobe.host.errors import UsageError
 
 HEADING = "# liteprobe-pps 1, period_ns "
-COLUMNS = ("count", "now_ns", "now_fraction", "ticks", "width_ticks", "is_spurious", "qerr_ps", "state", "offset_ns")
-COLUMNS += ("uncertainty_ns",)
+STAMP = ("count", "now_ns", "now_fraction", "ticks", "width_ticks", "is_spurious")
+COLUMNS = (*STAMP, "qerr_ps", "state", "offset_ns", "uncertainty_ns")
 NEEDED = ("count", "now_ns", "now_fraction", "ticks", "is_spurious")
 FRACTION_ONE = 2**32
 TICK_NS = 8
@@ -145,7 +146,5 @@ def _log(period_ns: int, rows: list[dict[str, int | None]]) -> ClockLog:
 
 def _indices(period_ns: int, ticks: list[int]) -> NDArray[np.int64]:
     """Return the period that each edge belongs to, counted on from edge to edge, so that no rate error adds up."""
-    steps = [round(Fraction(TICK_NS * (b - a), period_ns)) for a, b in zip(ticks, ticks[1:], strict=False)]
+    steps = [round(Fraction(TICK_NS * (b - a), period_ns)) for a, b in pairwise(ticks)]
     return np.concatenate([[0], np.cumsum(np.array(steps, np.int64))])
-
-

@@ -28,7 +28,7 @@ class Discipline:
     ----------
     probe : Probe
     period_ns : int or None
-        Of the PPS; None: the one that is set.
+        Of the PPS; None: the one that the link knows of, or that is set.
     settings : int
         Further fields of ``ServoConfig``.
 
@@ -55,7 +55,7 @@ class Discipline:
             raise ProbeError(
                 "the firmware of this probe, or another host, disciplines its clock already: let it, or stop it first"
             )
-        self.period_ns = status.period_ns if period_ns is None else period_ns
+        self.period_ns = period_ns or probe.link.pps_period_ns or status.period_ns
         self._servo = Servo(self.period_ns, **settings)
         self._clock.enable_pps(self.period_ns)
         self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=0xFFFFFFFF)
@@ -76,6 +76,13 @@ class Discipline:
             if edge is not None or self._is_time():
                 self.publish()
                 yield edge
+
+    def tend(self) -> Edge | None:
+        """Do what is to be done by now; return the edge that came, if any. Call it eight times a period."""
+        edge = self.look()
+        if edge is not None or self._is_time():
+            self.publish()
+        return edge
 
     def look(self) -> Edge | None:
         """Take the edge that has come since the last look, if any, and do what the servo says."""

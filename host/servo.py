@@ -19,7 +19,10 @@ LIBRARY = ROOT / "firmware" / "lib"
 BUILD = ROOT / "build" / "firmware-host"
 OPTIONS = ("-std=c11", "-O2", "-shared", "-fPIC")
 # The one thing that the header leaves to whoever includes it.
-SIZE = '#include "servo/servo.h"\nunsigned int lp_servo_size(void);\nunsigned int lp_servo_size(void) { return sizeof(struct lp_servo); }\n'
+SIZE = """#include "servo/servo.h"
+unsigned int lp_servo_size(void);
+unsigned int lp_servo_size(void) { return sizeof(struct lp_servo); }
+"""
 
 
 class ServoConfig(ctypes.Structure):

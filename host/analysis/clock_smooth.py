@@ -53,9 +53,7 @@ class Smoothed:
     is_used: NDArray[np.bool_]
 
 
-def smooth(
-    time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None
-) -> Smoothed:
+def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None) -> Smoothed:
     """Return what all edges together say of the oscillator at each of them.
 
     Parameters

@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--watch", metavar="TIME", type=time_ns, help="go on for so long (probe time), 4 looks a period")
+    parser.add_argument(
+        "--watch", metavar="TIME", type=time_ns, help="go on for so long (probe time), 4 looks a period"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
     parser.set_defaults(act=_status)
     add_probe(parser)

@@ -28,6 +28,8 @@ class Link(ABC):
         Whether the link may share a test port, so that a train may hold its replies.
     oscillator_ppm : float
         Bound of the rate error of the probe's oscillator while nothing disciplines it.
+    pps_period_ns : int or None
+        Nominal period of the PPS that the probe gets, where the link knows it (simulation).
     map_file : Path or None
         The register map of the probe, where the link knows it.
     """
@@ -36,6 +38,7 @@ class Link(ABC):
     look_ns: float = 5_000_000.0
     is_in_band: bool = True
     oscillator_ppm: float = 50.0
+    pps_period_ns: int | None = None
     map_file: Path | None = None
 
     @abstractmethod

@@ -9,9 +9,9 @@ import sys
 import threading
 import weakref
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink, Patience
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
+PROBES = ("a", "b")  # Of a pair.
 USAGE_EXIT_CODE = 2
 CLOSE_TIMEOUT_S = 5.0
 LOOK_TIMEOUT_S = 0.02  # A reply that takes longer is asked after: see SimLink._receive.
@@ -42,6 +43,14 @@ class SimOptions:
         File of the truth, prefix of the captures that the simulation writes.
     build : Path or None
         Folder of a simulated probe that is built already; None: build it, or take it from the cache.
+    pps_ns : int or None
+        A PPS of this period on the input of each probe; None: none, unless a receiver has one.
+    receivers : tuple of Path
+        What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
+    oscillators : tuple of float
+        Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
+    probe : str
+        Of a pair: which of the two this is, ``a`` or ``b``.
     """
 
     wire: str = "loopback"
@@ -50,6 +59,10 @@ class SimOptions:
     truth: Path | None = None
     pcap: Path | None = None
     build: Path | None = None
+    pps_ns: int | None = None
+    receivers: tuple[Path, ...] = ()
+    oscillators: tuple[float, ...] = ()
+    probe: str = "a"
 
 
 def build(options: SimOptions) -> Path:
@@ -75,8 +88,8 @@ class SimProcess:
 
     Attributes
     ----------
-    udp_port : int
-        Where it listens on localhost.
+    udp_ports : list of int
+        Where it listens on localhost, for each probe.
 
     Raises
     ------
@@ -104,10 +117,10 @@ class SimProcess:
         # A pipe that nobody reads would block it.
         self._listener = threading.Thread(target=_listen, args=(self._process.stderr, self._said), daemon=True)
         self._listener.start()
-        word, _, number = self._answer().partition(" ")
-        if word != "listening" or not number.isdecimal():
-            raise self._failure(f"'{word} {number}' where 'listening PORT' was due")
-        self.udp_port = int(number)
+        word, *numbers = self._answer().split(" ")
+        if word != "listening" or not numbers or not all(number.isdecimal() for number in numbers):
+            raise self._failure(f"'{' '.join([word, *numbers])}' where 'listening PORT' was due")
+        self.udp_ports = [int(number) for number in numbers]
 
     def command(self, line: str) -> str:
         """Send a line, and return what stands behind ``ok`` in the answer.
@@ -179,8 +192,61 @@ def _end(process: "subprocess.Popen[str]") -> None:
                 pipe.close()
 
 
+def start(options: SimOptions) -> tuple[SimProcess, Path]:
+    """Start a simulation; return its process and the register map of its probes."""
+    folder = options.build or build(options)
+    command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
+    command += ["--truth", str(options.truth)] if options.truth else []
+    command += ["--pcap", str(options.pcap)] if options.pcap else []
+    command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
+    command += ["--pps", f"period={options.pps_ns}ns"] if options.pps_ns else []
+    for receiver in options.receivers:
+        command += ["--receiver", str(receiver)]
+    return SimProcess(command), folder / MAP
+
+
+class SharedProcess:
+    """The one simulation of two probes, for as long as either is open."""
+
+    _running: ClassVar[dict[SimOptions, "SharedProcess"]] = {}
+
+    def __init__(self, options: SimOptions) -> None:
+        self.process, self.map_file = start(options)
+        self._key = options
+        self._users: set[str] = set()
+
+    @classmethod
+    def join(cls, options: SimOptions) -> "SharedProcess":
+        """Return the simulation of these options, started when it doesn't run yet.
+
+        Raises
+        ------
+        UsageError
+            When this probe of the pair is open already.
+        """
+        key = replace(options, probe="a")
+        shared = cls._running.get(key)
+        if shared is None:
+            shared = cls._running[key] = cls(key)
+        if options.probe in shared._users:
+            raise UsageError(
+                f"probe {options.probe} of this pair is open already: name the other one (probe=a, probe=b)"
+            )
+        shared._users.add(options.probe)
+        return shared
+
+    def leave(self, probe: str) -> None:
+        """End the simulation when nobody is left."""
+        self._users.discard(probe)
+        if not self._users:
+            self._running.pop(self._key, None)
+            self.process.close()
+
+
 class SimLink(EtherboneLink):
     """A simulated probe of one's own, in lock-step: its time passes only while it is asked something.
+
+    Two links to the probes of one pair, opened in the same Python process, share one simulation and its time.
 
     Parameters
     ----------
@@ -195,14 +261,15 @@ class SimLink(EtherboneLink):
     def __init__(self, options: SimOptions) -> None:
         self.options = options
         self.is_in_band = options.link == "shared"
-        folder = options.build or build(options)
-        self.map_file = folder / MAP
-        command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
-        command += ["--truth", str(options.truth)] if options.truth else []
-        command += ["--pcap", str(options.pcap)] if options.pcap else []
-        self._process = SimProcess(command)
+        self.pps_period_ns = options.pps_ns
+        self._shared = SharedProcess.join(options) if options.oscillators else None
+        self._prefix = f"{options.probe} " if options.oscillators else ""
+        self._process, self.map_file = (self._shared.process, self._shared.map_file) if self._shared else start(options)
+        if options.oscillators:
+            self.oscillator_ppm = EtherboneLink.oscillator_ppm
         self._silence_until_ns = 0
-        super().__init__("127.0.0.1", self._process.udp_port, Patience(timeout_s=LOOK_TIMEOUT_S))
+        port = self._process.udp_ports[PROBES.index(options.probe) if options.oscillators else 0]
+        super().__init__("127.0.0.1", port, Patience(timeout_s=LOOK_TIMEOUT_S))
 
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
@@ -218,11 +285,11 @@ class SimLink(EtherboneLink):
 
     def set_link(self, port: int, is_up: bool) -> None:
         """Plug (True) or pull (False) the cable of a port."""
-        self._process.command(f"link {port} {'up' if is_up else 'down'}")
+        self._process.command(f"{self._prefix}link {port} {'up' if is_up else 'down'}")
 
     def inject(self, port: int, octets: bytes) -> None:
         """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
-        self._process.command(f"inject {port} {octets.hex()}")
+        self._process.command(f"{self._prefix}inject {port} {octets.hex()}")
 
     def receiver(self, line: str) -> None:
         """Have the GNSS receiver do what a line says: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
@@ -231,6 +298,14 @@ class SimLink(EtherboneLink):
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""
         self._process.command("sync")
+
+    def set_oscillator(self, ppm: float) -> None:
+        """Let the oscillator of this probe of a pair be fast by ``ppm`` from now on."""
+        self._process.command(f"{self._prefix}rate {ppm:.9f}")
+
+    def receive(self, line: str) -> None:
+        """Have the GNSS receiver do something still to come: ``pps <ns>``, ``gnss <ns> <hex octets>``."""
+        self._process.command(self._prefix + line)
 
     def expect_silence(self, seconds: float) -> None:
         """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
@@ -243,7 +318,10 @@ class SimLink(EtherboneLink):
     def close(self) -> None:
         """Close the socket and end the process."""
         super().close()
-        self._process.close()
+        if self._shared:
+            self._shared.leave(self.options.probe)
+        else:
+            self._process.close()
 
     # # #
 

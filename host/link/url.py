@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
-from liteprobe.host.link.sim import SimLink, SimOptions
+from liteprobe.host.link.sim import PROBES, SimLink, SimOptions
 from liteprobe.host.link.uart import DEFAULT_BAUD, UARTLink, open_line
 
 EXAMPLES = {
@@ -19,8 +19,14 @@ EXAMPLES = {
     "uart": "uart:///dev/ttyUSB0",
 }
 WIRES = ("loopback", "cable", "switch")
+PAIR = "pair"  # Two probes, joined by a cable or a switch.
+PAIR_WIRES = ("cable", "switch")
+PAIR_OPTIONS = ("probe", "oscillators", "wire")
+PAIR_OSCILLATORS = "20,-30"  # ppm.
+PPM_MOST = 200
 SIM_PATHS = ("truth", "pcap", "build")
-SIM_OPTIONS = ("link", "cpu", *SIM_PATHS)  # For the host; all others are the wire's.
+SIM_OPTIONS = ("link", "cpu", "pps", "receivers", *SIM_PATHS)  # For the host; all others are the wire's.
+TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
 
 
@@ -106,11 +112,16 @@ def open_link(url: str) -> Link:
 def sim_options(url: str) -> SimOptions:
     """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
     parsed = parse(url)
-    own = {name: value for name, value in parsed.options.items() if name in SIM_OPTIONS}
-    of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in SIM_OPTIONS]
     wire = parsed.target.strip("/")
-    if wire not in WIRES:
-        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join(WIRES)}")
+    if wire not in (*WIRES, PAIR):
+        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR))}")
+    names = (*SIM_OPTIONS, *PAIR_OPTIONS) if wire == PAIR else SIM_OPTIONS
+    own = {name: value for name, value in parsed.options.items() if name in names}
+    of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
+    is_pair = wire == PAIR
+    wire = own.get("wire", "cable") if is_pair else wire
+    if is_pair and wire not in PAIR_WIRES:
+        raise _bad(url, "sim", f"a pair is joined by {' or '.join(PAIR_WIRES)}")
     link = own.get("link", "own")
     if link not in SIM_LINKS:
         raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
@@ -120,7 +131,57 @@ def sim_options(url: str) -> SimOptions:
     # Not in the wire's options: a part of the frames may be a percentage.
     paths = {name: Path(os.fsdecode(unquote_to_bytes(os.fsencode(own[name])))) for name in SIM_PATHS if name in own}
     specification = wire + ("?" + "&".join(of_wire) if of_wire else "")
-    return SimOptions(specification, link, cpu == "1", paths.get("truth"), paths.get("pcap"), paths.get("build"))
+    if is_pair and own.get("probe", "a") not in PROBES:
+        raise _bad(url, "sim", "probe is a or b")
+    return SimOptions(
+        specification,
+        link,
+        cpu == "1",
+        paths.get("truth"),
+        paths.get("pcap"),
+        paths.get("build"),
+        pps_ns=_time_ns(url, own["pps"]) if "pps" in own else None,
+        receivers=_receivers(url, own["receivers"], 1 + is_pair) if "receivers" in own else (),
+        oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
+        probe=own.get("probe", "a"),
+    )
+
+
+def other_of_pair(url: str) -> str | None:
+    """Return the URL of the other probe of the same pair; None when ``url`` names no pair."""
+    if parse(url).scheme != "sim" or not sim_options(url).oscillators:
+        return None
+    other = PROBES[1 - PROBES.index(sim_options(url).probe)]
+    head, _, query = url.partition("?")
+    options = [item for item in query.split("&") if item and not item.startswith("probe=")]
+    return f"{head}?{'&'.join([*options, f'probe={other}'])}"
+
+
+def _oscillators(url: str, text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != len(PROBES) or not all(abs(ppm) <= PPM_MOST for ppm in found):
+        raise _bad(
+            url, "sim", f"oscillators '{text}' are not two numbers within {PPM_MOST} ppm, like {PAIR_OSCILLATORS}"
+        )
+    return found
+
+
+def _receivers(url: str, text: str, probes: int) -> tuple[Path, ...]:
+    found = tuple(Path(os.fsdecode(unquote_to_bytes(os.fsencode(part)))) for part in text.split(","))
+    if len(found) > probes:
+        raise _bad(url, "sim", f"there are {len(found)} receivers for {probes} probes")
+    return found
+
+
+def _time_ns(url: str, text: str) -> int:
+    digits = text.rstrip("nums")
+    unit = text[len(digits) :]
+    if not (digits.isascii() and digits.isdecimal() and int(digits) and unit in TIME_UNITS_NS):
+        raise _bad(url, "sim", f"pps '{text}' is no period, like 1ms")
+    return int(digits) * TIME_UNITS_NS[unit]
 
 
 def _bad(url: str, scheme: str, why: str) -> UsageError:

@@ -3,11 +3,13 @@
 """Plots of a clock from the log of its PPS: offset, rate of the oscillator, Allan deviation."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run
@@ -17,7 +19,7 @@ from liteprobe.host.errors import UsageError
 CLOCK, OSCILLATOR, EDGES = "#1f5fa8", "#c2560a", "#6a7583"
 SIZE_IN = (7.5, 8.6)
 FORMATS = (".svg", ".png", ".pdf")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -51,7 +53,7 @@ def write(path: Path, name: str, log: ClockLog, smoothed: Smoothed) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _times(axes: Axes, log: ClockLog) -> tuple[np.ndarray, str]:
+def _times(axes: Axes, log: ClockLog) -> tuple[NDArray[np.float64], str]:
     """Return the time of each edge since the first, and its unit."""
     seconds = log.index * log.period_ns / 1e9
     factor, unit = (1e3, "ms") if seconds[-1] < 1 else (1.0, "s") if seconds[-1] < 7200 else (1 / 3600, "h")
