@@ -22,7 +22,8 @@ from liteprobe.host.train import TrainProgram, TrainResult, check, gap_for, sche
 Tend = Callable[[], None]
 
 LEAD_LOOKS = 20  # From the first look at the clocks to the start, at least: both probes get their start in it.
-LATCHES = 64  # Of the line's clock: its error falls with their number.
+LATCHES_EACH = 6  # At each look.
+LATCHES = 128  # Of the line's clock: its error falls with their number.
 LOOKS = 100  # Of the waiting time: between two looks at what has come.
 TICK_NS = 8
 TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
@@ -253,13 +254,14 @@ class OneWay:
         """Drain and latch until everything has been sent."""
         end_ns = self._start_ns + max(job.duration_ns for job in self._jobs)
         # As many latches as asked for until the end, at random: at even intervals the two clocks may beat with them.
-        mean_ns = max((end_ns - self._now_ns()) / LATCHES, 1.0)
+        mean_ns = max((end_ns - self._now_ns()) * LATCHES_EACH / LATCHES, 1.0)
         overdue_ns = end_ns + self._waiting_ns
         while any(job.is_running for job in self._jobs):
             quarter_ns = min(self._rest_ns(job) for job in self._jobs)
             self._wait(min(self._random.uniform(0.2, 1.8) * mean_ns, quarter_ns) / 1e9)
             for job in self._jobs:
-                job.latch()
+                for _ in range(LATCHES_EACH):
+                    job.latch()
                 if job.program.total > job.receive.receive.depth:
                     job.drain()
                 state, job.sent, is_up = job.transmit.transmit.look()

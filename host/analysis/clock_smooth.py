@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 GATE = 5.0  # An edge further off than so many sigma is an outlier.
 REJECTS_MOST = 8  # In a row; then it was the oscillator that jumped.
 WIDE_RATE_PPB = 1e6
+START_EDGES = 16
+START_PPB = 5.0  # That the rate may change by meanwhile.
 WIDE_DRIFT_PPB_S = 100.0
 TICK_NS = 8.0
 EVEN = 12**0.5  # The width of an even spread over its standard deviation.
@@ -101,9 +103,13 @@ class _Forward:
 
     def run(self, time_s: Floats, phase_ns: Floats, variance: Floats) -> None:
         """Go through all edges."""
-        state = np.array([phase_ns[0], _first_rate(time_s, phase_ns), 0.0])
-        wide = np.diag([variance[0], WIDE_RATE_PPB**2, WIDE_DRIFT_PPB_S**2])
-        covariance, rejects = wide, 0
+        start_ns, start_ppb = _first(time_s, phase_ns)
+        state = np.array([start_ns, start_ppb, 0.0])
+        wide = np.diag([4 * variance[0], WIDE_RATE_PPB**2, WIDE_DRIFT_PPB_S**2])
+        # Of a median over so many edges; a rate that is far better known than the bound of a crystal.
+        spread = 4 * float(variance[0])
+        passed_s = float(time_s[min(len(time_s), START_EDGES) - 1] - time_s[0])
+        covariance, rejects = np.diag([spread, spread / passed_s**2 + START_PPB**2, WIDE_DRIFT_PPB_S**2]), 0
         for number, (now, seen, noise) in enumerate(zip(time_s, phase_ns, variance, strict=True)):
             if number:
                 step, walk = self._advance(now - time_s[number - 1])
@@ -134,10 +140,15 @@ class _Forward:
         return step, walk
 
 
-def _first_rate(time_s: Floats, phase_ns: Floats) -> float:
-    """Return a rate that single outliers among the first edges don't spoil (ppb)."""
-    first = slice(0, min(len(time_s), 16))
-    return float(np.median(np.diff(phase_ns[first]) / np.diff(time_s[first])))
+def _first(time_s: Floats, phase_ns: Floats) -> tuple[float, float]:
+    """Return a phase (ns) and a rate (ppb) at the first edge, which single outliers among the first ones don't spoil.
+
+    Source: P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 63 (1968).
+    """
+    time, phase = time_s[:START_EDGES] - time_s[0], phase_ns[:START_EDGES]
+    early, late = np.triu_indices(len(time), 1)
+    rate = float(np.median((phase[late] - phase[early]) / (time[late] - time[early])))
+    return float(np.median(phase - rate * time)), rate
 
 
 def _backward(forward: _Forward) -> Smoothed:

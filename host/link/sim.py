@@ -43,8 +43,9 @@ class SimOptions:
         File of the truth, prefix of the captures that the simulation writes.
     build : Path or None
         Folder of a simulated probe that is built already; None: build it, or take it from the cache.
-    pps_ns : int or None
-        A PPS of this period on the input of each probe; None: none, unless a receiver has one.
+    pps_ns, jitter_ns : int or None, int
+        A PPS of this period on the input of each probe, whose edges are off by up to so much either way, evenly;
+        None: no PPS, unless a receiver has one.
     receivers : tuple of Path
         What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
     oscillators : tuple of float
@@ -60,6 +61,7 @@ class SimOptions:
     pcap: Path | None = None
     build: Path | None = None
     pps_ns: int | None = None
+    jitter_ns: int = 0
     receivers: tuple[Path, ...] = ()
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
@@ -199,7 +201,8 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
     command += ["--truth", str(options.truth)] if options.truth else []
     command += ["--pcap", str(options.pcap)] if options.pcap else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
-    command += ["--pps", f"period={options.pps_ns}ns"] if options.pps_ns else []
+    for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
+        command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
     for receiver in options.receivers:
         command += ["--receiver", str(receiver)]
     return SimProcess(command), folder / MAP

@@ -24,8 +24,10 @@ PAIR_WIRES = ("cable", "switch")
 PAIR_OPTIONS = ("probe", "oscillators", "wire")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
+# At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
+JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build")
-SIM_OPTIONS = ("link", "cpu", "pps", "receivers", *SIM_PATHS)  # For the host; all others are the wire's.
+SIM_OPTIONS = ("link", "cpu", "pps", "jitter", "receivers", *SIM_PATHS)  # For the host; all others are the wire's.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
 
@@ -140,7 +142,8 @@ def sim_options(url: str) -> SimOptions:
         paths.get("truth"),
         paths.get("pcap"),
         paths.get("build"),
-        pps_ns=_time_ns(url, own["pps"]) if "pps" in own else None,
+        pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
+        jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
         receivers=_receivers(url, own["receivers"], 1 + is_pair) if "receivers" in own else (),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
@@ -176,11 +179,11 @@ def _receivers(url: str, text: str, probes: int) -> tuple[Path, ...]:
     return found
 
 
-def _time_ns(url: str, text: str) -> int:
+def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
     digits = text.rstrip("nums")
     unit = text[len(digits) :]
-    if not (digits.isascii() and digits.isdecimal() and int(digits) and unit in TIME_UNITS_NS):
-        raise _bad(url, "sim", f"pps '{text}' is no period, like 1ms")
+    if not (digits.isascii() and digits.isdecimal() and int(digits) >= least and unit in TIME_UNITS_NS):
+        raise _bad(url, "sim", f"{name} '{text}' is no time in whole units, like 1ms")
     return int(digits) * TIME_UNITS_NS[unit]
 
 

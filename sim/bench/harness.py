@@ -65,7 +65,8 @@ class Harness:
         self.process = subprocess.Popen(
             [str(folder / "liteprobe-sim"), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.udp_port = int(self._line().split()[1])
+        self.ports = [int(word) for word in self._line().split()[1:]] # Of a pair, one a probe.
+        self.udp_port = self.ports[0]
 
     def _line(self) -> str:
         assert self.process.stdout is not None

@@ -44,6 +44,14 @@ TIMEBASE = {
     "adjust": 64,
     "adjust_apply": 1,
 }
+PPS_CONTROL = {"control": 2, "period": 32, "min_width": 16, "window": 32}
+PPS_EDGE = {"count": 32, "now": 64, "now_fraction": 32, "ticks": 64, "width": 32, "flags": 8}
+PPS_LIVE = {"glitches": 16, "missing": 16, "spurious": 16, "present": 1}
+PUBLISHED = {"state": 3} | dict.fromkeys(
+    ("uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error"), 32
+)
+PPS = PPS_CONTROL | {"latch": 1} | PPS_EDGE | PPS_LIVE
+CLOCK = PUBLISHED | {"update": 1, "updates": 16, "watchdog": 16, "alive": 1, "mode": 8}
 PROGRAM = {
     "length": 14,
     "count": 32,
@@ -83,19 +91,20 @@ RX_STATUS = {"records_written": 32, "records_lost": 32, "link_up": 1}
 MANAGEMENT = {"management_frames": 32, "management_dropped": 32}
 RX = RX_CONTROL | RX_STATUS | ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
 READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "stream_any", "records_read", "records_enable"}
-STROBES = {"start", "latch", "set", "adjust_apply", "arm", "stop", "clear"}
+READ_WRITE |= {*PPS_CONTROL, *PUBLISHED, "watchdog", "mode"} - {"state"}
+STROBES = {"start", "latch", "set", "adjust_apply", "arm", "stop", "clear", "update"}
 
 
-def register_map(ports: int, depth: int) -> dict[str, Any]:
+def register_map(ports: int, depth: int, with_clock: bool = False) -> dict[str, Any]:
     """Return a map as LiteX writes it (``csr.json``), for a probe of ``ports`` with rings of ``depth`` records."""
-    modules = {"probe": PROBE, "timebase": TIMEBASE}
+    modules = {"probe": PROBE, "timebase": TIMEBASE} | ({"pps": PPS, "clock": CLOCK} if with_clock else {})
     for port in range(ports):
         modules |= {f"port{port}_tx": TX, f"port{port}_rx": RX}
     registers, address = {}, CSR_BASE
     for module, widths in modules.items():
         for name, width in widths.items():
             words = math.ceil(width / 32)
-            kind = "rw" if name in READ_WRITE | STROBES else "ro"
+            kind = "rw" if name in READ_WRITE | STROBES or (module, name) == ("clock", "state") else "ro"
             registers[f"{module}_{name}"] = {"addr": address, "size": words, "type": kind}
             address += 4 * words
     memories = {}
@@ -141,6 +150,8 @@ class ModelProbe:
         What becomes of the frames.
     ports, depth : int
         Test ports, records of a ring.
+    with_clock : bool
+        Whether it has a PPS and the status of a clock: what is published appears at once, its watchdog never bites.
 
     Attributes
     ----------
@@ -152,8 +163,10 @@ class ModelProbe:
         Registers by name, as an unsigned number; a test may set any.
     """
 
-    def __init__(self, wire: Wire | None = None, ports: int = 2, depth: int = 1024) -> None:
-        self.map = register_map(ports, depth)
+    def __init__(
+        self, wire: Wire | None = None, ports: int = 2, depth: int = 1024, with_clock: bool = False
+    ) -> None:
+        self.map = register_map(ports, depth, with_clock)
         self.wire = wire or loopback()
         self.ports, self.depth = ports, depth
         self.tick, self._set_tick, self._set_ns = 0, 0, Fraction(0)
@@ -225,6 +238,10 @@ class ModelProbe:
             self._set_clock(Fraction(self.values["timebase_set_time"]))
         elif name == "timebase_latch":
             self.values |= {"timebase_now": self.now(), "timebase_ticks": self.tick}
+        elif name == "clock_update":
+            self.values |= {"clock_updates": self.values["clock_updates"] + 1, "clock_alive": 1}
+        elif name == "pps_latch":
+            pass  # A test sets the last edge.
         elif name == "probe_start":
             self._start([port for port in range(self.ports) if word >> port & 1])
         elif strobe in ("arm", "stop", "clear", "latch"):

@@ -1,0 +1,261 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The clock as a host sees it: status, log, time and mode, over a model of its registers."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
+from liteprobe.host import clock_log
+from liteprobe.host.cli import main as cli
+from liteprobe.host.clock import Edge
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.link.base import Link
+from liteprobe.host.probe import Probe
+from liteprobe.host.train import TrainProgram
+from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.models.probe import ModelProbe, cable
+
+SIGN = 2**32
+LOCKED = {
+    "clock_state": 3, "clock_alive": 1, "clock_updates": 7, "clock_uncertainty": 10 * 256, "clock_offset": SIGN - 640,
+    "clock_rate": 20_000 * 256, "clock_drift": SIGN - 128, "clock_edges": 99, "clock_rejected": 2, "clock_tai_utc": 37,
+    "pps_period": 10**9, "pps_control": 1, "pps_present": 1, "pps_missing": 4,
+}  # fmt: skip
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelProbe:
+    """A probe with a clock and a cable of 1 ms; every URL leads to it."""
+    made = ModelProbe(cable(125_000), with_clock=True)
+    made.values["pps_period"] = 10**9
+
+    def open_link(url: str) -> Link:
+        return FakeLink(made, tmp_path)
+
+    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    return made
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+# Status -------------------------------------------------------------------------------------------
+
+
+def test_status_gives_each_word_in_its_unit(model: ModelProbe) -> None:
+    model.values |= LOCKED
+    with Probe("any") as probe:
+        status = probe.timebase.clock.status()
+    assert (status.state, status.name, status.is_alive, status.faults) == (ClockState.LOCKED, "locked", True, [])
+    assert (status.uncertainty_ns, status.offset_ns, status.rate_ppb, status.drift_ppt_s) == (10.0, -2.5, 2e4, -0.5)
+    assert (status.edges, status.rejected, status.tai_utc_s, status.missing) == (99, 2, 37, 4)
+    assert (status.period_ns, status.is_pps_enabled, status.is_pps_present) == (10**9, True, True)
+    assert status.mode == ClockMode.DISCIPLINE
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "bound_ns", "fault"),
+    [
+        ({"clock_updates": 0, "clock_alive": 0, "clock_state": 0}, "free-running", None, "nobody disciplines"),
+        ({"clock_alive": 0, "clock_state": 0}, "unknown", None, "watchdog"),
+        ({"clock_uncertainty": SIGN - 1, "clock_state": 1, "clock_error": 1}, "free-running", None, "antenna"),
+        ({"clock_state": 2}, "acquiring", 10.0, None),
+        ({"clock_state": 4, "clock_error": int(ClockError.NO_PPS)}, "holdover", 10.0, "antenna"),
+        ({"clock_error": int(ClockError.WRONG_SECOND)}, "locked", 10.0, "different seconds"),
+        ({"clock_error": int(ClockError.STEP_REFUSED)}, "locked", 10.0, "a train runs"),
+        ({"clock_state": 7}, "unknown", 10.0, None),
+        ({"clock_mode": 99}, "locked", 10.0, None),
+    ],
+)
+def test_each_state_and_each_fault_is_told(
+    model: ModelProbe, run: Run, values: dict[str, int], name: str, bound_ns: float | None, fault: str | None
+) -> None:
+    model.values |= LOCKED | values
+    code, out, _ = run("clock", "status", "--json")
+    found = json.loads(out)
+    assert (code, found["state"], found["uncertainty_ns"]) == (0, name, bound_ns)
+    assert [fault in text for text in found["faults"]] == ([] if fault is None else [True])
+    shown = run("clock", "status")[1]
+    assert name in shown and (fault is None or fault.split()[-1] in shown)
+
+
+def test_every_fault_has_a_text() -> None:
+    from liteprobe.host.clock import FAULTS
+
+    assert set(FAULTS) == set(ClockError)
+
+
+def test_a_gateware_without_the_clock_says_how_to_build_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(ModelProbe(), tmp_path))
+    log = str(tmp_path / "log")
+    for command in (
+        ["status"], ["log", "--out", log, "--for", "1s"], ["set", "--mode", "reacquire"], ["discipline", "--for", "1s"],
+    ):  # fmt: skip
+        code, _, err = run("clock", *command)
+        assert (code, "--with-discipline" in err) == (1, True), command
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "state", "uncertainty_ns"),
+    [
+        ({}, "locked", 8 + 2 * 10),  # 1 ms by a crystal within 50 ppm could be off by 50 ns; both stamps are within 10.
+        ({"clock_uncertainty": 40 * 256}, "locked", 8 + 50),
+        ({"clock_state": 4, "clock_uncertainty": 20 * 256}, "holdover", 8 + 40),
+        ({"clock_state": 0, "clock_alive": 0}, "unknown", 8 + 50),
+        ({"clock_state": 0, "clock_alive": 0, "clock_updates": 0}, "free-running", 8 + 50),
+    ],
+)
+def test_a_result_carries_the_state_and_the_bound_of_the_clock(
+    model: ModelProbe, values: dict[str, int], state: str, uncertainty_ns: float
+) -> None:
+    model.values |= LOCKED | values
+    with Probe("any") as probe:
+        probe.timebase.oscillator_ppm = 50.0
+        result = probe.train(TrainProgram(60, 2))
+    assert (result.clock_state, result.uncertainty_ns) == (state, pytest.approx(uncertainty_ns))
+
+
+# Set ----------------------------------------------------------------------------------------------
+
+
+def test_time_is_set_to_the_nanosecond_and_never_while_a_train_runs(model: ModelProbe, run: Run) -> None:
+    wanted = 1_700_000_000_123_456_789
+    assert run("clock", "set", "--time", str(wanted))[0] == 0
+    assert model.values["timebase_set_time"] == wanted and wanted <= model.now() < wanted + 100_000
+    for state in (TransmitState.WAITING, TransmitState.RUNNING):
+        model.values["port1_tx_state"] = state
+        code, _, err = run("clock", "set", "--time", "now")
+        assert (code, "port 1 runs a train" in err) == (1, True)
+    assert model.values["timebase_set_time"] == wanted
+
+
+def test_now_is_the_time_of_the_host_in_tai(model: ModelProbe, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 5 * 10**9)
+    assert run("clock", "set", "--time", "now", "--tai-utc", "40")[0] == 0
+    assert model.values["timebase_set_time"] == 45 * 10**9
+
+
+@pytest.mark.parametrize(("mode", "number"), [("discipline", 0), ("leave-alone", 1), ("reacquire", 2)])
+def test_mode_is_what_the_firmware_reads(model: ModelProbe, run: Run, mode: str, number: int) -> None:
+    model.values["clock_mode"] = 77
+    assert run("clock", "set", "--mode", mode)[0] == 0
+    assert model.values["clock_mode"] == number
+
+
+@pytest.mark.parametrize("arguments", [["--time", "tomorrow"], ["--mode", "none"], [], ["--time", "1", "--mode", "reacquire"]])
+def test_nonsense_is_a_usage_error(model: ModelProbe, run: Run, arguments: list[str]) -> None:
+    assert run("clock", "set", *arguments)[0] == 2
+
+
+# Log ----------------------------------------------------------------------------------------------
+
+
+def write_log(path: Path, edges: list[Edge], model: ModelProbe, period_ns: int, qerr_ps: list[int | None]) -> None:
+    with Probe("any") as probe, path.open("w") as stream:
+        writer = clock_log.Writer(stream, period_ns)
+        for edge, qerr in zip(edges, qerr_ps, strict=True):
+            writer.write(edge, probe.timebase.clock.status(), qerr)
+
+
+def test_a_log_comes_back_exactly(model: ModelProbe, tmp_path: Path) -> None:
+    model.values |= LOCKED
+    start, path = 1_700_000_000 * 10**9, tmp_path / "log"
+    late = [3, 5, -2, 7]
+    index = [0, 1, 3, 4]  # One is missing; then a spurious one comes.
+    edges = [
+        Edge(n, start + k * 10**9 + off, 2**31, 125_002_500 * k + 11, 100, False)
+        for n, (k, off) in enumerate(zip(index, late, strict=True))
+    ]
+    spurious = Edge(9, start + 4_300_000_000, 0, 537_000_000, 100, True)
+    write_log(path, [*edges, spurious], model, 10**9, [1500, None, None, -250, None])
+    log = clock_log.read(path)
+    assert log.index.tolist() == index
+    assert (log.period_ns, log.now_ns.tolist()) == (10**9, [edge.now_ns for edge in edges])
+    # Clock less PPS: the stamp, half a tick, less what the receiver says.
+    assert log.offset_ns.tolist() == [3 + 0.5 + 4 - 1.5, 5.5 + 4, -1.5 + 4, 7.5 + 4 + 0.25]
+    assert log.oscillator_ns.tolist() == [0.0, 20_000 + 1.5, 60_000 + 1.5, 80_000 + 1.5 + 0.25]
+    assert "locked,-2.500,10.000" in path.read_text().splitlines()[2]
+
+
+def test_a_line_still_being_written_is_left_out(model: ModelProbe, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    edges = [Edge(n, n * 10**6, 0, n * 125_000, 9, False) for n in range(1, 6)]
+    write_log(path, edges, model, 10**6, [None] * 5)
+    path.write_text(path.read_text() + "6,60000")
+    assert clock_log.read(path).index.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no PPS log"),
+        ("# liteprobe-pps 1, period_ns x\n", "no PPS log"),
+        ("# liteprobe-pps 1, period_ns 1000\ncount\n", "0 edges"),
+        ("# liteprobe-pps 1, period_ns 1000\ncount,now_ns\n1,2\n", "line 3 of"),
+        (
+            "# liteprobe-pps 1, period_ns 1000\ncount,now_ns,now_fraction,ticks,is_spurious\n1,2,0,0,0\n1,x,0,0,0\n",
+            "line 4 of",
+        ),
+    ],
+)
+def test_what_is_no_log_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        clock_log.read(path)
+
+
+def test_edges_are_given_as_they_come_and_silence_is_an_error(model: ModelProbe) -> None:
+    model.values |= LOCKED | {"pps_count": 4, "pps_period": 10**6}
+    with Probe("any") as probe:
+        waits = 0
+
+        def wait(seconds: float) -> None:
+            nonlocal waits
+            waits += 1
+            model.advance(round(seconds * 125e6))
+            if waits in (3, 10):
+                model.values |= {"pps_count": model.values["pps_count"] + 1, "pps_now": waits}
+
+        found = [(edge.count, edge.now_ns) for edge in probe.timebase.clock.edges(2e-3, wait)]
+        assert found == [(5, 3), (6, 10)]
+        with pytest.raises(ProbeError, match="no PPS within four periods"):
+            list(probe.timebase.clock.edges(10e-3, probe.wait))
+        model.values["pps_control"] = 0
+        with pytest.raises(ProbeError, match="PPS input is off"):
+            next(probe.timebase.clock.edges(10e-3, probe.wait))
+
+
+def test_a_plot_is_drawn_in_each_format_and_says_its_figures(model: ModelProbe, run: Run, tmp_path: Path) -> None:
+    path, seed = tmp_path / "log", 5
+    print("seed", seed)
+    noise = np.random.default_rng(seed).integers(-8, 0, 400)
+    edges = [Edge(n, n * 10**9 + int(off), 0, 125_002_500 * n + int(off) // 8, 9, False) for n, off in enumerate(noise)]
+    del edges[100:103]
+    write_log(path, edges, model, 10**9, [None] * len(edges))
+    for suffix, magic in ((".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
+        picture = tmp_path / f"clock{suffix}"
+        code, out, _ = run("clock", "plot", str(path), "--out", str(picture))
+        assert code == 0 and picture.read_bytes().startswith(magic)
+        assert "397 edges of 1000000000 ns, 3 missing, 0 outliers; oscillator +20.0000 ppm" in out
+    assert run("clock", "plot", str(path), "--out", str(tmp_path / "clock.txt"))[0] == 2

@@ -1,0 +1,71 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The firmware's servo on the host: the same answers as its own test program gives, and how a probe is steered."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from liteprobe.host.clock import Edge
+from liteprobe.host.discipline import next_tick
+from liteprobe.host.errors import UsageError
+from liteprobe.host.servo import Servo, ServoEdge, ServoStamp
+from liteprobe.sim.bench import virtual_time
+from liteprobe.sim.bench.clock_runs import KINDS, OFFSET_PPM
+from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
+from liteprobe.sim.models.receiver import pulses
+
+START_NS = virtual_time.START_NS
+
+
+def test_the_servo_is_the_one_of_the_firmware() -> None:
+    """The fields of its structures are where ctypes takes them to be: rate and increments come out as in C alone."""
+    seed, count = 9, 40
+    print("seed", seed)
+    kind = KINDS["timing_qerr"]
+    received = pulses(replace(kind.receiver, has_qerr=False), count, seed)
+    table = virtual_time.events(
+        Oscillator(OscillatorSpec(offset_ppm=OFFSET_PPM), count + 2, seed), received, count, seed=seed
+    )
+    wanted = virtual_time.run_servo(table, kind.config).edges
+    servo = Servo(10**9)
+    found, increments = [], []
+    for event in table[table["kind"] == virtual_time.EDGE]:
+        ticks = int(event["ticks"])
+        # What is estimated is the oscillator: a clock that nobody steers gives the same.
+        stamp = ServoStamp(now=START_NS + 8 * ticks, fraction=0, ticks=ticks)
+        out = servo.edge(ServoEdge(stamp=stamp, latency=int(event["latency"]), early_ps=int(event["fraction"])))
+        found.append((out.rate, out.drift, out.rejected, out.is_used))
+        increments.append(out.increment / 2**43)
+    names = ("rate", "drift", "rejected", "is_used")
+    assert found == [tuple(int(answer[name]) for name in names) for answer in wanted]
+    assert len(found) == count and found[-1][0] == pytest.approx(256e3 * OFFSET_PPM, abs=256 * 300)
+    assert max(abs(increment - 1) for increment in increments) < 1e-3
+
+
+def test_a_period_that_no_servo_follows_is_refused() -> None:
+    with pytest.raises(UsageError, match="1 ms to 1.4 s"):
+        Servo(999_999)
+
+
+def test_silence_ends_in_holdover_and_free_running() -> None:
+    servo = Servo(10**6, sawtooth_ps=0)
+    for n in range(1, 30):
+        out = servo.edge(ServoEdge(stamp=ServoStamp(now=n * 10**6, fraction=0, ticks=n * 125_000), latency=100))
+    assert out.state == 3
+    bounds = []
+    for n in range(30, 40):
+        out = servo.silence(ServoStamp(now=n * 10**6 + 500_000, fraction=0, ticks=n * 125_000 + 62_500), 100)
+        bounds.append(out.uncertainty)
+    assert out.state == 4 and bounds == sorted(bounds)
+
+
+@pytest.mark.parametrize("increment", [8 << 40, (8 << 40) + 12345678901, (8 << 40) - 1])
+def test_the_servo_gets_the_tick_after_the_edge(increment: int) -> None:
+    """The gateware stamps the tick that the edge is in, the servo wants the next: one increment, one tick later."""
+    edge = Edge(1, 10**18, 2**32 - 1, 77, 5, False)
+    stamp = next_tick(edge, increment)
+    whole = ((edge.now_ns << 32) + edge.fraction) + (increment >> 8)
+    assert ((stamp.now << 32) + stamp.fraction, stamp.ticks) == (whole, 78)
+    assert np.uint64(stamp.now) > np.uint64(edge.now_ns)
