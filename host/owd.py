@@ -14,7 +14,7 @@ from liteprobe.host.analysis import line_clock, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.execute import READY_TIMEOUT_NS, RECORDS_MAX
+from liteprobe.host.execute import HALT_TIMEOUT_NS, READY_TIMEOUT_NS, RECORDS_MAX
 from liteprobe.host.port import Port
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import TrainProgram, TrainResult, check, gap_for, schedule
@@ -255,7 +255,7 @@ class OneWay:
         end_ns = self._start_ns + max(job.duration_ns for job in self._jobs)
         # As many latches as asked for until the end, at random: at even intervals the two clocks may beat with them.
         mean_ns = max((end_ns - self._now_ns()) * LATCHES_EACH / LATCHES, 1.0)
-        overdue_ns = end_ns + self._waiting_ns
+        overdue_ns = end_ns + max(self._waiting_ns, HALT_TIMEOUT_NS)
         while any(job.is_running for job in self._jobs):
             quarter_ns = min(self._rest_ns(job) for job in self._jobs)
             self._wait(min(self._random.uniform(0.2, 1.8) * mean_ns, quarter_ns) / 1e9)
