@@ -195,6 +195,7 @@ def two_probes(is_full: bool) -> Iterator[Figure]:
         yield Figure("owd_pair_p99_9", tail, "ns", 15)
         yield Figure("owd_pair_in_bound", 100 * float(np.mean(np.concatenate(inside))), "%", 95, is_least=True)
 
+
 ROWS: dict[str, Row] = {
     "tracking": tracking,
     "others": others,

@@ -162,7 +162,9 @@ def test_mode_is_what_the_firmware_reads(model: ModelProbe, run: Run, mode: str,
     assert model.values["clock_mode"] == number
 
 
-@pytest.mark.parametrize("arguments", [["--time", "tomorrow"], ["--mode", "none"], [], ["--time", "1", "--mode", "reacquire"]])
+@pytest.mark.parametrize(
+    "arguments", [["--time", "tomorrow"], ["--mode", "none"], [], ["--time", "1", "--mode", "reacquire"]]
+)
 def test_nonsense_is_a_usage_error(model: ModelProbe, run: Run, arguments: list[str]) -> None:
     assert run("clock", "set", *arguments)[0] == 2
 

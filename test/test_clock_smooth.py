@@ -23,7 +23,12 @@ def logged(receiver: ReceiverSpec, seed: int) -> tuple[Floats, Floats, Floats, N
     ahead = oscillator.ahead_ns(at_s)
     # Ticks of 8 ns of the oscillator; whole seconds are whole ticks, so the rest alone is cut to them.
     captured = np.floor((came.late_ns + ahead) / 8) * 8 + 4
-    return came.time_s, captured - np.nan_to_num(came.qerr_ns), oscillator.ahead_ns(came.time_s), ~np.isnan(came.qerr_ns)
+    return (
+        came.time_s,
+        captured - np.nan_to_num(came.qerr_ns),
+        oscillator.ahead_ns(came.time_s),
+        ~np.isnan(came.qerr_ns),
+    )
 
 
 def rms(values: Floats) -> float:

@@ -76,6 +76,12 @@ def open_pair(truth: Path, wire: str = "pair?delay=1us", build: Path | None = No
         yield PairBench(a, b, [Discipline(a), Discipline(b)], truth)
 
 
+def stamps(at_ns: NDArray[np.float64], own_ns: float) -> NDArray[np.int64]:
+    """Return stamps: the beginning of the tick, the ticks beginning at ``own_ns``, its fraction of a ns cut off."""
+    whole: NDArray[np.int64] = np.floor(np.floor((at_ns - own_ns)/TICK_NS)*TICK_NS + own_ns).astype(np.int64)
+    return whole
+
+
 def modelled_errors_ns(
     sender_ns: NDArray[np.float64], receiver_ns: NDArray[np.float64], seed: int, rate_ppm: float = 50.0, packets: int = 10
 ) -> NDArray[np.float64]:
@@ -101,15 +107,10 @@ def modelled_errors_ns(
         period_ns = TICK_NS*(1 - rate_ppm*1e-6) # Of a tick of the line, by the receiver's clock.
         phase_ns = generator.uniform(0, TICK_NS) + received
 
-        def stamps(counts: NDArray[np.int64], phase_ns: float = phase_ns, period_ns: float = period_ns, own_ns: float = own_ns) -> NDArray[np.int64]:
-            """A stamp is the beginning of the receiver's tick, its fraction of a ns cut off."""
-            at = phase_ns + period_ns*counts
-            return np.floor(np.floor((at - own_ns)/TICK_NS)*TICK_NS + own_ns).astype(np.int64)
-
         latched = np.sort(generator.choice(2_000_000, LATCHES, replace=False))
-        line = line_clock.fit(latched, stamps(latched))
+        line = line_clock.fit(latched, stamps(phase_ns + period_ns*latched, own_ns))
         arrived = generator.integers(2_000_000, 2_500_000, packets)
-        stamped = stamps(arrived)
+        stamped = stamps(phase_ns + period_ns*arrived, own_ns)
         departed = sent - generator.uniform(0, 1, packets) # The sender's stamp is cut to a ns, too.
         measured = stamped + line.correction(stamped) - (phase_ns - received + period_ns*arrived)
         found.append(measured - departed)

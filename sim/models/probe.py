@@ -163,9 +163,7 @@ class ModelProbe:
         Registers by name, as an unsigned number; a test may set any.
     """
 
-    def __init__(
-        self, wire: Wire | None = None, ports: int = 2, depth: int = 1024, with_clock: bool = False
-    ) -> None:
+    def __init__(self, wire: Wire | None = None, ports: int = 2, depth: int = 1024, with_clock: bool = False) -> None:
         self.map = register_map(ports, depth, with_clock)
         self.wire = wire or loopback()
         self.ports, self.depth = ports, depth

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import PpsControl
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.sim import SimLink
