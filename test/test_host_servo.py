@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The firmware's servo on the host: the same answers as its own test program gives, and how a probe is steered."""
 
-from dataclasses import replace
+import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from liteprobe.host.clock import Edge
 from liteprobe.host.discipline import next_tick
 from liteprobe.host.errors import UsageError
-from liteprobe.host.servo import Servo, ServoEdge, ServoStamp
+from liteprobe.host.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.sim.bench import virtual_time
 from liteprobe.sim.bench.clock_runs import KINDS, OFFSET_PPM
 from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
@@ -24,7 +25,7 @@ def test_the_servo_is_the_one_of_the_firmware() -> None:
     seed, count = 9, 40
     print("seed", seed)
     kind = KINDS["timing_qerr"]
-    received = pulses(replace(kind.receiver, has_qerr=False), count, seed)
+    received = pulses(kind.receiver, count, seed)
     table = virtual_time.events(
         Oscillator(OscillatorSpec(offset_ppm=OFFSET_PPM), count + 2, seed), received, count, seed=seed
     )
@@ -35,13 +36,33 @@ def test_the_servo_is_the_one_of_the_firmware() -> None:
         ticks = int(event["ticks"])
         # What is estimated is the oscillator: a clock that nobody steers gives the same.
         stamp = ServoStamp(now=START_NS + 8 * ticks, fraction=0, ticks=ticks)
-        out = servo.edge(ServoEdge(stamp=stamp, latency=int(event["latency"]), early_ps=int(event["fraction"])))
+        out = servo.edge(
+            ServoEdge(
+                stamp=stamp,
+                latency=int(event["latency"]),
+                early_ps=int(event["fraction"]),
+                has_qerr=True,
+                qerr_ps=int(event["qerr_ps"]),
+            )
+        )
         found.append((out.rate, out.drift, out.rejected, out.is_used))
         increments.append(out.increment / 2**43)
     names = ("rate", "drift", "rejected", "is_used")
     assert found == [tuple(int(answer[name]) for name in names) for answer in wanted]
     assert len(found) == count and found[-1][0] == pytest.approx(256e3 * OFFSET_PPM, abs=256 * 300)
     assert max(abs(increment - 1) for increment in increments) < 1e-3
+
+
+@pytest.mark.parametrize("structure", [ServoConfig, ServoStamp, ServoEdge, ServoOutput])
+def test_structures_have_the_fields_of_the_header(structure: type[ctypes.Structure]) -> None:
+    """In its order, with its types: bool, int, or a width and a sign."""
+    name = "lp_" + re.sub(r"(?<!^)([A-Z])", r"_\1", structure.__name__).lower()
+    body = re.search(rf"struct {name} {{(.*?)\n}};", (LIBRARY / "servo" / "servo.h").read_text(), re.DOTALL)
+    assert body
+    types = {"bool": ctypes.c_bool, "enum lp_servo_state": ctypes.c_int, "struct lp_servo_stamp": ServoStamp}
+    types |= {f"{sign}int{bits}_t": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (32, 64)}
+    declared = re.findall(r"^\t((?:enum |struct )?\w+) (\w+);", body[1], re.MULTILINE)
+    assert [(field[0], field[1]) for field in structure._fields_] == [(n, types[kind]) for kind, n in declared]
 
 
 def test_a_period_that_no_servo_follows_is_refused() -> None:
