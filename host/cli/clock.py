@@ -221,3 +221,4 @@ def _discipline(args: argparse.Namespace) -> None:
         finally:
             if stream:
                 stream.close()
+        print(flush=True)  # What was shown last ends without a line's end where nobody looks.
