@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import RECORD_DTYPE, ClockState, TransmitState
+from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, ClockState, TransmitState
 from liteprobe.host.analysis import line_clock, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
@@ -17,13 +17,15 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.execute import HALT_TIMEOUT_NS, READY_TIMEOUT_NS, RECORDS_MAX
 from liteprobe.host.port import Port
 from liteprobe.host.probe import Probe
-from liteprobe.host.train import TrainProgram, TrainResult, check, gap_for, schedule
+from liteprobe.host.train import TrainProgram, TrainResult, check, schedule
 
 Tend = Callable[[], None]
 
 LEAD_LOOKS = 20  # From the first look at the clocks to the start, at least: both probes get their start in it.
 LATCHES_EACH = 6  # At each look.
 LATCHES = 128  # Of the line's clock: its error falls with their number.
+SAMPLE_RECORDS = 40  # Fetched to see how long that takes.
+FETCH_MARGIN = 2.5  # For the servos, the line's latches and the other direction.
 LOOKS = 100  # Of the waiting time: between two looks at what has come.
 TICK_NS = 8
 TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
@@ -187,12 +189,17 @@ class OneWay:
         receive = direction.receiver.ports[direction.receive]
         program = direction.program
         if program.gap_ns is None:
-            link = direction.receiver.link
-            record_ns = len(self._probes) * link.record_ns
-            program = replace(
-                program, gap_ns=gap_for(program, record_ns, link.look_ns, receive.receive.depth, link.is_in_band)
-            )
+            needs_gap = program.repeats > 1 and program.total > receive.receive.depth
+            program = replace(program, gap_ns=self._fetch_ns(direction) if needs_gap else 0.0)
         return _Job(direction, program, direction.sender.ports[direction.transmit], receive)
+
+    def _fetch_ns(self, direction: Direction) -> float:
+        """Return the time in which a train's records are fetched, whoever else is asked meanwhile, by fetching some."""
+        probe = direction.receiver
+        before_ns = probe.timebase.now_ns
+        probe.registers.read_memory(f"port{direction.receive}_records", 0, RECORD_WORDS * SAMPLE_RECORDS)
+        record_ns = (probe.timebase.now_ns - before_ns) / SAMPLE_RECORDS
+        return FETCH_MARGIN * direction.program.count * record_ns + LATCHES_EACH * probe.link.look_ns
 
     def _load(self, job: _Job) -> None:
         for port, probe in ((job.transmit, job.direction.sender), (job.receive, job.direction.receiver)):
