@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Probe URLs: what they ask for, and what is said of those that can't be understood."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink
 from liteprobe.host.link.sim import SimOptions
-from liteprobe.host.link.url import ProbeURL, open_link, parse, sim_options, sim_url
+from liteprobe.host.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,51 @@ def test_a_serial_device_that_is_not_there_is_no_probe() -> None:
     with pytest.raises(NoProbeError, match="can't open /dev/no-such-tty at 115200 baud") as error:
         open_link("uart:///dev/no-such-tty")
     assert error.value.exit_code == 3
+
+
+# A pair -------------------------------------------------------------------------------------------
+
+
+def test_a_pair_is_two_probes_of_one_simulation() -> None:
+    url = "sim://pair?oscillators=1.5,-2&wire=switch&latency=3us&pps=2ms&jitter=0ns&receivers=a%2520b,c&probe=b&cpu=0"
+    wanted = SimOptions(
+        "switch?latency=3us",
+        "own",
+        False,
+        pps_ns=2_000_000,
+        receivers=(Path("a%20b"), Path("c")),
+        oscillators=(1.5, -2.0),
+        probe="b",
+    )
+    assert sim_options(url) == wanted
+    assert sim_options("sim://pair?delay=1us") == SimOptions("cable?delay=1us", oscillators=(20.0, -30.0), jitter_ns=8)
+    assert sim_options("sim://loopback?pps=1ms") == SimOptions("loopback", pps_ns=1_000_000)
+
+
+def test_the_other_of_a_pair_differs_in_nothing_else() -> None:
+    for url in ("sim://pair", "sim://pair?delay=1us&pps=1ms", "sim://pair?probe=a&truth=x%26y"):
+        other = other_of_pair(url)
+        assert other is not None and sim_options(other) == replace(sim_options(url), probe="b")
+        again = other_of_pair(other)
+        assert again is not None and sim_options(again) == sim_options(url)
+    assert other_of_pair("sim://cable") is None and other_of_pair("etherbone://10.0.0.1") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sim://pair?probe=c", "probe is a or b"),
+        ("sim://pair?wire=loopback", "cable or switch"),
+        ("sim://pair?oscillators=20", "two numbers within 200 ppm"),
+        ("sim://pair?oscillators=20,201", "two numbers within 200 ppm"),
+        ("sim://pair?oscillators=20,nan", "two numbers within 200 ppm"),
+        ("sim://pair?receivers=a,b,c", "3 receivers for 2 probes"),
+        ("sim://cable?receivers=a,b", "2 receivers for 1 probes"),
+        ("sim://cable?pps=0ms", "pps '0ms' is no time"),
+        ("sim://cable?pps=1.5ms", "pps '1.5ms' is no time"),
+        ("sim://cable?jitter=8", "jitter '8' is no time"),
+    ],
+)
+def test_a_pair_or_a_receiver_that_can_not_be_is_told(url: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        sim_options(url)
