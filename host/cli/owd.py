@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from liteprobe.host import owd
+from liteprobe.host import owd, owd_figures
 from liteprobe.host.analysis import calibration
 from liteprobe.host.cli import tables, train
 from liteprobe.host.cli.arguments import output, time_ns, whole
@@ -107,7 +107,7 @@ def _measure(
             found = owd.OneWay(directions, request.waiting_time_ns, tend, args.any_clock).run()
             for sweep, result in zip(sweeps, found, strict=True):
                 sweep.results.append(result.train)
-                sweep.rows.append(owd.row(result, request.waiting_time_ns))
+                sweep.rows.append(owd_figures.row(result, request.waiting_time_ns))
             advance()
     return sweeps
 

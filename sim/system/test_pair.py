@@ -14,7 +14,8 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.sim import SimLink
 from liteprobe.host.link.url import sim_url
-from liteprobe.host.owd import Direction, OneWay, row
+from liteprobe.host.owd import Direction, OneWay
+from liteprobe.host.owd_figures import row
 from liteprobe.host.train import schedule
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Client, Harness, frame
