@@ -19,6 +19,9 @@ ENVIRONMENT = ROOT / "build" / "lock"
 # Section of the lock file: extras of pyproject.toml ("" = the project's own dependencies).
 SECTIONS = {"base": ("", "gateware", "sim"), "build": ("build",), "test": ("test",)}
 
+# Installed without what they ask for: pytest and numpydoc (Sphinx) serve its own tests and pages alone.
+ALONE = {"allantools"}
+
 HEADER = """\
 # Every package of the environment, with its exact version; made by ./run lock, never by hand.
 # base: what a probe, its gateware and its simulation need; build: bitstreams; test: tests and lint.
@@ -46,7 +49,10 @@ def work_out() -> dict[str, list[str]]:
     known: list[str] = []
     sections: dict[str, list[str]] = {}
     for section, extras in SECTIONS.items():
-        pip("install", "--quiet", "--no-compile", *pins(extras))
+        alone = [pin for pin in pins(extras) if pin.split("==")[0] in ALONE]
+        pip("install", "--quiet", "--no-compile", *(pin for pin in pins(extras) if pin not in alone))
+        if alone:
+            pip("install", "--quiet", "--no-compile", "--no-deps", *alone)
         frozen = pip("freeze", "--all", "--exclude", "pip").splitlines()
         if changed := set(known) - set(frozen):
             raise SystemExit(f"section {section} changes the version of {sorted(changed)}: pin them in pyproject.toml")
