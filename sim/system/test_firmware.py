@@ -96,10 +96,7 @@ class Running:
     def clock(self) -> dict[str, int]:
         """Return what any host reads of the clock; signed where it is."""
         values = self.probe.registers.read_many(f"clock_{name}" for name in CLOCK)
-        found = {name.removeprefix("clock_"): value for name, value in values.items()}
-        for name in ("offset", "rate"):
-            found[name] -= (found[name] >> 31) << 32
-        return found
+        return {name.removeprefix("clock_"): value for name, value in values.items()}
 
     def edge(self) -> tuple[int, int]:
         """Return what the clock showed at the last edge: whole periods, and nanoseconds from there (either way)."""
