@@ -205,13 +205,14 @@ class ModelProbe:
         name, shift = self._words[address]
         if self.map["csr_registers"][name]["type"] == "ro":
             return
+        if name == "timebase_increment":
+            self._set_clock(self._now())  # Holds from now on, not for what has passed.
         self.values[name] = self.values[name] & ~(0xFFFFFFFF << shift) | word << shift
         self._act(name, word)
 
     def now(self) -> int:
         """Return the time (ns)."""
-        elapsed = self.tick - self._set_tick
-        return int(self._set_ns + Fraction(elapsed * self.values["timebase_increment"], INCREMENT_ONE))
+        return int(self._now())
 
     def advance(self, ticks: int) -> None:
         """Let ``ticks`` pass."""
@@ -222,6 +223,10 @@ class ModelProbe:
         self.tick = end
 
     # # #
+
+    def _now(self) -> Fraction:
+        elapsed = self.tick - self._set_tick
+        return self._set_ns + Fraction(elapsed * self.values["timebase_increment"], INCREMENT_ONE)
 
     def _at(self, tick: int, act: Callable[[], None]) -> None:
         self._number += 1
