@@ -5,7 +5,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -26,7 +25,6 @@ READY_TIMEOUT_NS = 20_000_000
 HALT_TIMEOUT_NS = 20_000_000
 TICK_NS = 8
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
-SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
 
@@ -156,17 +154,8 @@ class Execution:
         receive, link = self._devices.ports[0].receive, self._devices.link
         if program.repeats == 1 or program.total <= receive.depth:
             return replace(program, gap_ns=0.0)
-        record_ns = self._count * self._record_ns
+        record_ns = FETCH_MARGIN * self._count * receive.record_ns(self._devices.timebase)
         return replace(program, gap_ns=gap_for(program, record_ns, link.look_ns, link.is_in_band))
-
-    @cached_property
-    def _record_ns(self) -> float:
-        """Time in which the host fetches a record, by fetching some; with a margin (ns of the probe's clock)."""
-        receive, timebase = self._devices.ports[0].receive, self._devices.timebase
-        count = min(SAMPLE_RECORDS, receive.depth)
-        before_ns = timebase.now_ns
-        receive.fetch(0, count)
-        return FETCH_MARGIN * (timebase.now_ns - before_ns) / count
 
     def _check_links(self) -> None:
         for job in self._jobs:

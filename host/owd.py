@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, ClockState, TransmitState
+from liteprobe.cores.formats import RECORD_DTYPE, ClockState, TransmitState
 from liteprobe.host.analysis import line_clock, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
@@ -24,7 +24,6 @@ Tend = Callable[[], None]
 LEAD_LOOKS = 20  # From the first look at the clocks to the start, at least: both probes get their start in it.
 LATCHES_EACH = 6  # At each look.
 LATCHES = 128  # Of the line's clock: its error falls with their number.
-SAMPLE_RECORDS = 40  # Fetched to see how long that takes.
 FETCH_MARGIN = 2.5  # For the servos, the line's latches and the other direction.
 LOOKS = 100  # Of the waiting time: between two looks at what has come.
 TICK_NS = 8
@@ -196,9 +195,7 @@ class OneWay:
     def _fetch_ns(self, direction: Direction) -> float:
         """Return the time in which a train's records are fetched, whoever else is asked meanwhile, by fetching some."""
         probe = direction.receiver
-        before_ns = probe.timebase.now_ns
-        probe.registers.read_memory(f"port{direction.receive}_records", 0, RECORD_WORDS * SAMPLE_RECORDS)
-        record_ns = (probe.timebase.now_ns - before_ns) / SAMPLE_RECORDS
+        record_ns = probe.ports[direction.receive].receive.record_ns(probe.timebase)
         return FETCH_MARGIN * direction.program.count * record_ns + LATCHES_EACH * probe.link.look_ns
 
     def _load(self, job: _Job) -> None:

@@ -9,6 +9,7 @@ from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState
 from liteprobe.host.headers import header_words
 from liteprobe.host.link.base import Words
 from liteprobe.host.registers import Registers
+from liteprobe.host.timebase import Timebase
 from liteprobe.host.train import FILLS, Schedule, TrainProgram
 
 TRANSMIT_COUNTERS = (
@@ -51,6 +52,7 @@ PORT_ACCUMULATORS = (
     "management_dropped",
 )
 WORD = 2**32
+SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
 DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
 
 
@@ -184,6 +186,13 @@ class ReceivePort:
     def fetch(self, first: int, count: int) -> NDArray[np.void]:
         """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
         return decode_records(self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count))
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch, by fetching some (ns of the probe's clock)."""
+        count = min(SAMPLE_RECORDS, self.depth)
+        before_ns = timebase.now_ns
+        self.fetch(0, count)
+        return (timebase.now_ns - before_ns) / count
 
     @property
     def records_lost(self) -> int:
