@@ -302,7 +302,10 @@ def board(bench: Bench) -> Iterator[Figure]:
         least = min(report["clocks"][domain]["fmax_mhz"] for report in reports)
         yield Figure(f"fmax_{domain}", least, "MHz", MHZ.get(domain, 125), is_least=True)
     yield Figure("luts", max(report["area"]["lut4"]["percent"] for report in reports), "%", 80)
-    yield Figure("source_to_bitstream", max(report["seconds"]["total"] for report in reports), "s", 300)
+    command = [sys.executable, "-m", "liteprobe.soc.build", BOARD]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    report = json.loads((ROOT / "build" / BOARD / "report.json").read_text())
+    yield Figure("source_to_bitstream", report["seconds"]["total"], "s", 300)
 
 
 ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {

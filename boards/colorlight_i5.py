@@ -37,6 +37,7 @@ class Board:
     name         = "colorlight_i5"
     ports        = 2
     sys_clk_freq = 50e6
+    seed         = 1 # Of placement.
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
     pps_is_serial_rx = False

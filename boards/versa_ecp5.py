@@ -37,6 +37,7 @@ class Board:
     name         = "versa_ecp5"
     ports        = 2
     sys_clk_freq = 62.5e6
+    seed         = 1 # Of placement.
     block_rams   = 108 # LFE5UM5G-45F.
     with_serial  = True
     pps_is_serial_rx = False

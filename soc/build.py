@@ -67,12 +67,13 @@ ROUTER_ROUNDS = 200
 
 @dataclass(frozen=True)
 class Design:
-    """What goes into the tools, all in one folder and named relative to it."""
+    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none."""
 
     folder: Path
     device: str
     place_arguments: tuple[str, ...]
     asked_mhz: dict[str, float]
+    seed: int = 1
 
     def digest(self, *more: str) -> str:
         """Return a hash of the sources and of ``more``.
@@ -105,7 +106,7 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     arguments = (*device_arguments(soc.platform), *PLACE_AND_ROUTE)
-    design = Design(folder, soc.platform.device, arguments, asked)
+    design = Design(folder, soc.platform.device, arguments, asked, target.seed)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
 
 
@@ -167,11 +168,11 @@ def router_rounds(log: Path) -> int:
     return max((int(number) for number in re.findall(r"\biter=(\d+) wires=", text)), default=0)
 
 
-def build(name: str, config: ProbeConfig | None = None, seed: int = 1, out: Path | None = None) -> dict[str, Any]:
+def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None) -> dict[str, Any]:
     """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
 
     Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
-    logs for each seed in ``seed<N>``.
+    logs for each seed in ``seed<N>``. Without ``seed`` it is the board's own.
 
     Raises
     ------
@@ -184,6 +185,7 @@ def build(name: str, config: ProbeConfig | None = None, seed: int = 1, out: Path
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     design, facts = elaborate(name, config or ProbeConfig(), out)
+    seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
     key = design.digest(*versions.values(), str(seed))
     run = out / f"seed{seed}"
@@ -248,7 +250,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     default = ProbeConfig()
     parser.add_argument("board", choices=list(BOARDS), help="what to build for")
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of placement (default: 1)")
+    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
     parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
     parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")

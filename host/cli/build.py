@@ -16,7 +16,7 @@ PROGRAM = "liteprobe.soc.build"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes; what stands behind the board is passed on."""
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
-    parser.add_argument("--seed", metavar="N", help="seed of placement (default: 1)")
+    parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")
     parser.add_argument("board", metavar="BOARD", help="colorlight_5a_75b, colorlight_i5 or versa_ecp5")
     parser.add_argument(
         "rest", nargs=argparse.REMAINDER, metavar="...", help="more options: liteprobe build BOARD --help"
