@@ -18,18 +18,7 @@ WATCHDOG_LEAST_MS = 100
 PUBLISH_EVERY_NS = 500_000_000
 TICK_NS = 8
 NS_PER_MS = 10**6
-FRACTION_BITS, INCREMENT_BITS = 32, 40  # Of a time and of an increment, in ns.
 WRITE_TICKS = 1000  # From the look at the clock until an increment has been written: a datagram.
-
-
-def next_tick(edge: Edge, increment: int) -> ServoStamp:
-    """Return the stamp of an edge as the servo wants it.
-
-    The gateware gives the beginning of the tick that the edge came in, 0 to 8 ns early; the servo takes the first tick
-    after the edge, 0 to 8 ns late.
-    """
-    whole = (edge.now_ns << FRACTION_BITS) + edge.fraction + (increment >> INCREMENT_BITS - FRACTION_BITS)
-    return ServoStamp(now=whole >> FRACTION_BITS, fraction=whole & (1 << FRACTION_BITS) - 1, ticks=edge.ticks + 1)
 
 
 class Discipline:
@@ -147,8 +136,8 @@ class Discipline:
         return mode != ClockMode.LEAVE_ALONE
 
     def _take(self, edge: Edge) -> None:
-        stamp = next_tick(edge, self._timebase.increment)
-        latency = self._timebase.ticks - stamp.ticks + WRITE_TICKS
+        stamp = ServoStamp(now=edge.now_ns, fraction=edge.fraction, ticks=edge.ticks)
+        latency = self._timebase.ticks - edge.ticks + WRITE_TICKS
         self.out = self._servo.edge(ServoEdge(stamp=stamp, latency=latency))
         self._heard_ticks = edge.ticks
         self._obey()

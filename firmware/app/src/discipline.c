@@ -225,22 +225,11 @@ static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 	k_mutex_unlock(&lock);
 }
 
-/*
- * Return the stamp of an edge as the servo wants it: the gateware gives the beginning of the tick that the edge came in, 0 to
- * 8 ns early; the servo takes the first tick after the edge, 0 to 8 ns late. That a tick isn't 8 ns sharp is 0.4 ps at 50 ppm.
- */
-static struct lp_servo_stamp next_tick(const struct lp_pps_edge *edge)
-{
-	return (struct lp_servo_stamp){
-		.now = edge->now + TICK_NS,
-		.fraction = edge->fraction,
-		.ticks = edge->ticks + 1,
-	};
-}
-
 static uint32_t take(const struct lp_pps_edge *edge)
 {
-	struct lp_servo_edge given = {.stamp = next_tick(edge)};
+	struct lp_servo_edge given = {
+		.stamp = {.now = edge->now, .fraction = edge->fraction, .ticks = edge->ticks},
+	};
 	struct lp_time now;
 	uint32_t start = k_cycle_get_32();
 	uint32_t error;
@@ -249,7 +238,7 @@ static uint32_t take(const struct lp_pps_edge *edge)
 		return 0;
 	}
 	/* What the servo takes hardly changes from edge to edge. */
-	given.latency = (uint32_t)(now.ticks - given.stamp.ticks) + servo_ticks;
+	given.latency = (uint32_t)(now.ticks - edge->ticks) + servo_ticks;
 	number(edge, &given);
 	lp_servo_edge(&servo, &given, &out);
 	error = obey(given.has_second);
@@ -267,7 +256,7 @@ static bool miss(void)
 {
 	struct lp_time now;
 	struct lp_pps_edge edge;
-	uint64_t period = servo.config.period_ns / 8;
+	uint64_t period = servo.config.period_ns / TICK_NS;
 
 	if (lp_timebase_read(timebase, &now) < 0 || lp_pps_read(pps, &edge) < 0) {
 		return false;

@@ -334,7 +334,10 @@ static void compare(const struct lp_servo *s, const struct lp_servo_edge *edge, 
 
 void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct lp_servo_output *out)
 {
-	int64_t late_ps = (int64_t)(s->config.quantum_ps / 2) + edge->early_ps + (edge->has_qerr ? edge->qerr_ps : 0);
+	/* The stamp is early by a tick, but for what lies between the edge and the end of it. */
+	int64_t tick_ps = (int64_t)(s->config.increment * 1000 >> 40);
+	int64_t early_ps = tick_ps - (int64_t)(s->config.quantum_ps / 2) - edge->early_ps;
+	int64_t late_ps = (edge->has_qerr ? edge->qerr_ps : 0) - early_ps;
 	int64_t late = lp_ratio(late_ps, NS, 1000);
 	int64_t measured = s->capture + s->white + (edge->has_qerr ? 0 : s->sawtooth);
 	bool is_used = true;

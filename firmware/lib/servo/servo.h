@@ -28,7 +28,7 @@ enum lp_servo_state {
 struct lp_servo_config {
 	uint64_t increment;      /* Nominal ns a tick, 8.40 fixed point. */
 	uint32_t period_ns;      /* Between two pulses, 1 ms to 1.4 s. */
-	uint32_t quantum_ps;     /* Of the capture: a stamp is late by 0 to this much. */
+	uint32_t quantum_ps;     /* Of the capture, at most a tick: what is known of an edge. */
 	/* Receiver. */
 	uint32_t noise_ps;       /* White, one sigma, once qErr is applied. */
 	uint32_t sawtooth_ps;    /* Peak to peak; counts as noise of an edge without qErr. 0: none. */
@@ -54,8 +54,8 @@ struct lp_servo_stamp {
 
 /** A pulse. */
 struct lp_servo_edge {
-	struct lp_servo_stamp stamp;
-	uint32_t early_ps; /* How long before the tick the edge came, where the capture is finer than a tick; else 0. */
+	struct lp_servo_stamp stamp; /* The beginning of the tick that the edge came in. */
+	uint32_t early_ps; /* From the end of its quantum to that of its tick, where the capture is finer; else 0. */
 	uint32_t latency;  /* Ticks from the stamp until the output will take effect. */
 	bool has_qerr;
 	int32_t qerr_ps;   /* How much later than the receiver's own second the edge came. */

@@ -94,6 +94,16 @@ static struct lp_servo_stamp latch(const struct clock *c)
 	};
 }
 
+/* As a capture stamps what comes in the tick that ends now: by its beginning. */
+static struct lp_servo_stamp latch_before(const struct clock *c)
+{
+	struct clock before = *c;
+
+	before.now = lp_wide_subtract(c->now, (struct lp_wide){.low = c->increment});
+	before.ticks--;
+	return latch(&before);
+}
+
 /* now - true time, with the part of the tick that has passed. */
 static int64_t error_of(const struct clock *c, const struct event *event)
 {
@@ -108,9 +118,9 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 {
 	static struct lp_servo_output out;
 	struct lp_servo_edge edge = {
-		.stamp = latch(c),
+		.stamp = latch_before(c),
 		.early_ps = event->fraction,
-		.latency = event->latency,
+		.latency = event->latency + 1,
 		.has_qerr = (event->flags & FLAG_QERR) != 0,
 		.qerr_ps = event->qerr_ps,
 		.has_second = (event->flags & FLAG_SECOND) != 0,
@@ -123,10 +133,12 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 	} else if (event->kind == EVENT_STEP) {
 		adjust(c, (int64_t)((uint64_t)event->value << 32));
 	} else {
+		struct lp_servo_stamp now = latch(c);
+
 		if (event->kind == EVENT_EDGE) {
 			lp_servo_edge(servo, &edge, &out);
 		} else {
-			lp_servo_silence(servo, &edge.stamp, event->latency, &out);
+			lp_servo_silence(servo, &now, event->latency, &out);
 		}
 		c->due = event->ticks + event->latency_true;
 		c->next_increment = out.increment;
