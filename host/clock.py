@@ -5,7 +5,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import CLOCK_LSB, UNCERTAINTY_UNKNOWN, ClockError, ClockMode, ClockState, PpsControl
+from liteprobe.cores.formats import (
+    CLOCK_LSB,
+    PPS_SPURIOUS,
+    UNCERTAINTY_UNKNOWN,
+    ClockError,
+    ClockMode,
+    ClockState,
+    PpsControl,
+)
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.registers import Registers
 
@@ -30,7 +38,6 @@ PUBLISHED = ("state", "uncertainty", "offset", "rate", "drift", "edges", "reject
 STATUS = (*PUBLISHED, "updates", "alive", "mode")
 INPUT = ("control", "period", "present", "glitches", "missing", "spurious")
 EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
-SPURIOUS = 1
 LOOKS_PER_PERIOD = 8
 PATIENCE_PERIODS = 4
 TICK_NS = 8
@@ -210,7 +217,7 @@ class Clock:
             fraction=found["pps_now_fraction"],
             ticks=found["pps_ticks"],
             width_ticks=found["pps_width"],
-            is_spurious=bool(found["pps_flags"] & SPURIOUS),
+            is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
         )
 
     def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:

@@ -5,13 +5,15 @@
 The edges are stamped by the gateware, so a slow way to the probe costs no accuracy; it only delays what is done about them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
+from liteprobe.cores.formats import UNCERTAINTY_UNKNOWN, ClockError, ClockMode, ClockState
 from liteprobe.host.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 from liteprobe.host.servo import Servo, ServoEdge, ServoOutput, ServoStamp
+from liteprobe.host.timebase import ADJUST_ONE
 
 WATCHDOG_PERIODS = 8
 WATCHDOG_LEAST_MS = 100
@@ -58,7 +60,7 @@ class Discipline:
         self.period_ns = period_ns or probe.link.pps_period_ns or status.period_ns
         self._servo = Servo(self.period_ns, **settings)
         self._clock.enable_pps(self.period_ns)
-        self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=0xFFFFFFFF)
+        self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
         self._error = ClockError.NONE
         self._last = self._clock.edge()
         self._heard_ticks = self._timebase.ticks
@@ -71,11 +73,15 @@ class Discipline:
         step_s = self.period_ns / 1e9 / LOOKS_PER_PERIOD
         end = None if seconds is None else self._timebase.ticks + round(seconds * 1e9 / TICK_NS)
         while end is None or self._timebase.ticks < end:
-            self._probe.wait(step_s)
+            self.wait(step_s)
             edge = self.look()
             if edge is not None or self._is_time():
                 self.publish()
                 yield edge
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass."""
+        self._probe.wait(seconds)
 
     def tend(self) -> Edge | None:
         """Do what is to be done by now; return the edge that came, if any. Call it eight times a period."""
@@ -131,7 +137,7 @@ class Discipline:
             self._servo.reacquire()
             self._clock.set_mode(ClockMode.DISCIPLINE)
         elif mode == ClockMode.LEAVE_ALONE:
-            self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=0xFFFFFFFF)
+            self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
             self._servo.reacquire()
         return mode != ClockMode.LEAVE_ALONE
 
@@ -144,10 +150,7 @@ class Discipline:
 
     def _miss(self) -> None:
         """Tell the servo of each period without an edge, half a period after it was due."""
-        registers = self._probe.registers
-        registers.write("timebase_latch", 1)
-        names = ("timebase_now", "timebase_now_fraction", "timebase_ticks")
-        now, fraction, ticks = registers.read_many(names).values()
+        now, fraction, ticks = self._timebase.moment()
         period = self.period_ns // TICK_NS
         since_edge = self._heard_ticks == self._last.ticks
         if ticks - self._heard_ticks < (period + period // 2 if since_edge else period):
@@ -163,9 +166,16 @@ class Discipline:
         self._error = ClockError.NONE
         if not out.has_adjust:
             return
-        idle = (TransmitState.IDLE, TransmitState.ARMED, TransmitState.READY)
-        if any(port.transmit.look()[0] not in idle for port in self._probe.ports):
+        if self._probe.busy_port is not None:
             self._error = ClockError.STEP_REFUSED  # Its frames would leave at another time than they were asked to.
             return
-        self._probe.registers.write_many({"timebase_adjust": out.adjust})
-        self._probe.registers.write("timebase_adjust_apply", 1)
+        self._timebase.adjust(Fraction(out.adjust, ADJUST_ONE))
+
+
+def settle(servos: Sequence[Discipline], seconds: float) -> None:
+    """Let ``seconds`` of the probes' common time pass, while each servo does its work."""
+    step_s = servos[0].period_ns / 1e9 / LOOKS_PER_PERIOD
+    for _ in range(round(seconds / step_s)):
+        servos[0].wait(step_s)
+        for servo in servos:
+            servo.tend()

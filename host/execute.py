@@ -10,10 +10,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import NO_SEQUENCE, RECORD_DTYPE, TransmitState
+from liteprobe.cores.formats import NO_SEQUENCE, TransmitState
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link
-from liteprobe.host.port import Port
+from liteprobe.host.port import Port, concatenated, joint_counters
 from liteprobe.host.registers import Registers
 from liteprobe.host.timebase import Timebase
 from liteprobe.host.train import Schedule, TrainProgram, TrainResult, check, gap_for, schedule
@@ -295,17 +295,13 @@ class Execution:
         missing = 0
         for job in self._jobs:
             job.drain()
-            counters = job.receive.receive.counters()
-            missing += max(job.sent - (counters["frames"] - counters["duplicated"]), 0)
+            missing += job.receive.receive.missing(job.sent)
         return missing
 
     def _result(self, job: _Job) -> TrainResult:
-        received = job.receive.receive.counters()
-        sent = job.transmit.transmit.counters()
-        counters = {("transmit_" + name if name in received else name): value for name, value in sent.items()}
-        counters |= received
+        counters = joint_counters(job.transmit.transmit, job.receive.receive)
         self._check_arrival(job, counters)
-        records = np.concatenate(job.records) if job.records else np.empty(0, dtype=RECORD_DTYPE)
+        records = concatenated(job.records)
         is_complete = job.sent == job.program.total and job.with_records and counters["records_lost"] == 0
         return TrainResult(
             program=job.program,

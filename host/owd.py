@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import RECORD_DTYPE, ClockState, TransmitState
+from liteprobe.cores.formats import ClockState, TransmitState
 from liteprobe.host.analysis import line_clock, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.execute import HALT_TIMEOUT_NS, READY_TIMEOUT_NS, RECORDS_MAX
-from liteprobe.host.port import Port
+from liteprobe.host.port import Port, concatenated, joint_counters
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import TrainProgram, TrainResult, check, schedule
 
@@ -297,32 +297,30 @@ class OneWay:
         missing = 0
         for job in self._jobs:
             job.drain()
-            counters = job.receive.receive.counters()
-            missing += max(job.sent - (counters["frames"] - counters["duplicated"]), 0)
+            missing += job.receive.receive.missing(job.sent)
         return missing
 
     # Afterwards -------------------------------------------------------------------------------
 
     def _result(self, job: _Job) -> OneWayResult:
-        received, sent = job.receive.receive.counters(), job.transmit.transmit.counters()
-        if not received["frames"]:
+        counters = joint_counters(job.transmit.transmit, job.receive.receive)
+        if not counters["frames"]:
             raise ProbeError(
                 f"nothing arrived: {job.sent} frames left port {job.transmit.number}, none reached port "
                 f"{job.receive.number} of the other probe: check the way between them, and the ports"
             )
         ends = [probe.timebase.clock.status() for probe in (job.direction.sender, job.direction.receiver)]
-        records = np.concatenate(job.records) if job.records else np.empty(0, dtype=RECORD_DTYPE)
+        records = concatenated(job.records)
         line = _line_of(job.latches)
-        counters = {("transmit_" + name if name in received else name): value for name, value in sent.items()}
         train = TrainResult(
             program=job.program,
             records=records,
-            counters=counters | received,
+            counters=counters,
             sent=job.sent,
-            late=sent["late"],
+            late=counters["late"],
             clock_state=min(ends, key=_trust).name,
             uncertainty_ns=_uncertainty_ns(ends, line),
-            complete=job.sent == job.program.total and received["records_lost"] == 0,
+            complete=job.sent == job.program.total and counters["records_lost"] == 0,
             notes=(*job.notes, *self._notes(job, ends, records)),
         )
         arrived = summary.packets(train, self._asked_ns)

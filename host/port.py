@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A test port: its transmit program, its receive counters and its ring of records."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -181,7 +183,12 @@ class ReceivePort:
             parts.append(self.fetch(first, count))
             self._read = (self._read + count) % WORD
             self._registers.write_many({self._prefix + "records_read": self._read})
-        return np.concatenate(parts) if parts else np.empty(0, dtype=RECORD_DTYPE)
+        return concatenated(parts)
+
+    def missing(self, sent: int) -> int:
+        """Return how many of ``sent`` frames have not come yet."""
+        counters = self.counters()
+        return max(sent - (counters["frames"] - counters["duplicated"]), 0)
 
     def fetch(self, first: int, count: int) -> NDArray[np.void]:
         """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
@@ -226,3 +233,15 @@ class Port:
         self.number = number
         self.transmit = TransmitPort(registers, number)
         self.receive = ReceivePort(registers, number, depth)
+
+
+def joint_counters(transmit: TransmitPort, receive: ReceivePort) -> dict[str, int]:
+    """Return the counters of both ends of a program; where both have one of a name, the sender's is ``transmit_<name>``."""
+    received = receive.counters()
+    sent = {("transmit_" + name if name in received else name): value for name, value in transmit.counters().items()}
+    return sent | received
+
+
+def concatenated(records: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """Return what was drained, in one array of ``RECORD_DTYPE``."""
+    return np.concatenate(records) if records else np.empty(0, dtype=RECORD_DTYPE)

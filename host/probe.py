@@ -83,10 +83,15 @@ class Probe:
         ProbeError
             When a train runs, or waits for its time: its frames would leave at another one.
         """
-        for port in self.ports:
-            if port.transmit.look()[0] in (TransmitState.WAITING, TransmitState.RUNNING):
-                raise ProbeError(f"port {port.number} runs a train: set the time when it has ended")
+        if (port := self.busy_port) is not None:
+            raise ProbeError(f"port {port} runs a train: set the time when it has ended")
         self.timebase.set_time(time_ns)
+
+    @property
+    def busy_port(self) -> int | None:
+        """Number of the first port that runs a train, or has one that waits for its time; None: no step disturbs any."""
+        busy = (TransmitState.WAITING, TransmitState.RUNNING)
+        return next((port.number for port in self.ports if port.transmit.look()[0] in busy), None)
 
     def info(self) -> dict[str, int | float | str | bool]:
         """Return what the probe is and how it is: a row for each fact."""

@@ -47,6 +47,13 @@ class Timebase:
         self._registers.write("timebase_latch", 1)
         return self._registers.read("timebase_ticks")
 
+    def moment(self) -> tuple[int, int, int]:
+        """Return time (ns), its fraction (2^-32 ns) and ticks, of one moment: when the request reached the probe."""
+        self._registers.write("timebase_latch", 1)
+        names = ("timebase_now", "timebase_now_fraction", "timebase_ticks")
+        now, fraction, ticks = self._registers.read_many(names).values()
+        return now, fraction, ticks
+
     @property
     def increment(self) -> int:
         """Nanoseconds a tick, in 8.40 fixed point."""

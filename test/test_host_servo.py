@@ -5,7 +5,6 @@
 import ctypes
 import re
 
-import numpy as np
 import pytest
 
 from liteprobe.host.errors import UsageError

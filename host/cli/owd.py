@@ -11,7 +11,7 @@ from liteprobe.host import owd, owd_figures
 from liteprobe.host.analysis import calibration
 from liteprobe.host.cli import tables, train
 from liteprobe.host.cli.arguments import output, time_ns, whole
-from liteprobe.host.discipline import Discipline
+from liteprobe.host.discipline import Discipline, settle
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.url import other_of_pair
 from liteprobe.host.probe import Probe
@@ -87,10 +87,7 @@ def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None]
         for servo in servos:
             servo.tend()
 
-    step_ns = servos[0].period_ns / 8
-    for _ in range(round(args.discipline / step_ns)):
-        probes[0].wait(step_ns / 1e9)
-        tend()
+    settle(servos, args.discipline / 1e9)
     return tend
 
 

@@ -294,10 +294,6 @@ class SimLink(EtherboneLink):
         """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
         self._process.command(f"{self._prefix}inject {port} {octets.hex()}")
 
-    def receiver(self, line: str) -> None:
-        """Have the GNSS receiver do what a line says: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
-        self._process.command(line)
-
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""
         self._process.command("sync")
@@ -307,7 +303,7 @@ class SimLink(EtherboneLink):
         self._process.command(f"{self._prefix}rate {ppm:.9f}")
 
     def receive(self, line: str) -> None:
-        """Have the GNSS receiver do something still to come: ``pps <ns>``, ``gnss <ns> <hex octets>``."""
+        """Have the GNSS receiver do something still to come: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
         self._process.command(self._prefix + line)
 
     def expect_silence(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import line_clock
-from liteprobe.host.discipline import Discipline
+from liteprobe.host.discipline import Discipline, settle
 from liteprobe.host.link.sim import SimLink
 from liteprobe.host.link.url import sim_url
 from liteprobe.host.owd import OneWayResult
@@ -20,7 +20,6 @@ from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.truth import frames_in, read_truth
 
 PORTS_PER_PROBE = 16 # In rows of the truth.
-LOOKS_PER_PERIOD = 8
 LATCHES = 96
 TICK_NS = 8.0
 
@@ -48,10 +47,7 @@ class PairBench:
 
     def settle(self, periods: int) -> None:
         """Let so many periods of the PPS pass."""
-        step_s = self.servos[0].period_ns/1e9/LOOKS_PER_PERIOD
-        for _ in range(LOOKS_PER_PERIOD*periods):
-            self.a.wait(step_s)
-            self.tend()
+        settle(self.servos, periods*self.servos[0].period_ns/1e9)
 
     def errors_ns(self, result: OneWayResult, receiver: int = 1, port: int = 0) -> NDArray[np.float64]:
         """Return measured less true delay of each packet of ``result`` (ns), received at a port of probe 0 (a) or 1 (b)."""

@@ -70,7 +70,7 @@ class Receiver:
         while FIRST_NS + self.number * PERIOD_NS < now_ns + ahead * PERIOD_NS:
             at_ns = FIRST_NS + self.number * PERIOD_NS
             if self.has_pulses:
-                self.link.receiver(f"pps {at_ns} 8000")
+                self.link.receive(f"pps {at_ns} 8000")
             if self.has_sentences:
                 self._say(at_ns + SENTENCE_AFTER_NS)
             self.number += 1
@@ -80,7 +80,7 @@ class Receiver:
         if self.is_garbled:
             octets = octets.replace(b"A", b"B", 1)
         for first in range(0, len(octets), CHUNK):
-            self.link.receiver(f"gnss {at_ns} {octets[first : first + CHUNK].hex()}")
+            self.link.receive(f"gnss {at_ns} {octets[first : first + CHUNK].hex()}")
             at_ns += CHUNK_NS
 
 
