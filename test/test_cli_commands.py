@@ -36,16 +36,6 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelProbe:
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
 # What goes well -----------------------------------------------------------------------------------
 
 

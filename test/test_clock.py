@@ -11,7 +11,6 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
 from liteprobe.host import clock_log
-from liteprobe.host.cli import main as cli
 from liteprobe.host.clock import Edge
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link
@@ -42,16 +41,6 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelProbe:
 
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
 
 
 # Status -------------------------------------------------------------------------------------------
