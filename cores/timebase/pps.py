@@ -7,22 +7,31 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.timebase.clock import FRACTION_BITS
 from liteprobe.cores.timebase.presence import Presence
 from liteprobe.cores.timebase.pulse import LATENCY_TICKS, PulseDetector
+from liteprobe.cores.timebase.word_window import WORD_BITS
 
 # Edge ---------------------------------------------------------------------------------------------
 
-def edge_layout():
-    """What is known of an edge."""
-    return [
-        ("count",    32), # Edges accepted since reset, this one included. Wraps.
-        ("now",      64), # ns.
-        ("fraction", 32), # 2^-32 ns.
-        ("ticks",    64),
-        ("width",    32), # Ticks that the pulse has lasted so far.
-        ("spurious",  1),
-    ]
+# What is known of an edge, as words of 32 bits: name, words, the highest first. They are written from the last one to the
+# first: what follows the time comes first, the low word of the ticks before the high one, which takes its borrow.
+EDGE = [
+    ("spurious", 1),
+    ("width",    1), # Ticks that the pulse had lasted as it was taken.
+    ("count",    1), # Edges accepted since reset, this one included. Wraps.
+    ("now",      2), # ns.
+    ("fraction", 1), # 2^-32 ns.
+    ("ticks",    2),
+]
+EDGE_WORDS  = sum(words for _, words in EDGE)
+EARLY_TICKS = 5 # After an edge was accepted, until all words of its time are fetched.
+
+def edge_numbers(name):
+    """Return the numbers of the words of a part of an edge, the highest word first."""
+    names = [entry for entry, words in EDGE for _ in range(words)]
+    return [number for number, entry in enumerate(names) if entry == name]
 
 # PPS Input ----------------------------------------------------------------------------------------
 
@@ -30,7 +39,7 @@ class PpsInput(LiteXModule):
     """Stamps each edge of the PPS with the tick in which the pin rose; in ``timebase``.
 
     ``now``, ``fraction`` and ``ticks`` of an edge are those of the beginning of that tick: at most a tick before the edge
-    itself, half a tick in the mean.
+    itself, half a tick in the mean. Edges are kept in a memory of two pages: one is written, the other one is read.
 
     Parameters
     ----------
@@ -43,13 +52,18 @@ class PpsInput(LiteXModule):
     enable, invert : Signal(), in; ``period``, ``window`` : Signal(32), in; ``min_width`` : Signal(16), in
         As in `PulseDetector` and `Presence`; must stand still.
     take : Signal(), in
-        One pulse: hand over the last edge. Two ticks or more apart.
+        One pulse: show the last edge. From 16 ticks apart.
     taken : Signal(), out
-        One pulse, one or two ticks after ``take``: ``edge`` is of one moment.
-    edge : Record(edge_layout()), out
+        One pulse, 4 to 14 ticks after ``take``: three cycles of ``sys`` later ``word`` is of that edge, and stays so.
+    number : Signal(3), in, sys
+        Word of the edge, as EDGE counts them.
+    word : Signal(32), out, sys
+        In the same cycle; 0 before the first edge.
     accepted, glitch, missed, spurious : Signal(), out
-        One tick for each; ``accepted`` comes for spurious edges, too. ``edge`` is new in the tick of ``accepted``.
+        One tick for each; ``accepted`` comes for spurious edges, too. A ``take`` from the tick of ``accepted`` on shows the edge.
     is_present : Signal(), out
+
+    Limits: a pulse that rises within EARLY_TICKS ticks of the acceptance of another one is a glitch.
     """
     def __init__(self, clock):
         self.pad        = Signal()
@@ -60,7 +74,8 @@ class PpsInput(LiteXModule):
         self.min_width  = Signal(16)
         self.take       = Signal()
         self.taken      = Signal()
-        self.edge       = edge = Record(edge_layout(), reset_less=True)
+        self.number     = Signal(max=EDGE_WORDS)
+        self.word       = Signal(WORD_BITS)
         self.accepted   = Signal()
         self.glitch     = Signal()
         self.missed     = Signal()
@@ -79,36 +94,102 @@ class PpsInput(LiteXModule):
             self.glitch.eq(detector.glitch),
             self.missed.eq(presence.missed),
             self.is_present.eq(presence.is_present),
-            edge.width.eq(detector.width),
         ]
-        self.add_capture(clock, edge)
-        self.add_take()
-
-    def add_capture(self, clock, edge):
-        """Follow the time while the pin is low, as late as the pin; keep it when the pulse is accepted."""
-        waiting = Cat(clock.now, clock.fraction[FRACTION_BITS - 32:], clock.ticks)
-        # The receive paths keep the same old values of ``now``: Yosys makes one register of two that are alike.
-        for _ in range(LATENCY_TICKS - 1):
-            later = Signal(len(waiting), reset_less=True)
-            self.sync.timebase += later.eq(waiting)
-            waiting = later
-        captured = Signal(len(waiting), reset_less=True)
-        detector, presence = self.detector, self.presence
-        count = Signal(32)
-        self.comb += edge.count.eq(count)
         self.sync.timebase += [
-            If(~detector.is_high, captured.eq(waiting)),
-            If(detector.accepted,
-                Cat(edge.now, edge.fraction, edge.ticks).eq(captured),
-                edge.spurious.eq(presence.is_spurious),
-                count.eq(count + 1),
-            ),
             self.accepted.eq(detector.accepted),
             self.spurious.eq(detector.accepted & presence.is_spurious),
         ]
+        self.step      = Signal(max=EDGE_WORDS) # Number of the word that is fetched.
+        self.is_active = Signal()
+        self.shown     = Signal() # Page.
+        self.is_fresh  = Signal() # The last edge is on the other page.
+        self.is_known  = Signal() # There was an edge since reset, which leaves the memory as it is.
+        self.add_order()
+        self.add_memory(self.add_words(self.add_capture(clock)))
 
-    def add_take(self):
-        """Hand over, but not in the tick in which only the width is of the new edge."""
+    def add_order(self):
+        """Write each edge, and the width once more when it is asked for; then show it."""
+        accepted = self.detector.accepted
         is_asked = Signal()
-        self.comb += self.taken.eq(is_asked & ~self.detector.accepted)
-        self.sync.timebase += If(self.take, is_asked.eq(1)).Elif(self.taken, is_asked.eq(0))
+        is_end   = Signal()
+        self.comb += is_end.eq(self.is_active & (self.step == 0) & ~accepted)
+        self.sync.timebase += [
+            If(self.is_active, self.step.eq(self.step - 1)),
+            If(is_end, self.is_active.eq(0)),
+            self.taken.eq(is_end & is_asked),
+            If(is_end & is_asked,
+                is_asked.eq(0),
+                self.shown.eq(self.shown ^ self.is_fresh),
+                self.is_known.eq(self.is_known | self.is_fresh),
+                self.is_fresh.eq(0),
+            ),
+            If(self.take, is_asked.eq(1)),
+            If(is_asked & ~self.is_active, self.is_active.eq(1), self.step.eq(*edge_numbers("width"))),
+            If(accepted, self.is_active.eq(1), self.step.eq(EDGE_WORDS - 1), self.is_fresh.eq(1)),
+        ]
+
+    def add_capture(self, clock):
+        """Follow the time while the pin is low, as late as the pin; keep it from the rise until it is written.
+
+        Returns now and fraction of the rise, and the ticks as they were when ``is_high`` rose.
+        """
+        delayed = Cat(clock.now, clock.fraction[FRACTION_BITS - 32:])
+        # The receive paths keep the same old values of ``now``: Yosys makes one register of two that are alike.
+        for _ in range(LATENCY_TICKS - 1):
+            later = Signal(len(delayed), reset_less=True)
+            self.sync.timebase += later.eq(delayed)
+            delayed = later
+        now, fraction, ticks = (Signal(bits, reset_less=True) for bits in (64, WORD_BITS, 64))
+        detector = self.detector
+        self.comb += detector.hold.eq(detector.accepted | (self.is_active & (self.step > EDGE_WORDS - EARLY_TICKS)))
+        self.sync.timebase += If(~detector.is_high & ~detector.hold, Cat(now, fraction).eq(delayed), ticks.eq(clock.ticks))
+        return now, fraction, ticks
+
+    def add_words(self, time):
+        """Fetch a word of the edge, and return it a tick later, right."""
+        now, fraction, ticks = time
+        detector, presence = self.detector, self.presence
+        count       = Signal(WORD_BITS)
+        is_spurious = Signal()
+        self.sync.timebase += If(detector.accepted, count.eq(count + 1), is_spurious.eq(presence.is_spurious))
+
+        fetched = Signal(WORD_BITS, reset_less=True)
+        word    = Signal(WORD_BITS + 1)
+        is_low, takes_borrow, borrow = Signal(), Signal(), Signal()
+        parts = {"spurious": is_spurious, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
+        cases = {}
+        for name, words in EDGE:
+            for n, number in enumerate(reversed(edge_numbers(name))):
+                cases[number] = fetched.eq(parts[name][WORD_BITS*n:WORD_BITS*(n + 1)])
+        high, low = edge_numbers("ticks")
+        self.sync.timebase += [
+            Case(self.step, cases),
+            is_low.eq(self.step == low),
+            takes_borrow.eq(self.step == high),
+            borrow.eq(word[-1]),
+        ]
+        # The ticks are those of LATENCY_TICKS - 1 ticks later.
+        self.comb += word.eq(fetched - Mux(is_low, LATENCY_TICKS - 1, takes_borrow & borrow))
+        return word[:WORD_BITS]
+
+    def add_memory(self, word):
+        """Write the words as they come, and let ``sys`` read those of the page that is shown."""
+        memory = Memory(WORD_BITS, 2*EDGE_WORDS)
+        write  = memory.get_port(write_capable=True, clock_domain="timebase", mode=READ_FIRST)
+        read   = memory.get_port(async_read=True, clock_domain="sys")
+        number = Signal(max=EDGE_WORDS)
+        self.specials += memory, write, read
+        self.page  = page  = LevelCrossing("sys")
+        self.known = known = LevelCrossing("sys")
+        self.sync.timebase += [
+            number.eq(self.step),
+            write.we.eq(self.is_active),
+        ]
+        self.comb += [
+            write.adr.eq(Cat(number, self.shown ^ self.is_fresh)),
+            write.dat_w.eq(word),
+            page.i.eq(self.shown),
+            known.i.eq(self.is_known),
+            read.adr.eq(Cat(self.number, page.o)),
+            self.word.eq(Mux(known.o, read.dat_r, 0)),
+        ]

@@ -11,8 +11,9 @@ from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
 from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
-from liteprobe.cores.timebase.pps import PpsInput, edge_layout
+from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
+from liteprobe.cores.timebase.word_window import WordStatus, WordWindow
 
 PERIOD_NS = 1_000_000_000
 MIN_WIDTH = 16 # Ticks: longer than what a bad line makes of an edge.
@@ -58,12 +59,12 @@ class Pps(LiteXModule):
         self._window    = CSRStorage(32, name="window",
             description="ns; an edge further from a whole number of periods is spurious; 0: none is.")
         self._latch     = CSRStorage(1,  name="latch",     description="Write: take the last edge, count to flags.")
-        self._count     = CSRStatus(32,  name="count",     description="Edges accepted since reset.")
-        self._now       = CSRStatus(64,  name="now",       description="Time of the last edge (ns).")
-        self._now_fraction = CSRStatus(32, name="now_fraction", description="2^-32 ns.")
-        self._ticks     = CSRStatus(64,  name="ticks",     description="The tick counter at the last edge.")
-        self._width     = CSRStatus(32,  name="width",     description="Ticks that its pulse has lasted so far.")
-        self._flags     = CSRStatus(8,   name="flags",     description="Bit 0: the last edge was spurious.")
+        self._count     = WordStatus(32,  name="count",     description="Edges accepted since reset.")
+        self._now       = WordStatus(64,  name="now",       description="Time of the last edge (ns).")
+        self._now_fraction = WordStatus(32, name="now_fraction", description="2^-32 ns.")
+        self._ticks     = WordStatus(64,  name="ticks",     description="The tick counter at the last edge.")
+        self._width     = WordStatus(32,  name="width",     description="Ticks that its pulse has lasted so far.")
+        self._flags     = WordStatus(8,   name="flags",     description="Bit 0: the last edge was spurious.")
         self._glitches  = CSRStatus(16,  name="glitches",  description="Pulses shorter than min_width; live, wraps.")
         self._missing   = CSRStatus(16,  name="missing",   description="Periods without an edge; live, wraps.")
         self._spurious  = CSRStatus(16,  name="spurious",  description="Edges outside the window; live, wraps.")
@@ -113,19 +114,23 @@ class Pps(LiteXModule):
                 self.comb += pulse.eq(crossing.taken)
 
     def add_last_edge(self):
-        """Hold the last edge where ``sys`` can read it."""
+        """Let ``sys`` read the last edge."""
         source = self.input
-        width  = sum(bits for _, bits in edge_layout())
-        self.latch = latch = PulseCrossing("sys", "timebase")
-        self.last  = last  = HeldCrossing(width, "timebase", "sys")
+        self.latch  = latch  = PulseCrossing("sys", "timebase")
+        self.window = window = WordWindow([(register, edge_numbers(name)) for register, name in [
+            (self._count,        "count"),
+            (self._now,          "now"),
+            (self._now_fraction, "fraction"),
+            (self._ticks,        "ticks"),
+            (self._width,        "width"),
+            (self._flags,        "spurious"),
+        ]])
         self.comb += [
             latch.i.eq(self._latch.re),
+            # Still again some twelve cycles of ``sys`` after the write, before a bus asks.
             source.take.eq(latch.o),
-            # Still again some ten cycles of ``sys`` after the write, long before a bus can ask.
-            last.take.eq(source.taken),
-            last.i.eq(source.edge.raw_bits()),
-            Cat(*[status.status for status in
-                (self._count, self._now, self._now_fraction, self._ticks, self._width)], self._flags.status[0]).eq(last.o),
+            source.number.eq(window.number),
+            window.value.eq(source.word),
         ]
 
     def add_counters(self):

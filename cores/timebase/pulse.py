@@ -16,7 +16,7 @@ LATENCY_TICKS = 4
 class PulseDetector(LiteXModule):
     """Tells pulses from glitches by their width; in ``timebase``.
 
-    A pulse that is already there as the detector is enabled does not count.
+    A pulse that is already there as the detector is enabled does not count. One that begins while ``hold`` is high is a glitch.
 
     Attributes
     ----------
@@ -25,12 +25,14 @@ class PulseDetector(LiteXModule):
         Must stand still; ``invert``: a pulse is low.
     min_width : Signal(16), in
         Ticks that a pulse must last; 0 is taken as 1. Must stand still.
+    hold : Signal(), in
+        Whoever captures the time of a rise could not do so in the next tick of ``is_high``.
     is_high : Signal(), out
         The pin, LATENCY_TICKS late. Registered.
     accepted : Signal(), out
         One tick for each pulse as it has lasted ``min_width`` ticks: ``is_high`` was high in the tick before. Registered.
     glitch : Signal(), out
-        One tick for each pulse that ended before. Registered.
+        One tick for each pulse that ended before, or began too soon. Registered.
     width : Signal(32), out
         Ticks that the last accepted pulse has lasted so far; new in the tick of ``accepted``. Wraps after 34 s.
     """
@@ -39,6 +41,7 @@ class PulseDetector(LiteXModule):
         self.enable    = Signal()
         self.invert    = Signal()
         self.min_width = Signal(16)
+        self.hold      = Signal()
         self.is_high   = Signal()
         self.accepted  = Signal()
         self.glitch    = Signal()
@@ -54,10 +57,11 @@ class PulseDetector(LiteXModule):
         is_longest = Signal() # Beyond all that can be asked for.
         is_long    = Signal()
         is_blocked = Signal(reset=1) # Until the pin was low once.
+        is_early   = Signal()        # Nobody knows when it began.
         is_done    = Signal()        # This pulse was accepted.
         counts     = Signal()
         self.specials += MultiReg(self.pad ^ self.invert, level, "timebase")
-        self.comb += counts.eq(self.is_high & is_long & ~is_blocked)
+        self.comb += counts.eq(self.is_high & is_long & ~is_blocked & ~is_early)
         self.sync.timebase += [
             level_d.eq(level),
             self.is_high.eq(level_d),
@@ -67,6 +71,7 @@ class PulseDetector(LiteXModule):
             is_longest.eq(level & (is_longest | (count[:16] == 0xffff))),
             is_long.eq(is_longest | (count[:16] >= self.min_width)),
             If(~self.enable, is_blocked.eq(1)).Elif(~self.is_high, is_blocked.eq(0)),
+            If(~self.is_high, is_early.eq(self.hold)),
             is_done.eq(counts),
             self.accepted.eq(counts & ~is_done),
             self.glitch.eq(was_high & ~self.is_high & ~is_done & ~is_blocked),

@@ -9,7 +9,10 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.timebase.word_window import WORD_BITS, WordWindow
+
 WATCHDOG_MS = 3000
+PAGE_WORDS  = 16
 
 # Published by the firmware: name, bits, meaning.
 WORDS = [
@@ -56,16 +59,40 @@ class ClockStatus(LiteXModule):
         self.add_watchdog(round(sys_clk_freq/1000))
 
     def add_words(self):
-        """Publish all words of the firmware at once."""
-        for name, register in self.words.items():
-            written   = Signal(register.size, reset_less=name != "state")
-            published = Signal(register.size)
-            self.sync += [
-                If(register.re, written.eq(register.r)),
-                If(self._update.re, published.eq(written)),
-            ]
-            self.comb += register.w.eq(published & Replicate(self._alive.status, register.size) if name == "state" else published)
-        self.sync += If(self._update.re, self._updates.status.eq(self._updates.status + 1))
+        """Publish all words of the firmware at once.
+
+        Each word has two places in a memory, one that is shown and one to write. An update changes them over where the firmware
+        has written; so a word that it leaves out stays as it is.
+        """
+        self.window = window = WordWindow([(register, [n]) for n, register in enumerate(self.words.values())])
+        memory    = Memory(WORD_BITS, 2*PAGE_WORDS)
+        read      = memory.get_port(async_read=True)
+        write     = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += memory, read, write
+        shown     = Signal(len(WORDS)) # Of each word: which place.
+        is_new    = Signal(len(WORDS)) # Written since the last update.
+        is_known  = Signal(len(WORDS)) # Published since reset, which leaves the memory as it is.
+        page      = Signal()
+        is_seen   = Signal()
+        number    = window.number
+        self.comb += [
+            page.eq(Array([*shown])[number]),
+            is_seen.eq(Array([is_known[0] & self._alive.status, *is_known[1:]])[number]),
+            read.adr.eq(Cat(number, page)),
+            window.value.eq(Mux(is_seen, read.dat_r, 0)),
+            write.adr.eq(Cat(number, ~page)),
+            write.dat_w.eq(window.written),
+            write.we.eq(window.is_written),
+        ]
+        self.sync += [
+            If(window.is_written, is_new.eq(is_new | (1 << number))),
+            If(self._update.re,
+                shown.eq(shown ^ is_new),
+                is_known.eq(is_known | is_new),
+                is_new.eq(0),
+                self._updates.status.eq(self._updates.status + 1),
+            ),
+        ]
 
     def add_watchdog(self, cycles):
         """Count milliseconds down from each update."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LOST_AFTER = 4  # Periods without an edge, after which the next one sets the phase.
+EARLY_TICKS = 5  # After an edge is accepted; a pulse that rises within them is a glitch.
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def judge(pulses: Sequence[Pulse], settings: Settings, enabled: int, end: int) -
         return max(0, (tick - good - settings.period // 2) // settings.period)
 
     for number, pulse in enumerate(pulses):
-        if pulse.width < settings.min_width:
+        free = pulses[edges[-1]].rise + max(1, settings.min_width) + EARLY_TICKS if edges else 0
+        if pulse.width < settings.min_width or pulse.rise <= free:
             continue
         edges.append(number)
         if settings.window and good is not None and missed(pulse.rise) < LOST_AFTER:

@@ -3,7 +3,10 @@
 
 """The clock's status: what is published, when, and what silence does to it."""
 
+import random
+
 import pytest
+from litex.soc.interconnect.csr_bus import CSRBank, Interface
 from migen import *
 
 from liteprobe.cores.timebase.status import WORDS, ClockStatus
@@ -11,83 +14,131 @@ from liteprobe.cores.timebase.status import WORDS, ClockStatus
 SYS_CLK_FREQ = 10_000 # 10 cycles a millisecond.
 CYCLES       = 10
 
-def write(dut, name, value):
-    """Write as the bus does: one cycle of the strobe, the register new in the next one."""
-    register = getattr(dut, f"_{name}")
-    if isinstance(getattr(register, "storage", None), Signal):
-        yield register.storage.eq(value)
-        yield register.re.eq(1)
-    else:
-        yield register.r.eq(value)
-        yield register.re.eq(1)
-    yield
-    yield register.re.eq(0)
-    yield
+class Bench(Module):
+    """The status behind a bus, as a SoC has it."""
+    def __init__(self):
+        self.submodules.dut = dut = ClockStatus(SYS_CLK_FREQ)
+        registers    = dut.get_csrs(sort=True)
+        self.address = {register.name: number for number, register in enumerate(registers)} # Of one word each.
+        self.bus     = Interface(data_width=32)
+        self.submodules += CSRBank(registers, bus=self.bus)
 
-def words_of(dut):
-    found = {}
-    for name, _, _ in WORDS:
-        found[name] = (yield getattr(dut, f"_{name}").w)
-    return found
+    def write(self, name, value):
+        """Write, and return in the first cycle in which the bus could go on."""
+        yield from self.bus.write(self.address[name], value)
+        yield
+        yield
+
+    def read(self, name):
+        """Read: what is there in the cycle after the one that this is called in."""
+        yield self.bus.adr.eq(self.address[name])
+        yield self.bus.re.eq(1)
+        yield
+        yield self.bus.re.eq(0)
+        yield
+        return (yield self.bus.dat_r)
+
+    def words(self):
+        """Read all that is published."""
+        found = {}
+        for name, _, _ in WORDS:
+            found[name] = yield from self.read(name)
+        return found
 
 def run(process):
-    dut = ClockStatus(SYS_CLK_FREQ)
-    run_simulation(dut, process(dut), clocks={"sys": 10})
+    bench = Bench()
+    run_simulation(bench, process(bench), clocks={"sys": 10})
 
 def test_words_appear_all_at_once_with_the_update():
     values = {name: (0x9e3779b9*(n + 1)) % 2**bits | 1 for n, (name, bits, _) in enumerate(WORDS)}
-    def process(dut):
-        assert (yield from words_of(dut)) == dict.fromkeys(values, 0)
+    def process(bench):
+        assert (yield from bench.words()) == dict.fromkeys(values, 0)
         for name, value in values.items():
-            yield from write(dut, name, value)
-        assert (yield from words_of(dut)) == dict.fromkeys(values, 0)
-        yield from write(dut, "update", 1)
-        yield
-        assert (yield from words_of(dut)) == values
-        assert (yield dut._updates.status) == 1
-        yield from write(dut, "rate", 5)
-        assert (yield from words_of(dut)) == values
-        yield from write(dut, "update", 1)
-        assert (yield from words_of(dut)) == {**values, "rate": 5}
-        assert (yield dut._updates.status) == 2
+            yield from bench.write(name, value)
+        assert (yield from bench.words()) == dict.fromkeys(values, 0)
+        yield from bench.write("update", 1)
+        assert (yield from bench.words()) == values
+        assert (yield from bench.read("updates")) == 1
+        yield from bench.write("rate", 5)
+        assert (yield from bench.words()) == values
+        yield from bench.write("update", 1)
+        assert (yield from bench.words()) == {**values, "rate": 5}
+        assert (yield from bench.read("updates")) == 2
     run(process)
+
+def test_a_word_that_an_update_leaves_out_stays_as_it_was():
+    rng   = random.Random(7)
+    names = [name for name, _, _ in WORDS]
+    def process(bench):
+        shown = dict.fromkeys(names, 0)
+        for _ in range(30):
+            written = {}
+            for name in rng.choices(names, k=rng.randrange(6)): # Some twice, some updates with none.
+                written[name] = rng.randrange(2**dict((n, bits) for n, bits, _ in WORDS)[name])
+                yield from bench.write(name, written[name])
+            yield from bench.write("update", 1)
+            shown |= written
+            assert (yield from bench.words()) == shown
+    run(process)
+
+def test_words_are_0_after_a_reset_until_they_are_published_again():
+    bench = ResetInserter()(Bench())
+    def process():
+        for name, _, _ in WORDS:
+            yield from bench.write(name, 3)
+        yield from bench.write("update", 1)
+        assert set((yield from bench.words()).values()) == {3}
+        yield from bench.write("offset", 9) # Written, but not published.
+        yield bench.reset.eq(1)
+        yield
+        yield bench.reset.eq(0)
+        yield from bench.write("state", 2)
+        assert set((yield from bench.words()).values()) == {0}
+        yield from bench.write("update", 1)
+        assert (yield from bench.words()) == {**dict.fromkeys((name for name, _, _ in WORDS), 0), "state": 2}
+    run_simulation(bench, process(), clocks={"sys": 10})
 
 @pytest.mark.parametrize("watchdog", [1, 3, 50])
 def test_silence_makes_the_state_unknown_after_the_watchdog_and_nothing_else(watchdog):
-    def process(dut):
-        yield from write(dut, "watchdog", watchdog)
-        yield from write(dut, "state", 3)
-        yield from write(dut, "offset", 77)
+    def process(bench):
+        yield from bench.write("watchdog", watchdog)
+        yield from bench.write("state", 3)
+        yield from bench.write("offset", 77)
         for _ in range(7): # Any phase of the milliseconds.
             yield
-        yield from write(dut, "update", 1)
-        lived = 0
+        yield from bench.write("update", 1)
+        # Read without a pause: an answer is of the cycle before.
+        yield bench.bus.adr.eq(bench.address["state"])
+        yield bench.bus.re.eq(1)
+        lived, was_alive, seen = 0, 0, []
         for _ in range((watchdog + 2)*CYCLES):
             yield
-            assert (yield dut._state.w) == 3*(yield dut._alive.status)
-            lived += (yield dut._alive.status)
+            seen.append(((yield bench.bus.dat_r), was_alive))
+            was_alive = (yield bench.dut._alive.status)
+            lived += was_alive
+        assert all(state == 3*alive for state, alive in seen[2:])
+        assert {state for state, _ in seen[2:]} == {0, 3}
         assert watchdog*CYCLES - 2 <= lived <= watchdog*CYCLES
-        assert (yield dut._offset.w) == 77
-        yield from write(dut, "update", 1)
-        yield
-        assert (yield dut._state.w) == 3
+        yield bench.bus.re.eq(0)
+        assert (yield from bench.read("offset")) == 77
+        yield from bench.write("update", 1)
+        assert (yield from bench.read("state")) == 3
     run(process)
 
 def test_updates_in_time_keep_it_alive():
-    def process(dut):
-        yield from write(dut, "watchdog", 2)
-        yield from write(dut, "state", 4)
-        yield from write(dut, "update", 1)
+    def process(bench):
+        yield from bench.write("watchdog", 2)
+        yield from bench.write("state", 4)
+        yield from bench.write("update", 1)
         yield
         for _ in range(10):
-            for _ in range(2*CYCLES - 5):
-                yield
-                assert (yield dut._state.w) == 4
-            yield from write(dut, "update", 1)
+            for _ in range(CYCLES - 3):
+                assert (yield from bench.read("state")) == 4 # Two cycles.
+            yield from bench.write("update", 1)
     run(process)
 
 def test_the_watchdog_is_three_seconds_at_reset_and_the_state_unknown():
-    def process(dut):
-        assert (yield dut._watchdog.storage) == 3000
-        assert ((yield dut._state.w), (yield dut._alive.status)) == (0, 0)
+    def process(bench):
+        assert (yield from bench.read("watchdog")) == 3000
+        assert ((yield from bench.read("state")), (yield from bench.read("alive"))) == (0, 0)
     run(process)
