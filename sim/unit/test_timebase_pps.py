@@ -9,12 +9,13 @@ import pytest
 from migen import *
 
 from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, Clock
-from liteprobe.cores.timebase.pps import PpsInput
-from liteprobe.sim.models.pps import Outcome, Pulse, Settings, judge
+from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
+from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge
 
 ENABLED   = 8
 ODD       = INCREMENT + 12_345_678_901 # ns per tick that is no round number: 11 ns more a second.
 EVENTS    = ["accepted", "glitch", "missed", "spurious"]
+CLOCKS    = {"timebase": 8, "sys": 8}
 
 class Bench(Module):
     def __init__(self):
@@ -40,10 +41,29 @@ def apply(settings, pps, invert=0):
     yield pps.pad.eq(invert)
 
 def edge_of(pps):
+    """Read the last edge, in ``sys``."""
     found = []
     for name in ("count", "now", "fraction", "ticks", "width", "spurious"):
-        found.append((yield getattr(pps.edge, name)))
+        value = 0
+        for number in edge_numbers(name):
+            yield pps.number.eq(number)
+            yield
+            value = value << 32 | (yield pps.word)
+        found.append(value)
     return tuple(found)
+
+@passive
+def reader(pps, edges):
+    """Read each edge that is handed over."""
+    was_taken = 0
+    while True:
+        taken = (yield pps.taken)
+        if taken and not was_taken: # It may last for some cycles of ``sys``.
+            for _ in range(3):
+                yield
+            edges.append((yield from edge_of(pps)))
+        was_taken = taken
+        yield
 
 def run_pps(pulses, settings, end, increment=INCREMENT, invert=0):
     """Put ``pulses`` on the pin, ask for the last edge after each has ended, and return what was seen."""
@@ -69,11 +89,9 @@ def run_pps(pulses, settings, end, increment=INCREMENT, invert=0):
             for name in EVENTS:
                 if (yield getattr(pps, name)):
                     seen.events[name].append(tick)
-            if (yield pps.taken):
-                seen.edges.append((yield from edge_of(pps)))
             yield
         seen.is_present = bool((yield pps.is_present))
-    run_simulation(bench, {"timebase": process()}, clocks={"timebase": 8})
+    run_simulation(bench, {"timebase": process(), "sys": reader(pps, seen.edges)}, clocks=CLOCKS)
     return seen
 
 def expected(model: Outcome):
@@ -97,31 +115,73 @@ def test_an_edge_has_the_time_and_ticks_of_the_tick_in_which_the_pin_rose(increm
 def test_the_last_edge_is_handed_over_whole_at_every_tick():
     """Two edges, and a question in each tick about the second: the answer is all of the first or all of the second."""
     first, second = Pulse(20, 5), Pulse(60, 5)
-    def answer(ask):
+    def answer(ask, is_asked_before):
         bench = Bench()
         pps   = bench.pps
         found = []
         def process():
             yield from apply(Settings(period=64, min_width=3), pps)
             yield pps.enable.eq(1)
-            for tick in range(100):
+            for tick in range(110):
                 yield pps.pad.eq(any(p.rise <= tick + 1 < p.rise + p.width for p in (first, second)))
-                yield pps.take.eq(tick == ask)
-                if (yield pps.taken):
-                    found.append((yield from edge_of(pps)))
+                yield pps.take.eq(tick == ask or is_asked_before and tick == 40)
                 yield
-        run_simulation(bench, {"timebase": process()}, clocks={"timebase": 8})
-        assert len(found) == 1
-        return found[0]
-    answers = {answer(ask) for ask in range(58, 76)}
-    whole  = {(n, ticks) for n, _, _, ticks, _, _ in answers}
-    widths = {n: {width for count, _, _, _, width, _ in answers if count == n} for n in (1, 2)}
-    assert len(whole) == 2 and widths == {1: {5}, 2: {4, 5}}
+        run_simulation(bench, {"timebase": process(), "sys": reader(pps, found)}, clocks=CLOCKS)
+        assert len(found) == 1 + is_asked_before
+        return found[-1]
+    for is_asked_before in (False, True):
+        answers = [answer(ask, is_asked_before) for ask in range(58, 84)]
+        counts  = [count for count, *_ in answers]
+        assert counts == sorted(counts) and set(counts) == {1, 2}
+        (rise, _), (later, _) = sorted({(ticks, count) for count, _, _, ticks, _, _ in answers})
+        assert later - rise == second.rise - first.rise
+        for count, now, fraction, ticks, width, spurious in answers:
+            assert (ticks, now, fraction, spurious) == ((rise, later)[count - 1], 8*(ticks - 1), 0, 0) # The sum starts a tick late.
+            assert width == 5 if count == 1 else width in (4, 5)
+        assert answers[-1][4] == 5
+
+def test_an_edge_is_0_before_the_first_one_and_after_a_reset_again():
+    bench = ResetInserter(["timebase"])(Bench())
+    pps   = bench.pps
+    found = []
+    def process():
+        yield from apply(Settings(period=64, min_width=3), pps)
+        yield pps.enable.eq(1)
+        for tick in range(140):
+            yield pps.pad.eq(50 <= tick < 56)
+            yield pps.take.eq(tick in (20, 80, 120))
+            yield bench.reset_timebase.eq(tick == 100)
+            yield
+    run_simulation(bench, {"timebase": process(), "sys": reader(pps, found)}, clocks=CLOCKS)
+    assert [edge[0] for edge in found] == [0, 1, 0]
+    assert found[0] == found[2] == (0,)*6
+
+def test_the_ticks_of_an_edge_borrow_from_their_high_word():
+    """The low word of the counter wraps at any tick about the rise."""
+    rise  = 40
+    for before in range(-6, 7):
+        bench = Bench()
+        pps   = bench.pps
+        found, truth = [], []
+        def process():
+            yield from apply(Settings(period=64, min_width=3), pps)
+            yield pps.enable.eq(1)
+            for tick in range(90):
+                if tick == 10:
+                    yield bench.clock.ticks.eq(5*2**32 - (rise - 10) + before)
+                yield pps.pad.eq(rise <= tick + 1 < rise + 6)
+                yield pps.take.eq(tick == 60)
+                if tick == rise:
+                    truth.append((yield bench.clock.ticks))
+                yield
+        run_simulation(bench, {"timebase": process(), "sys": reader(pps, found)}, clocks=CLOCKS)
+        assert [edge[3] for edge in found] == truth
+        assert abs(truth[0] - 5*2**32) < 10
 
 def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
     """The pin has a clock of its own, 1/80 slower: every phase comes by. Times in 1/20 ns; the two never coincide."""
     tick, pin_period = 160, 162
-    bench, truth, found = Bench(), [], []
+    bench, truth, edges = Bench(), [], []
     pps = bench.pps
     def pin():
         yield from apply(Settings(period=64, min_width=3), pps)
@@ -138,10 +198,10 @@ def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
     def watch():
         while True:
             yield pps.take.eq((yield pps.accepted))
-            if (yield pps.taken):
-                found.append((yield pps.edge.ticks))
             yield
-    run_simulation(bench, {"timebase": watch(), "pin": pin()}, clocks={"timebase": tick, "pin": pin_period})
+    processes = {"timebase": watch(), "pin": pin(), "sys": reader(pps, edges)}
+    run_simulation(bench, processes, clocks={"timebase": tick, "pin": pin_period, "sys": 40})
+    found = [edge[3] for edge in edges]
     assert len(found) >= 80
     # Tick k begins with rising edge k - 1, at half a period and k - 1 whole ones.
     phases = [time - (tick//2 + (ticks - 1)*tick) for time, ticks in zip(truth, found)]
@@ -165,6 +225,17 @@ def test_a_glitch_right_after_a_pulse_changes_nothing_of_the_edge():
     seen   = run_pps(pulses, Settings(period=100, min_width=4), 100)
     assert (len(seen.events["accepted"]), len(seen.events["glitch"])) == (1, 10)
     assert {edge[1:] for edge in seen.edges} == {(*seen.rises[0], 20, 0)}
+
+@pytest.mark.parametrize("min_width", [0, 1, 3])
+@pytest.mark.parametrize("low", range(1, EARLY_TICKS + 4))
+def test_a_pulse_that_begins_before_the_last_edge_is_stored_is_a_glitch(low, min_width):
+    width  = max(1, min_width)
+    pulses = [Pulse(30, width), Pulse(30 + width + low, 20)]
+    seen   = run_pps(pulses, Settings(period=100, min_width=min_width), 100)
+    is_two = low > EARLY_TICKS
+    assert (len(seen.events["accepted"]), len(seen.events["glitch"])) == (1 + is_two, 1 - is_two)
+    assert seen.outcome(pulses) == expected(judge(pulses, Settings(100, min_width), ENABLED, 100))
+    assert seen.edges[-1] == (1 + is_two, *seen.rises[is_two], 20 if is_two else width, 0)
 
 def test_a_pulse_that_is_there_at_the_start_does_not_count():
     seen = run_pps([Pulse(0, 60), Pulse(90, 10)], Settings(period=200), 150)
