@@ -70,14 +70,14 @@ class ClockStatus(LiteXModule):
         write     = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += memory, read, write
         shown     = Signal(len(WORDS)) # Of each word: which place.
-        is_new    = Signal(len(WORDS)) # Written since the last update.
-        is_known  = Signal(len(WORDS)) # Published since reset, which leaves the memory as it is.
+        coming    = Signal(len(WORDS)) # The same from the next update on: the other one, where a word was written.
+        is_known  = Signal()           # There was an update since reset, which leaves the memory as it is.
         page      = Signal()
         is_seen   = Signal()
         number    = window.number
         self.comb += [
             page.eq(Array([*shown])[number]),
-            is_seen.eq(Array([is_known[0] & self._alive.status, *is_known[1:]])[number]),
+            is_seen.eq(Mux(number == 0, self._alive.status, is_known)),
             read.adr.eq(Cat(number, page)),
             window.value.eq(Mux(is_seen, read.dat_r, 0)),
             write.adr.eq(Cat(number, ~page)),
@@ -85,11 +85,10 @@ class ClockStatus(LiteXModule):
             write.we.eq(window.is_written),
         ]
         self.sync += [
-            If(window.is_written, is_new.eq(is_new | (1 << number))),
+            If(window.is_written, Array([*coming])[number].eq(~page)),
             If(self._update.re,
-                shown.eq(shown ^ is_new),
-                is_known.eq(is_known | is_new),
-                is_new.eq(0),
+                shown.eq(coming),
+                is_known.eq(1),
                 self._updates.status.eq(self._updates.status + 1),
             ),
         ]
