@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "cores"
 MARK = re.compile(r"^<!-- (registers|ports): ([^\n]*?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 WORD_BITS = 32
+KINDS = {"CSRStorage": "rw", "CSRStatus": "ro", "CSR": "rw"}  # And what is derived from them.
 
 # What the registers mean that have no description in the gateware; one that has is taken from there.
 MEANINGS: dict[str, dict[str, str]] = {
@@ -118,7 +119,7 @@ def registers_of(module: str) -> list[Register]:
             raise ValueError(f"{module}_{csr.name} has a description in the gateware: take it out of MEANINGS")
         if not own and not ours:
             raise KeyError(f"{module}_{csr.name} has no description: write one in the gateware")
-        kind = {"CSRStorage": "rw", "CSRStatus": "ro", "CSR": "rw"}[type(csr).__name__]
+        kind = next(KINDS[known.__name__] for known in type(csr).__mro__ if known.__name__ in KINDS)
         meaning = str(own or ours)
         if meaning.startswith("Write: "):
             kind = "w1"

@@ -158,7 +158,7 @@ class PpsInput(LiteXModule):
         is_low, takes_borrow, borrow = Signal(), Signal(), Signal()
         parts = {"spurious": is_spurious, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
         cases = {}
-        for name, words in EDGE:
+        for name, _ in EDGE:
             for n, number in enumerate(reversed(edge_numbers(name))):
                 cases[number] = fetched.eq(parts[name][WORD_BITS*n:WORD_BITS*(n + 1)])
         high, low = edge_numbers("ticks")

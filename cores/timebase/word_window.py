@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect.csr import CSR, CSRStatus
+from litex.soc.interconnect.csr import CSRStatus
 
 WORD_BITS = 32
 
