@@ -7,7 +7,6 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.timebase.clock import FRACTION_BITS
 from liteprobe.cores.timebase.presence import Presence
 from liteprobe.cores.timebase.pulse import LATENCY_TICKS, PulseDetector
@@ -54,7 +53,8 @@ class PpsInput(LiteXModule):
     take : Signal(), in
         One pulse: show the last edge. From 16 ticks apart.
     taken : Signal(), out
-        One pulse, 4 to 14 ticks after ``take``: three cycles of ``sys`` later ``word`` is of that edge, and stays so.
+        One pulse, a tick after ``take``, or up to ten while an edge is stored: ``word`` is of that edge from then on, its width
+        three ticks later.
     number : Signal(3), in, sys
         Word of the edge, as EDGE counts them.
     word : Signal(32), out, sys
@@ -63,7 +63,8 @@ class PpsInput(LiteXModule):
         One tick for each; ``accepted`` comes for spurious edges, too. A ``take`` from the tick of ``accepted`` on shows the edge.
     is_present : Signal(), out
 
-    Limits: a pulse that rises within EARLY_TICKS ticks of the acceptance of another one is a glitch.
+    Limits: a pulse that rises within EARLY_TICKS ticks of the acceptance of another one is a glitch. As long as edges are
+    accepted fewer than ten ticks apart, ``take`` waits.
     """
     def __init__(self, clock):
         self.pad        = Signal()
@@ -101,30 +102,34 @@ class PpsInput(LiteXModule):
         ]
         self.step      = Signal(max=EDGE_WORDS) # Number of the word that is fetched.
         self.is_active = Signal()
-        self.shown     = Signal() # Page.
+        # ``sys`` takes the page as it is, like what a HeldCrossing holds: it stands still before a bus can ask.
+        self.shown     = Signal()
         self.is_fresh  = Signal() # The last edge is on the other page.
         self.is_known  = Signal() # There was an edge since reset, which leaves the memory as it is.
         self.add_order()
         self.add_memory(self.add_words(self.add_capture(clock)))
 
     def add_order(self):
-        """Write each edge, and the width once more when it is asked for; then show it."""
+        """Write each edge; when it is asked for, show it, and write its width once more."""
         accepted = self.detector.accepted
         is_asked = Signal()
-        is_end   = Signal()
-        self.comb += is_end.eq(self.is_active & (self.step == 0) & ~accepted)
+        shows    = Signal()
+        self.comb += shows.eq((self.take | is_asked) & ~self.is_active & ~accepted)
         self.sync.timebase += [
-            If(self.is_active, self.step.eq(self.step - 1)),
-            If(is_end, self.is_active.eq(0)),
-            self.taken.eq(is_end & is_asked),
-            If(is_end & is_asked,
+            self.taken.eq(shows),
+            If(self.take, is_asked.eq(1)),
+            If(self.is_active,
+                self.step.eq(self.step - 1),
+                If(self.step == 0, self.is_active.eq(0)),
+            ),
+            If(shows,
                 is_asked.eq(0),
                 self.shown.eq(self.shown ^ self.is_fresh),
                 self.is_known.eq(self.is_known | self.is_fresh),
                 self.is_fresh.eq(0),
+                self.is_active.eq(1),
+                self.step.eq(*edge_numbers("width")),
             ),
-            If(self.take, is_asked.eq(1)),
-            If(is_asked & ~self.is_active, self.is_active.eq(1), self.step.eq(*edge_numbers("width"))),
             If(accepted, self.is_active.eq(1), self.step.eq(EDGE_WORDS - 1), self.is_fresh.eq(1)),
         ]
 
@@ -179,8 +184,7 @@ class PpsInput(LiteXModule):
         read   = memory.get_port(async_read=True, clock_domain="sys")
         number = Signal(max=EDGE_WORDS)
         self.specials += memory, write, read
-        self.page  = page  = LevelCrossing("sys")
-        self.known = known = LevelCrossing("sys")
+        self.shown.attr.add("no_retiming")
         self.sync.timebase += [
             number.eq(self.step),
             write.we.eq(self.is_active),
@@ -188,8 +192,6 @@ class PpsInput(LiteXModule):
         self.comb += [
             write.adr.eq(Cat(number, self.shown ^ self.is_fresh)),
             write.dat_w.eq(word),
-            page.i.eq(self.shown),
-            known.i.eq(self.is_known),
-            read.adr.eq(Cat(self.number, page.o)),
-            self.word.eq(Mux(known.o, read.dat_r, 0)),
+            read.adr.eq(Cat(self.number, self.shown)),
+            self.word.eq(Mux(self.is_known, read.dat_r, 0)),
         ]

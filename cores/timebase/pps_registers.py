@@ -127,7 +127,7 @@ class Pps(LiteXModule):
         ]])
         self.comb += [
             latch.i.eq(self._latch.re),
-            # Still again some twelve cycles of ``sys`` after the write, before a bus asks.
+            # Still again five cycles of ``sys`` after the write, before a bus can ask; eight while an edge is stored.
             source.take.eq(latch.o),
             source.number.eq(window.number),
             window.value.eq(source.word),
