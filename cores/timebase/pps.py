@@ -114,7 +114,7 @@ class PpsInput(LiteXModule):
         accepted = self.detector.accepted
         is_asked = Signal()
         shows    = Signal()
-        self.comb += shows.eq((self.take | is_asked) & ~self.is_active & ~accepted)
+        self.comb += shows.eq((self.take | is_asked) & ~self.is_active)
         self.sync.timebase += [
             self.taken.eq(shows),
             If(self.take, is_asked.eq(1)),
