@@ -25,6 +25,7 @@ from liteprobe.soc.export import identity
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.management_port import ManagementPort
 from liteprobe.soc.processor import processor_parameters
+from liteprobe.soc.read_back import ReadBack
 
 TICKS_PER_SECOND = 125_000_000
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
@@ -110,8 +111,10 @@ class ProbeSoC(SoCCore):
             self.bus.masters[name] = register.source
 
     def add_csr_bridge(self, name="csr", origin=None, register=True):
-        """Put a register between the bus and the registers; LiteX does so only beside a SDRAM."""
+        """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
+        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging)
+        self.csr.masters[name] = self.read_back.bus
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -256,6 +259,7 @@ class ProbeSoC(SoCCore):
             return
         SoCCore.finalize(self)
         # Known only now that every register has its address; the Verilog is written later.
+        self.read_back.learn(self.csr_bankarray.banks)
         if self.probe_config.with_cpu and self.probe_config.with_discipline:
             self.init_rom("rom", boot_program(self.csr.regions["boot"].origin), auto_size=False)
         self.probe.map_hash.status.reset = Constant(identity(self), 32)

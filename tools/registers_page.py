@@ -36,7 +36,6 @@ MEANINGS: dict[str, dict[str, str]] = {
         "rxtx": "Read: the oldest octet of the receiver, which stays until bit 1 of `ev_pending` is written. Write: send one.",
     },
     "port0_rx": {
-        "stream_id": "Stream that is measured, unless `stream_any`.",
         "stream_any": "Measure every stream.",
         "records_read": "Records that the host has read, free-running; `clear` sets it to 0.",
         "records_written": "Records that can be read, free-running; live.",

@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
+from liteprobe.cores.setting import Setting
 
 FRACTION_BITS = 40
 INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.
@@ -119,9 +120,9 @@ class Clock(LiteXModule):
         self._ticks         = CSRStatus(64,  name="ticks",         description="Snapshot of the tick counter.")
         self._increment     = CSRStorage(48, name="increment",     reset=INCREMENT,
             description="ns per tick, 8.40 fixed point; taken as the low word is written.")
-        self._set_time      = CSRStorage(64, name="set_time",      description="Time to set (ns).")
+        self._set_time      = Setting(64,    name="set_time",      description="Time to set (ns).")
         self._set           = CSRStorage(1,  name="set",           description="Write: load set_time.")
-        self._adjust        = CSRStorage(64, name="adjust",        description="Signed ns, 32.32 fixed point.")
+        self._adjust        = Setting(64,    name="adjust",        description="Signed ns, 32.32 fixed point.")
         self._adjust_apply  = CSRStorage(1,  name="adjust_apply",  description="Write: add adjust once.")
 
         # # #

@@ -11,6 +11,7 @@ from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
 from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
+from liteprobe.cores.setting import Setting
 from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
 from liteprobe.cores.timebase.word_window import WordStatus, WordWindow
@@ -54,9 +55,9 @@ class Pps(LiteXModule):
         """Add the registers of the contract ("Registers", ``pps``)."""
         self._control   = CSRStorage(2,  name="control",
             description="Bit 0: enable; bit 1: a pulse is low. A write takes period, min_width and window over, too.")
-        self._period    = CSRStorage(32, name="period",    reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
-        self._min_width = CSRStorage(16, name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
-        self._window    = CSRStorage(32, name="window",
+        self._period    = Setting(32,    name="period",    reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
+        self._min_width = Setting(16,    name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
+        self._window    = Setting(32,    name="window",
             description="ns; an edge further from a whole number of periods is spurious; 0: none is.")
         self._latch     = CSRStorage(1,  name="latch",     description="Write: take the last edge, count to flags.")
         self._count     = WordStatus(32, name="count",     description="Edges accepted since reset.")
@@ -70,9 +71,9 @@ class Pps(LiteXModule):
         self._spurious  = CSRStatus(16,  name="spurious",  description="Edges outside the window; live, wraps.")
         self._present   = CSRStatus(1,   name="present",   description="An edge within the last 1.5 periods; live.")
         self._clear     = CSRStorage(1,  name="clear",     description="Write: clear glitches, missing, spurious, out_late.")
-        self._out_next   = CSRStorage(64, name="out_next",   description="Time of the next rising edge (ns).")
-        self._out_period = CSRStorage(32, name="out_period", reset=PERIOD_NS, description="ns; 0: no more edges.")
-        self._out_width  = CSRStorage(32, name="out_width",  reset=OUT_WIDTH, description="Ticks that the output stays high.")
+        self._out_next   = Setting(64,    name="out_next",   description="Time of the next rising edge (ns).")
+        self._out_period = Setting(32,    name="out_period", reset=PERIOD_NS, description="ns; 0: no more edges.")
+        self._out_width  = Setting(32,    name="out_width",  reset=OUT_WIDTH, description="Ticks that the output stays high.")
         self._out_arm    = CSRStorage(1,  name="out_arm",    description="Write: take the three registers above.")
         self._out_late   = CSRStatus(16,  name="out_late",   description="Edges left out, their time had passed; live, wraps.")
         self.ev      = EventManager()

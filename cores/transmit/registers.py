@@ -7,6 +7,7 @@ from migen import *
 
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.setting import Setting
 from liteprobe.cores.transmit.frames import program_layout
 
 PROGRAM = {
@@ -45,7 +46,7 @@ STATUS = {
 def add_registers(path):
     """Give a TransmitPath its registers, in the order of the contract."""
     for name, width in program_layout:
-        register = CSRStorage(width, name=name, description=PROGRAM[name])
+        register = Setting(width, name=name, description=PROGRAM[name])
         setattr(path, f"_{name}", register)
         path.comb += getattr(path.program, name).eq(register.storage)
     for name, description in STROBES.items():

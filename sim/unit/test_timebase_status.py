@@ -141,6 +141,6 @@ def test_updates_in_time_keep_it_alive():
 
 def test_the_watchdog_is_three_seconds_at_reset_and_the_state_unknown():
     def process(bench):
-        assert (yield from bench.read("watchdog")) == 3000
+        assert (yield bench.dut._watchdog.storage) == 3000
         assert ((yield from bench.read("state")), (yield from bench.read("alive"))) == (0, 0)
     run(process)
