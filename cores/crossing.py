@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The only clock-domain crossings: a level, a pulse, a held word, a followed word, a stream."""
+"""The only clock-domain crossings: a level, a pulse, a still, held or followed word, a stream."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg, PulseSynchronizer
@@ -54,6 +54,36 @@ class PulseCrossing(LiteXModule):
         sync += self.o.eq(pulse.o)
         self.comb += pulse.i.eq(self.i)
 
+# Still Word Crossing ------------------------------------------------------------------------------
+
+class StillCrossing(LiteXModule):
+    """Tells the other domain of a word that stands still by itself; it takes no register.
+
+    Attributes
+    ----------
+    i : Signal(width), in, cd_from
+        Must stand still from ``take`` until nobody looks at ``o`` any more.
+    take : Signal(), in, cd_from
+        The next take must come at least four cycles of both domains later.
+    o : Signal(width), out, for cd_to
+    taken : Signal(), out, cd_to
+        One pulse for each take: ``o`` is new and still.
+    """
+    def __init__(self, width, cd_from, cd_to):
+        self.i     = Signal(width)
+        self.take  = Signal()
+        self.o     = Signal(width)
+        self.taken = Signal()
+
+        # # #
+
+        self.pulse = pulse = PulseCrossing(cd_from, cd_to)
+        self.comb += [
+            pulse.i.eq(self.take),
+            self.o.eq(self.i),
+            self.taken.eq(pulse.o),
+        ]
+
 # Held Word Crossing -------------------------------------------------------------------------------
 
 class HeldCrossing(LiteXModule):
@@ -82,11 +112,12 @@ class HeldCrossing(LiteXModule):
         sync = getattr(self.sync, cd_from)
         sync += If(self.take, held.eq(self.i))
 
-        self.pulse = pulse = PulseCrossing(cd_from, cd_to)
+        self.still = still = StillCrossing(width, cd_from, cd_to)
         self.comb += [
-            pulse.i.eq(self.take),
-            self.o.eq(held),
-            self.taken.eq(pulse.o),
+            still.i.eq(held),
+            still.take.eq(self.take),
+            self.o.eq(still.o),
+            self.taken.eq(still.taken),
         ]
 
 # Followed Word Crossing ---------------------------------------------------------------------------

@@ -23,9 +23,12 @@ class Setting(CSRStorage):
     storage : Signal(size), out
     re : Signal(), out
         A pulse behind a write of the low word, as CSRStorage's.
+    is_written : Signal(), out
+        Any word is written in this cycle.
     """
     def __init__(self, size, name, description, reset=0):
         CSRStorage.__init__(self, size, reset=reset, reset_less=True, name=name, description=description)
+        self.is_written = Signal()
 
     def do_finalize(self, busword, ordering):
         assert ordering == "big"
@@ -35,6 +38,7 @@ class Setting(CSRStorage):
             self.simple_csrs.append(word)
             self.sync += If(word.re, part.eq(word.r))
         self.sync += self.re.eq(word.re)
+        self.comb += self.is_written.eq(Cat(*[word.re for word in self.simple_csrs]) != 0)
 
     def initial_words(self, busword):
         """Return the words at power-up, the highest first."""

@@ -348,6 +348,8 @@ def _notes(job: _Job, counters: dict[str, int]) -> list[str]:
         f"{counters['late']} frames started after their tick, number {counters['first_late']} first": counters["late"]
         and counters["first_late"] != NO_SEQUENCE,
         f"{counters['underruns']} frames were built too late for the line": counters["underruns"],
+        f"program or headers were written {counters['disturbed']} times while it ran, so what was sent is not what was asked for: "
+        f"let one host at a time use the port": counters["disturbed"],
         f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
         f"send fewer frames at once, or a gap between trains": counters["records_lost"],
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],

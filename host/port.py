@@ -22,6 +22,7 @@ TRANSMIT_COUNTERS = (
     "management_sent",
     "management_held",
     "management_dropped",
+    "disturbed",
 )
 PROBE_ACCUMULATORS = (
     "frames",

@@ -110,6 +110,10 @@ class ProbeSoC(SoCCore):
             self.comb += master.connect(register.sink)
             self.bus.masters[name] = register.source
 
+    def add_controller(self, name="ctrl", **kwargs):
+        """Leave the scratch register out, which nobody reads."""
+        SoCCore.add_controller(self, name, with_scratch=False, **kwargs)
+
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
@@ -203,6 +207,7 @@ class ProbeSoC(SoCCore):
         header = wishbone.SRAM(path.header)
         self.add_module(name=f"port{number}_header", module=header)
         self.add_memory(f"port{number}_header", header.bus, path.header.depth)
+        self.comb += path.header_write.eq(header.bus.cyc & header.bus.stb & header.bus.we & header.bus.ack)
 
     def add_receive(self, number, phy, with_management):
         """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""

@@ -173,7 +173,7 @@ class ReceivePath(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``port<n>_rx``)."""
-        self._stream_id       = Setting(16,    name="stream_id", description="Stream that is measured and recorded, unless stream_any.")
+        self._stream_id       = Setting(16,    name="stream_id", description="Stream that is measured, unless stream_any.")
         self._stream_any      = CSRStorage(1,  name="stream_any", reset=1)
         self._clear           = CSRStorage(1,  name="clear", description="Write: clear accumulators, window and ring.")
         self._latch           = CSRStorage(1,  name="latch", description="Write: snapshot of all accumulators.")

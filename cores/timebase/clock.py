@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
+from liteprobe.cores.crossing import HeldCrossing, PulseCrossing, StillCrossing
 from liteprobe.cores.setting import Setting
 
 FRACTION_BITS = 40
@@ -52,7 +52,7 @@ class Clock(LiteXModule):
         self.now          = Signal(64)
         self.fraction     = Signal(FRACTION_BITS)
         self.ticks        = Signal(64)
-        self.increment    = Signal(LOW_BITS, reset=INCREMENT)
+        self.increment    = Signal(LOW_BITS, reset=INCREMENT, reset_less=True)
         self.set_time     = Signal(64)
         self.set          = Signal()
         self.adjust       = Signal(64)
@@ -118,7 +118,7 @@ class Clock(LiteXModule):
         self._now           = CSRStatus(64,  name="now",           description="Snapshot of now (ns).")
         self._now_fraction  = CSRStatus(32,  name="now_fraction",  description="Snapshot, 2^-32 ns.")
         self._ticks         = CSRStatus(64,  name="ticks",         description="Snapshot of the tick counter.")
-        self._increment     = CSRStorage(48, name="increment",     reset=INCREMENT,
+        self._increment     = Setting(48,    name="increment",     reset=INCREMENT,
             description="ns per tick, 8.40 fixed point; taken as the low word is written.")
         self._set_time      = Setting(64,    name="set_time",      description="Time to set (ns).")
         self._set           = CSRStorage(1,  name="set",           description="Write: load set_time.")
@@ -133,7 +133,8 @@ class Clock(LiteXModule):
             (self._set.re,          self._set_time.storage,  self.set),
             (self._adjust_apply.re, self._adjust.storage,    self.adjust_apply),
         ]:
-            crossing = HeldCrossing(len(word), "sys", "timebase")
+            # 104 ns after the strobe the word was used. To write it again a bus master must go back in its addresses: six cycles.
+            crossing = StillCrossing(len(word), "sys", "timebase")
             self.submodules += crossing
             self.comb += [crossing.i.eq(word), crossing.take.eq(register)]
             if strobe is None:

@@ -10,11 +10,11 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.crossing import HeldCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
+from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.build import FrameBuild
-from liteprobe.cores.transmit.counters import TransmitCounters
+from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
 from liteprobe.cores.transmit.frames import pace_layout, program_layout, word_description
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.mac import TransmitMAC
@@ -25,7 +25,7 @@ from liteprobe.cores.transmit.registers import add_registers
 from liteprobe.cores.transmit.schedule import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
 
-COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped"]
+COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped", "disturbed"]
 
 # Transmit Path ------------------------------------------------------------------------------------
 
@@ -44,15 +44,18 @@ class TransmitPath(LiteXModule):
     Attributes
     ----------
     program : Record(program_layout), in, ``sys``
-        Taken by ``arm``; free to change afterwards.
+        Must stand still from ``arm`` to the end of the program.
     header : Memory(32, 32), ``sys``
-        What precedes the sequence; give it a bus port. Must stand still while a program runs.
+        What precedes the sequence; give it a bus port. Must stand still likewise.
+    program_write, header_write : Signal(), in, ``sys``
+        It is written in this cycle: while a program runs this is counted.
     arm, stop, clear : Signal(), in, ``sys``
         One pulse each. ``arm`` is ignored unless idle, and for a count, a repeats or a length (below 60) that
         no program has; it clears what is counted for a program.
     state : Signal(3), out, ``sys``
         ``formats.TransmitState``.
-    sent, late, first_late, underruns, management_sent, management_held, management_dropped : Signal(32), out, ``sys``
+    sent, late, first_late, management_sent : Signal(32), out, ``sys``
+    underruns, management_held, management_dropped, disturbed : Signal(16), out, ``sys``
     start_strobe, ready : Signal(), in and out, ``timebase``
         For StartGate.
     source : Endpoint(eth_phy_description(8)), out, ``timebase``
@@ -64,6 +67,8 @@ class TransmitPath(LiteXModule):
     """
     def __init__(self, clock, data_width=32, with_management=False):
         self.program      = Record(program_layout)
+        self.program_write = Signal()
+        self.header_write  = Signal()
         self.arm          = Signal()
         self.stop         = Signal()
         self.clear        = Signal()
@@ -74,7 +79,7 @@ class TransmitPath(LiteXModule):
         self.phy_link_up  = Signal(reset=1)
         self.link_up      = Signal()
         for name in COUNTERS:
-            setattr(self, name, Signal(32, name=name))
+            setattr(self, name, Signal(COUNTER_BITS.get(name, 32), name=name))
 
         # # #
 
@@ -91,6 +96,7 @@ class TransmitPath(LiteXModule):
         self.counters = TransmitCounters()
         self.header   = self.build.header
         self.is_busy  = Signal() # From arm to the end of the program, in ``sys``.
+        self.taken    = Signal() # A program begins.
         self.add_stream()
         self.add_program()
         self.add_state()
@@ -112,14 +118,14 @@ class TransmitPath(LiteXModule):
         ]
 
     def add_program(self):
-        """Take the program, with what the pacer needs ready-made, and hold it for both sides."""
+        """Check the program, form what the pacer needs ready-made, and tell both sides of it."""
         program = self.program
         derived = Record(pace_layout)
         stream.set_reset_less(derived) # Follows the program at once.
-        taken   = Record(program_layout + pace_layout)
+        shown   = Record(program_layout + pace_layout)
         is_good = Signal()
         take    = Signal(2)
-        self.held = held = HeldCrossing(len(taken), "sys", "timebase")
+        self.program_crossing = crossing = StillCrossing(len(shown), "sys", "timebase")
         self.sync += [
             derived.hold.eq(program.length + OVERHEAD - LINE_TICKS),
             derived.interval.eq(program.interval_ticks),
@@ -129,19 +135,20 @@ class TransmitPath(LiteXModule):
             take.eq(Cat(self.arm & ~self.is_busy, take)),
         ]
         self.comb += [
-            held.i.eq(Cat(program.raw_bits(), derived.raw_bits())),
-            held.take.eq(take[-1] & is_good & ~self.is_busy),
-            taken.raw_bits().eq(held.o),
-            self.pace.arm.eq(held.taken),
-            self.pace.program.raw_bits().eq(held.o),
-            self.schedule.count.eq(taken.count),
-            self.schedule.repeats.eq(taken.repeats),
-            self.build.length.eq(taken.length),
-            self.build.payload_offset.eq(taken.payload_offset),
-            self.build.fill.eq(taken.fill),
-            self.stamp.payload_offset.eq(taken.payload_offset),
-            self.stamp.checksum_enable.eq(taken.checksum_enable),
-            self.stamp.checksum_seed.eq(taken.checksum_seed),
+            self.taken.eq(take[-1] & is_good & ~self.is_busy),
+            crossing.i.eq(Cat(program.raw_bits(), derived.raw_bits())),
+            crossing.take.eq(self.taken),
+            shown.raw_bits().eq(crossing.o),
+            self.pace.arm.eq(crossing.taken),
+            self.pace.program.raw_bits().eq(crossing.o),
+            self.schedule.count.eq(program.count),
+            self.schedule.repeats.eq(program.repeats),
+            self.build.length.eq(program.length),
+            self.build.payload_offset.eq(program.payload_offset),
+            self.build.fill.eq(program.fill),
+            self.stamp.payload_offset.eq(shown.payload_offset),
+            self.stamp.checksum_enable.eq(shown.checksum_enable),
+            self.stamp.checksum_seed.eq(shown.checksum_seed),
         ]
 
     def add_state(self):
@@ -164,8 +171,8 @@ class TransmitPath(LiteXModule):
             ),
         ]
         self.sync += [
-            begin.eq(Cat(self.held.take, begin)),
-            If(self.held.take, self.is_busy.eq(1)),
+            begin.eq(Cat(self.taken, begin)),
+            If(self.taken, self.is_busy.eq(1)),
             If(self.stop & self.is_busy, is_stopped.eq(1)),
             If(finished.o,
                 self.is_busy.eq(0),
@@ -196,7 +203,8 @@ class TransmitPath(LiteXModule):
             counters.events["management_sent"].eq(self.pace.management_started),
             counters.events["management_held"].eq(self.pace.management_held),
             counters.clear.eq(self.clear),
-            counters.clear_program.eq(self.held.take),
+            counters.clear_program.eq(self.taken),
+            counters.disturbs.eq((self.program_write | self.header_write) & self.is_busy),
             link.i.eq(self.phy_link_up),
             self.link_up.eq(link.o),
             *[getattr(self, name).eq(getattr(counters, name)) for name in COUNTERS],

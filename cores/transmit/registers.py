@@ -5,6 +5,7 @@
 
 from migen import *
 
+from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.setting import Setting
@@ -41,6 +42,7 @@ STATUS = {
     "management_held":    "Of these, frames that had to wait for a program.",
     "management_dropped": "Management frames that found no room while waiting.",
     "link_up":            "The PHY's link is up.",
+    "disturbed":          "Writes to the program or its header while it ran: what it sent is not to be trusted.",
 }
 
 def add_registers(path):
@@ -49,6 +51,8 @@ def add_registers(path):
         register = Setting(width, name=name, description=PROGRAM[name])
         setattr(path, f"_{name}", register)
         path.comb += getattr(path.program, name).eq(register.storage)
+    settings = [getattr(path, f"_{name}") for name, _ in program_layout]
+    path.comb += path.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
     for name, description in STROBES.items():
         register = CSRStorage(1, name=name, description=description)
         setattr(path, f"_{name}", register)

@@ -66,10 +66,18 @@ PROGRAM = {
     "checksum_enable": 1,
     "checksum_seed": 16,
 }
-TX_STATUS = dict.fromkeys(
-    ("sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped"), 32
-)
-TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
+TX_STATUS = {
+    "sent": 32,
+    "late": 32,
+    "first_late": 32,
+    "underruns": 16,
+    "management_sent": 32,
+    "management_held": 16,
+    "management_dropped": 16,
+    "link_up": 1,
+    "disturbed": 16,
+}
+TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS
 ACCUMULATORS = {
     "frames": 32,
     "octets": 64,

@@ -159,6 +159,24 @@ def test_wire_that_is_cut_leaves_the_rest_missing(own: Path) -> None:
             probe.train(TrainProgram(60, 100))
 
 
+def test_program_that_is_written_while_it_runs_is_told(own: Path) -> None:
+    with Probe(url(own)) as probe:
+        written = []
+
+        def write(sent: int, total: int) -> None:
+            if 0 < sent < total and not written:
+                written.append(sent)
+                probe.registers.write("port0_tx_fill", 0)
+                probe.registers.write("port0_tx_start_time", 0)  # Two words.
+                word = probe.registers.read_memory("port0_header", 0, 1)[0]
+                probe.registers.write_memory("port0_header", 0, [word])
+
+        result = probe.train(TrainProgram(1514, 50_000), progress=write)
+        assert (len(written), result.counters["disturbed"]) == (1, 4)
+        assert "program or headers were written 4 times while it ran" in " ".join(result.notes)
+        assert probe.train(TrainProgram(60, 100)).counters["disturbed"] == 0
+
+
 @pytest.fixture
 def interrupts() -> Iterator[None]:
     """Take SIGINT as Python does by itself; a shell's background job would ignore it, and never end."""
