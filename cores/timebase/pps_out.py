@@ -66,15 +66,17 @@ class PpsOutput(LiteXModule):
 
     def add_target(self):
         """Add in two halves, a tick apart; set to minus the lead, it costs nothing to load."""
-        addend   = Signal(TIME_BITS)
+        addend   = Signal(TIME_BITS, reset_less=True)
+        add_low  = Signal()
         add_high = Signal()
         carry    = Signal(reset_less=True)
         unused   = Signal()
         target   = self.target
-        self.comb += addend.eq(Mux(self.load, self.first[:TIME_BITS], self.period))
         self.sync.timebase += [
-            add_high.eq(self.add),
-            If(self.add, Cat(target[:HALF], carry).eq(target[:HALF] + addend[:HALF])),
+            addend.eq(Mux(self.load, self.first[:TIME_BITS], self.period)),
+            add_low.eq(self.add),
+            add_high.eq(add_low),
+            If(add_low, Cat(target[:HALF], carry).eq(target[:HALF] + addend[:HALF])),
             # One adder: the carry comes in through an extra lowest bit.
             If(add_high, Cat(unused, target[HALF:]).eq(Cat(Constant(1, 1), target[HALF:]) + Cat(carry, addend[HALF:]))),
             If(self.clear, target.eq(target.reset)),
