@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The clocks that every ECP5 board gives: ``sys`` and ``timebase`` from one PLL."""
+"""The clocks that every ECP5 board gives: ``sys``, ``timebase`` and, where it is asked for, its double, from one PLL."""
 
 from migen import *
 
@@ -23,11 +23,14 @@ class ProbeClocks(LiteXModule):
     ----------
     rst : Signal(), in
         Resets everything; driven by the SoC controller.
+
+    Source: Lattice FPGA-TN-02200 (ECP5 sysCLOCK): outputs whose phase is 0 rise together.
     """
     def __init__(self, clock, clock_freq, sys_clk_freq, timebase_freq=125e6, reset=0):
         self.rst         = Signal()
         self.cd_sys      = ClockDomain()
         self.cd_timebase = ClockDomain()
+        self.timebase_freq = timebase_freq
 
         # # #
 
@@ -36,3 +39,14 @@ class ProbeClocks(LiteXModule):
         pll.register_clkin(clock, clock_freq)
         pll.create_clkout(self.cd_sys,      sys_clk_freq,  margin=0)
         pll.create_clkout(self.cd_timebase, timebase_freq, margin=0)
+
+    def add_double(self):
+        """Add the domain ``timebase2x``: twice the frequency of ``timebase``, whose every edge is one of its own. No reset."""
+        self.cd_timebase2x = ClockDomain(reset_less=True)
+        output = ClockDomain("timebase2x_pll", reset_less=True) # Of the PLL.
+
+        # # #
+
+        self.pll.create_clkout(output, 2*self.timebase_freq, margin=0, with_reset=False)
+        # A few registers are too few for nextpnr to take a global net by itself, and another net would be late.
+        self.specials += Instance("DCCA", i_CLKI=output.clk, i_CE=1, o_CLKO=self.cd_timebase2x.clk)

@@ -8,6 +8,7 @@ from litex.build.generic_platform import IOStandard, Pins, Subsignal
 from litex_boards.platforms import colorlight_5a_75b
 
 from liteprobe.boards.clocks import ProbeClocks
+from liteprobe.boards.ddr_samples import DdrSamples
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -55,7 +56,8 @@ class Board:
 
     def crg(self):
         """Return the clocks and resets."""
-        return _clocks(self.platform, self.sys_clk_freq)
+        self.clocks = _clocks(self.platform, self.sys_clk_freq)
+        return self.clocks
 
     def phy(self, port):
         """Return the PHY of one port; the PHY delays the transmit clock, the FPGA received data."""
@@ -70,6 +72,11 @@ class Board:
     def pps(self):
         """Return the pad of the PPS input, KEY+ of J19 (3.3 V)."""
         return self.platform.request("user_btn_n", 0)
+
+    def pps_samples(self):
+        """Return a module with four samples a tick of the PPS input; after ``crg()``."""
+        self.clocks.add_double()
+        return DdrSamples(self.pps())
 
     def pps_out(self):
         """Return the pad of the PPS output."""

@@ -60,8 +60,8 @@ class ProbeSoC(SoCCore):
     board : Board
         Gives ``name``, ``platform``, ``ports``, ``sys_clk_freq``, ``block_rams``, ``with_serial``, ``crg()`` (a
         module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
-        ``source`` in ``eth_rx<number>``, ``link_up``), the pads ``pps()``, ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and
-        ``pps_is_serial_rx``.
+        ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS input, 1, 2 or 4 bits as
+        `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and ``pps_is_serial_rx``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
@@ -139,11 +139,14 @@ class ProbeSoC(SoCCore):
 
     def add_pps(self):
         """Take a PPS and give one; a serial link on the same pin goes first, and the input then stays silent."""
-        board = self.board
-        pps   = Pps(self.timebase)
-        self.pps = ClockDomainsRenamer({"timebase": self.add_local_timebase("pps")})(pps)
+        board   = self.board
+        samples = Signal()
         if not (board.pps_is_serial_rx and self.probe_config.link == "uart"):
-            self.comb += pps.pin.eq(board.pps())
+            self.pps_pin = board.pps_samples()
+            samples      = self.pps_pin.samples
+        pps      = Pps(self.timebase, len(samples))
+        self.pps = ClockDomainsRenamer({"timebase": self.add_local_timebase("pps")})(pps)
+        self.comb += pps.samples.eq(samples)
         self.comb += board.pps_out().eq(pps.pin_out)
         self.add_interrupt("pps")
 

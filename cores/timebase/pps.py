@@ -17,7 +17,7 @@ from liteprobe.cores.timebase.word_window import WORD_BITS
 # What is known of an edge, as words of 32 bits: name, words, the highest first. They are written from the last one to the
 # first: what follows the time comes first, the low word of the ticks before the high one, which takes its borrow.
 EDGE = [
-    ("spurious", 1),
+    ("flags",    1), # Bit 0: spurious; from EARLY_BIT on: `PulseDetector.early`.
     ("width",    1), # Ticks that the pulse had lasted as it was taken.
     ("count",    1), # Edges accepted since reset, this one included. Wraps.
     ("now",      2), # ns.
@@ -25,6 +25,7 @@ EDGE = [
     ("ticks",    2),
 ]
 EDGE_WORDS  = sum(words for _, words in EDGE)
+EARLY_BIT   = 4
 EARLY_TICKS = 5 # After an edge was accepted, until all words of its time are fetched.
 
 def edge_numbers(name):
@@ -38,16 +39,21 @@ class PpsInput(LiteXModule):
     """Stamps each edge of the PPS with the tick in which the pin rose; in ``timebase``.
 
     ``now``, ``fraction`` and ``ticks`` of an edge are those of the beginning of that tick: at most a tick before the edge
-    itself, half a tick in the mean. Edges are kept in a memory of two pages: one is written, the other one is read.
+    itself, half a tick in the mean. With several samples a tick, the flags tell between which of them the pin rose: the edge
+    came within a sample's distance before the first sample that is high, without a gap to the last one of its tick, and
+    that one ``early`` samples before the end of the tick. Edges are kept in a memory of two pages: one is written, the other one is read.
 
     Parameters
     ----------
     clock : Clock
         Gives ``now``, ``fraction`` and ``ticks``.
+    samples : int
+        Samples of the pin a tick: 1, 2 or 4.
 
     Attributes
     ----------
-    pad : Signal(), in, asynchronous
+    samples : Signal(samples), in
+        Of the pin, as `PulseDetector` takes them.
     enable, invert : Signal(), in; ``period``, ``window`` : Signal(32), in; ``min_width`` : Signal(16), in
         As in `PulseDetector` and `Presence`; must stand still.
     take : Signal(), in
@@ -66,8 +72,8 @@ class PpsInput(LiteXModule):
     Limits: a pulse that rises within EARLY_TICKS ticks of the acceptance of another one is a glitch. As long as edges are
     accepted fewer than ten ticks apart, ``take`` waits.
     """
-    def __init__(self, clock):
-        self.pad        = Signal()
+    def __init__(self, clock, samples=1):
+        self.samples    = Signal(samples)
         self.enable     = Signal()
         self.invert     = Signal()
         self.period     = Signal(32)
@@ -85,10 +91,10 @@ class PpsInput(LiteXModule):
 
         # # #
 
-        self.detector = detector = PulseDetector()
+        self.detector = detector = PulseDetector(samples)
         self.presence = presence = Presence()
         self.comb += [
-            detector.pad.eq(self.pad),
+            detector.samples.eq(self.samples),
             *[getattr(detector, name).eq(getattr(self, name)) for name in ("enable", "invert", "min_width")],
             *[getattr(presence, name).eq(getattr(self, name)) for name in ("enable", "period", "window")],
             presence.edge.eq(detector.accepted),
@@ -136,7 +142,7 @@ class PpsInput(LiteXModule):
     def add_capture(self, clock):
         """Follow the time while the pin is low, as late as the pin; keep it from the rise until it is written.
 
-        Returns now and fraction of the rise, and the ticks as they were when ``is_high`` rose.
+        Returns now and fraction of the rise, the ticks as they were when ``is_high`` rose, and how early in its tick it was.
         """
         delayed = Cat(clock.now, clock.fraction[FRACTION_BITS - 32:])
         # The receive paths keep the same old values of ``now``: Yosys makes one register of two that are alike.
@@ -145,23 +151,28 @@ class PpsInput(LiteXModule):
             self.sync.timebase += later.eq(delayed)
             delayed = later
         now, fraction, ticks = (Signal(bits, reset_less=True) for bits in (64, WORD_BITS, 64))
+        early    = Signal(len(self.detector.early), reset_less=True)
         detector = self.detector
         self.comb += detector.hold.eq(detector.accepted | (self.is_active & (self.step > EDGE_WORDS - EARLY_TICKS)))
-        self.sync.timebase += If(~detector.is_high & ~detector.hold, Cat(now, fraction).eq(delayed), ticks.eq(clock.ticks))
-        return now, fraction, ticks
+        self.sync.timebase += If(~detector.is_high & ~detector.hold,
+            Cat(now, fraction).eq(delayed),
+            ticks.eq(clock.ticks),
+            early.eq(detector.early),
+        )
+        return now, fraction, ticks, early
 
-    def add_words(self, time):
+    def add_words(self, captured):
         """Fetch a word of the edge, and return it a tick later, right."""
-        now, fraction, ticks = time
+        now, fraction, ticks, early = captured
         detector, presence = self.detector, self.presence
         count       = Signal(WORD_BITS)
-        is_spurious = Signal()
-        self.sync.timebase += If(detector.accepted, count.eq(count + 1), is_spurious.eq(presence.is_spurious))
+        flags       = Signal(EARLY_BIT + len(early)) # Written last, when the time of the rise is held no more.
+        self.sync.timebase += If(detector.accepted, count.eq(count + 1), flags.eq(Cat(presence.is_spurious, Constant(0, EARLY_BIT - 1), early)))
 
         fetched = Signal(WORD_BITS, reset_less=True)
         word    = Signal(WORD_BITS + 1)
         is_low, takes_borrow, borrow = Signal(), Signal(), Signal()
-        parts = {"spurious": is_spurious, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
+        parts = {"flags": flags, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
         cases = {}
         for name, _ in EDGE:
             for n, number in enumerate(reversed(edge_numbers(name))):

@@ -28,22 +28,25 @@ class Pps(LiteXModule):
     Parameters
     ----------
     clock : Clock
+    samples : int
+        Samples of the input a tick: 1, 2 or 4.
 
     Attributes
     ----------
-    pin : Signal(), in, asynchronous
+    samples : Signal(samples), in, ``timebase``
+        Of the input, as `PulseDetector` takes them.
     pin_out : Signal(), out, ``timebase``
     """
-    def __init__(self, clock):
-        self.pin     = Signal()
+    def __init__(self, clock, samples=1):
+        self.samples = Signal(samples)
         self.pin_out = Signal()
 
         # # #
 
-        self.input  = PpsInput(clock)
+        self.input  = PpsInput(clock, samples)
         self.output = PpsOutput()
         self.comb += [
-            self.input.pad.eq(self.pin),
+            self.input.samples.eq(self.samples),
             self.output.now.eq(clock.now),
             self.pin_out.eq(self.output.pin),
         ]
@@ -65,7 +68,9 @@ class Pps(LiteXModule):
         self._now_fraction = WordStatus(32, name="now_fraction", description="2^-32 ns.")
         self._ticks     = WordStatus(64, name="ticks",     description="The tick counter at the last edge.")
         self._width     = WordStatus(32, name="width",     description="Ticks that its pulse has lasted so far.")
-        self._flags     = WordStatus(8,  name="flags",     description="Bit 0: the last edge was spurious.")
+        self._flags     = WordStatus(8,  name="flags",     description="Bit 0: spurious; bits 5..4: samples that were high early, before the last one of its tick.")
+        self._samples   = CSRStatus(3,   name="samples",   reset=len(self.samples),
+            description="Samples of the input a tick, at even distances: 1, 2 or 4.")
         self._glitches  = CSRStatus(16,  name="glitches",  description="Pulses shorter than min_width, or too soon; live, wraps.")
         self._missing   = CSRStatus(16,  name="missing",   description="Periods without an edge; live, wraps.")
         self._spurious  = CSRStatus(16,  name="spurious",  description="Edges outside the window; live, wraps.")
@@ -124,7 +129,7 @@ class Pps(LiteXModule):
             (self._now_fraction, "fraction"),
             (self._ticks,        "ticks"),
             (self._width,        "width"),
-            (self._flags,        "spurious"),
+            (self._flags,        "flags"),
         ]])
         self.comb += [
             latch.i.eq(self._latch.re),

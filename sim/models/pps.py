@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SAMPLE_TICKS = 2  # From a tick to that in which its samples are given.
 LOST_AFTER = 4  # Periods without an edge, after which the next one sets the phase.
 EARLY_TICKS = 5  # After an edge is accepted; a pulse that rises within them is a glitch.
 
@@ -36,6 +37,23 @@ class Outcome:
     glitches: int
     missing: int
     is_present: bool
+
+
+def seen(samples: Sequence[int], count: int) -> tuple[list[Pulse], list[int]]:
+    """Return the pulses that samples of the pin tell, ``count`` a tick from tick 0 on, and how early in its tick each rose.
+
+    A tick is as its last sample is. A pulse rose as many samples before the end of its first tick as that one's samples are
+    high without a gap, less one.
+    """
+    ticks = [samples[first : first + count] for first in range(0, len(samples), count)]
+    levels = [tick[-1] for tick in ticks]
+    pulses, early = [], []
+    for tick, level in enumerate(levels):
+        if level and not (tick and levels[tick - 1]):
+            width = (*levels[tick:], 0).index(0)
+            pulses.append(Pulse(tick, width))
+            early.append((*reversed(ticks[tick][:-1]), 0).index(0))
+    return pulses, early
 
 
 def judge(pulses: Sequence[Pulse], settings: Settings, enabled: int, end: int) -> Outcome:

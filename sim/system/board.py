@@ -4,6 +4,7 @@
 """The simulated board: three GMII ports whose pins the harness drives, and every clock from outside."""
 
 from migen import *
+from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
@@ -13,7 +14,10 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-PORTS = 3
+from liteprobe.cores.timebase.samples import SAMPLE_TICKS
+
+PORTS   = 3
+SAMPLES = 4 # Of the PPS input, a tick: what boards have.
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -36,7 +40,7 @@ _io = [
         Subsignal("tx", Pins(1)),
         Subsignal("rx", Pins(1)),
     ),
-    ("pps",     0, Pins(1)),
+    ("pps",     0, Pins(SAMPLES)), # Samples of this tick, the earliest in bit 0.
     ("pps_out", 0, Pins(1)),
     ("gnss", 0,
         Subsignal("tx", Pins(1)),
@@ -126,6 +130,22 @@ class SimulatedPhy(LiteXModule):
             self.link_up.eq(pads.link_up),
         ]
 
+# PPS ----------------------------------------------------------------------------------------------
+
+class SimulatedSamples(LiteXModule):
+    """Takes the samples of the PPS input from the pins, as late as a board's.
+
+    Attributes
+    ----------
+    samples : Signal(SAMPLES), out, ``timebase``
+    """
+    def __init__(self, pads):
+        self.samples = Signal(SAMPLES)
+
+        # # #
+
+        self.specials += MultiReg(pads, self.samples, "timebase", n=SAMPLE_TICKS)
+
 # Board --------------------------------------------------------------------------------------------
 
 class Board:
@@ -155,9 +175,9 @@ class Board:
         """Return the PHY of one port."""
         return SimulatedPhy(self.gmii[port], getattr(self.clocks, f"eth_rx{port}"), port)
 
-    def pps(self):
-        """Return the pad of the PPS input."""
-        return self.timing["pps"]
+    def pps_samples(self):
+        """Return a module with the samples of the PPS input."""
+        return SimulatedSamples(self.timing["pps"])
 
     def pps_out(self):
         """Return the pad of the PPS output."""

@@ -36,13 +36,13 @@ uint64_t Oscillator::fs_of(uint64_t tick) const {
     return static_cast<uint64_t>((found.start + static_cast<unsigned __int128>(tick - found.tick) * found.period) >> FRACTION);
 }
 
-uint64_t Oscillator::tick_at(uint64_t ps) const {
+uint64_t Oscillator::part_at(uint64_t ps, unsigned parts) const {
     unsigned __int128 time = static_cast<unsigned __int128>(ps) * 1000 << FRACTION;
     size_t number = stretches_.size() - 1;
     while (number && stretches_[number].start > time)
         number--;
     const Stretch &found = stretches_[number];
-    return time < found.start ? 0 : found.tick + static_cast<uint64_t>((time - found.start) / found.period);
+    return time < found.start ? 0 : parts * found.tick + static_cast<uint64_t>(parts * (time - found.start) / found.period);
 }
 
 }  // namespace liteprobe

@@ -18,7 +18,9 @@ public:
     uint64_t fs_of(uint64_t tick) const;
     uint64_t ps_of(uint64_t tick) const { return fs_of(tick) / 1000; }
     // The last tick that begins at `ps` or before; 0 before the first.
-    uint64_t tick_at(uint64_t ps) const;
+    uint64_t tick_at(uint64_t ps) const { return part_at(ps, 1); }
+    // Likewise of parts, so many a tick: part n of tick t is `parts` * t + n.
+    uint64_t part_at(uint64_t ps, unsigned parts) const;
 
 private:
     struct Stretch {

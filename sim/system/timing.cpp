@@ -18,6 +18,8 @@ constexpr uint64_t TICK_PS = 1000 * NS_PER_TICK;
 constexpr uint64_t FS_PER_PS = 1000;
 constexpr uint64_t LONGEST_PS = 1'000'000'000'000'000;  // 1000 s.
 constexpr uint64_t PULSE_PS = 10'000'000;               // 10 us, where no width is given.
+constexpr unsigned SAMPLES = 4;                         // Of a tick: sim/system/board.py.
+constexpr uint8_t ALL_SAMPLES = (1 << SAMPLES) - 1;
 constexpr uint64_t RANDOM_STREAM = 16 * TIMING_PORT;
 
 // Nanoseconds with up to three digits after the point, to picoseconds.
@@ -167,18 +169,24 @@ std::string Timing::take_octets() {
 
 // What is due in this tick, and when to look again.
 void Timing::change(uint64_t tick) {
-    if (pps && tick >= fall_) {
-        pps = 0;
+    pps = samples(tick);
+    if (is_high_ && tick >= fall_) {
+        is_high_ = false;
         row(risen_, count_++, tick - risen_, IN, risen_ps_);
     }
-    if (!pps && !pulses_.empty() && oscillator_.tick_at(pulses_.front().rise_ps) <= tick)
+    if (!is_high_ && !pulses_.empty() && oscillator_.tick_at(pulses_.front().rise_ps) <= tick) {
         rise(tick);
+        pps |= samples(tick);
+    }
     while (!octets_.empty() && octets_.front().tick <= tick) {
         for (uint8_t octet : octets_.front().octets)
             serial_.send(octet);
         octets_.pop_front();
     }
-    wake_ = pps ? fall_ : pulses_.empty() ? ~0ull : oscillator_.tick_at(pulses_.front().rise_ps);
+    if (pps && pps != ALL_SAMPLES)
+        wake_ = tick + 1;
+    else
+        wake_ = is_high_ ? fall_ : pulses_.empty() ? ~0ull : oscillator_.tick_at(pulses_.front().rise_ps);
     if (!octets_.empty())
         wake_ = std::min(wake_, octets_.front().tick);
 }
@@ -188,10 +196,20 @@ void Timing::rise(uint64_t tick) {
     pulses_.pop_front();
     if (period_fs_)
         refill();
-    pps = 1;
+    is_high_ = true;
     risen_ = tick;
     risen_ps_ = pulse.rise_ps;
-    fall_ = std::max(tick + 1, oscillator_.tick_at(pulse.rise_ps + pulse.width_ps));
+    first_ = oscillator_.part_at(pulse.rise_ps, SAMPLES);
+    end_ = std::max(SAMPLES * (tick + 1), oscillator_.part_at(pulse.rise_ps + pulse.width_ps, SAMPLES));
+    fall_ = end_ / SAMPLES;
+}
+
+// A sample is taken as its part of the tick ends, and sees what came in it.
+uint8_t Timing::samples(uint64_t tick) const {
+    uint8_t word = 0;
+    for (unsigned n = 0; n < SAMPLES; n++)
+        word |= (first_ <= SAMPLES * tick + n && SAMPLES * tick + n < end_) << n;
+    return word;
 }
 
 void Timing::watch(uint64_t tick, uint8_t pps_out) {
@@ -216,7 +234,7 @@ void Timing::row(uint64_t tick, uint32_t number, uint64_t width, Direction direc
 }
 
 void Timing::close(uint64_t tick) {
-    if (pps)
+    if (is_high_)
         row(risen_, count_, tick - risen_, IN, risen_ps_);
     if (was_out_)
         row(out_risen_, out_count_, tick - out_risen_, OUT, 0);

@@ -26,8 +26,8 @@ class Timing {
 public:
     Timing(Truth &truth, const Oscillator &oscillator);
 
-    uint8_t pps = 0;      // Levels of the probe's inputs.
-    uint8_t gnss_rx = 1;
+    uint8_t pps = 0;      // Samples of the PPS input in this tick, the earliest in bit 0.
+    uint8_t gnss_rx = 1;  // Level.
 
     // Pulses without end: period=1ms&first=1ms&width=10us&jitter=0ns&ppm=0&seed=1. Throws UsageError.
     void generate(const std::string &spec);
@@ -63,6 +63,7 @@ private:
 
     void change(uint64_t tick);
     void rise(uint64_t tick);
+    uint8_t samples(uint64_t tick) const;
     void refill();
     void watch(uint64_t tick, uint8_t pps_out);
     void row(uint64_t tick, uint32_t number, uint64_t width, Direction direction, uint64_t time_ps);
@@ -73,7 +74,9 @@ private:
 
     std::deque<Pulse> pulses_;
     uint64_t last_end_ps_ = 0;  // Of the last pulse that was given.
-    uint64_t fall_ = 0, risen_ = 0, risen_ps_ = 0;
+    bool is_high_ = false;
+    uint64_t fall_ = 0, risen_ = 0, risen_ps_ = 0;   // Ticks of the pulse under way, and when it rose.
+    uint64_t first_ = 0, end_ = 0;                   // Its samples, counted since tick 0.
     uint32_t count_ = 0;
 
     uint64_t period_fs_ = 0, next_fs_ = 0, generated_width_ps_ = 0, jitter_ps_ = 0;  // 0: no generator.

@@ -9,8 +9,10 @@ import pytest
 from migen import *
 
 from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, Clock
-from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
+from liteprobe.cores.timebase.pps import EARLY_BIT, PpsInput, edge_numbers
+from liteprobe.cores.timebase.samples import SAMPLE_TICKS, PinSamples
 from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge
+from liteprobe.sim.models.pps import seen as seen_in
 
 ENABLED   = 8
 ODD       = INCREMENT + 12_345_678_901 # ns per tick that is no round number: 11 ns more a second.
@@ -18,9 +20,21 @@ EVENTS    = ["accepted", "glitch", "missed", "spurious"]
 CLOCKS    = {"timebase": 8, "sys": 8}
 
 class Bench(Module):
-    def __init__(self):
+    """The input; ``pad`` is its pin, sampled as each tick ends. Of several samples a tick, ``word`` are those of the present one."""
+    def __init__(self, samples=1):
         self.submodules.clock = self.clock = Clock()
-        self.submodules.pps   = self.pps   = PpsInput(self.clock)
+        self.submodules.pps   = self.pps   = PpsInput(self.clock, samples)
+        if samples == 1:
+            self.pad = Signal()
+            self.submodules.pin = pin = PinSamples(self.pad)
+            self.comb += self.pps.samples.eq(pin.samples)
+            return
+        self.word = word = Signal(samples)
+        for _ in range(SAMPLE_TICKS):
+            later = Signal(samples)
+            self.sync.timebase += later.eq(word)
+            word = later
+        self.comb += self.pps.samples.eq(word)
 
 class Seen:
     """What was seen: the time of the pin's rises, each edge handed over, the ticks of each event."""
@@ -34,16 +48,18 @@ class Seen:
         count = {name: len(ticks) for name, ticks in self.events.items()}
         return (count["accepted"], count["spurious"], count["glitch"], count["missed"], self.is_present)
 
-def apply(settings, pps, invert=0):
+def apply(settings, bench, invert=0):
+    pps = bench.pps
     for name, value in [("period", 8*settings.period), ("min_width", settings.min_width), ("window", 8*settings.window)]:
         yield getattr(pps, name).eq(value)
     yield pps.invert.eq(invert)
-    yield pps.pad.eq(invert)
+    if hasattr(bench, "pad"):
+        yield bench.pad.eq(invert)
 
 def edge_of(pps):
     """Read the last edge, in ``sys``."""
     found = []
-    for name in ("count", "now", "fraction", "ticks", "width", "spurious"):
+    for name in ("count", "now", "fraction", "ticks", "width", "flags"):
         value = 0
         for number in edge_numbers(name):
             yield pps.number.eq(number)
@@ -72,16 +88,16 @@ def run_pps(pulses, settings, end, increment=INCREMENT, invert=0):
     high  = {tick for pulse in pulses for tick in range(pulse.rise, pulse.rise + pulse.width)}
     asks  = {pulse.rise + pulse.width + 12 for pulse in pulses}
     def process():
-        yield from apply(settings, pps, invert)
+        yield from apply(settings, bench, invert)
         yield bench.clock.increment.eq(increment)
         yield # The pin has its resting level.
         was = invert
         for tick in range(end):
             # Written now, it stands in the next tick.
-            yield pps.pad.eq(((tick + 1) in high) ^ invert)
+            yield bench.pad.eq(((tick + 1) in high) ^ invert)
             yield pps.enable.eq(tick + 1 >= ENABLED)
             yield pps.take.eq(tick in asks)
-            level = (yield pps.pad)
+            level = (yield bench.pad)
             if level != was and level != invert:
                 clock = bench.clock
                 seen.rises.append(((yield clock.now), (yield clock.fraction) >> (FRACTION_BITS - 32), (yield clock.ticks)))
@@ -120,10 +136,10 @@ def test_the_last_edge_is_handed_over_whole_at_every_tick():
         pps   = bench.pps
         found = []
         def process():
-            yield from apply(Settings(period=64, min_width=3), pps)
+            yield from apply(Settings(period=64, min_width=3), bench)
             yield pps.enable.eq(1)
             for tick in range(110):
-                yield pps.pad.eq(any(p.rise <= tick + 1 < p.rise + p.width for p in (first, second)))
+                yield bench.pad.eq(any(p.rise <= tick + 1 < p.rise + p.width for p in (first, second)))
                 yield pps.take.eq(tick == ask or (is_asked_before and tick == 40))
                 yield
         run_simulation(bench, {"timebase": process(), "sys": reader(pps, found)}, clocks=CLOCKS)
@@ -145,10 +161,10 @@ def test_an_edge_is_0_before_the_first_one_and_after_a_reset_again():
     pps   = bench.pps
     found = []
     def process():
-        yield from apply(Settings(period=64, min_width=3), pps)
+        yield from apply(Settings(period=64, min_width=3), bench)
         yield pps.enable.eq(1)
         for tick in range(140):
-            yield pps.pad.eq(50 <= tick < 56)
+            yield bench.pad.eq(50 <= tick < 56)
             yield pps.take.eq(tick in (20, 80, 120))
             yield bench.reset_timebase.eq(tick == 100)
             yield
@@ -164,12 +180,12 @@ def test_the_ticks_of_an_edge_borrow_from_their_high_word(before):
     pps          = bench.pps
     found, truth = [], []
     def process():
-        yield from apply(Settings(period=64, min_width=3), pps)
+        yield from apply(Settings(period=64, min_width=3), bench)
         yield pps.enable.eq(1)
         for tick in range(90):
             if tick == 10:
                 yield bench.clock.ticks.eq(wrap - (rise - tick) + before)
-            yield pps.pad.eq(rise <= tick + 1 < rise + 6)
+            yield bench.pad.eq(rise <= tick + 1 < rise + 6)
             yield pps.take.eq(tick == 60)
             if tick == rise:
                 truth.append((yield bench.clock.ticks))
@@ -184,13 +200,13 @@ def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
     bench, truth, edges = Bench(), [], []
     pps = bench.pps
     def pin():
-        yield from apply(Settings(period=64, min_width=3), pps)
+        yield from apply(Settings(period=64, min_width=3), bench)
         yield pps.enable.eq(1)
         for _ in range(8):
             yield
         for n in range(8, 8 + 81*23):
             # Written here, it stands from this clock's next edge on: n edges have been before it.
-            yield pps.pad.eq(n % 23 >= 18)
+            yield bench.pad.eq(n % 23 >= 18)
             if n % 23 == 18:
                 truth.append(pin_period//2 + n*pin_period)
             yield
@@ -207,6 +223,77 @@ def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
     phases = [time - (tick//2 + (ticks - 1)*tick) for time, ticks in zip(truth, found)]
     assert all(0 < phase < tick for phase in phases)
     assert len(set(phases)) == 80
+
+# Samples ------------------------------------------------------------------------------------------
+
+def run_samples(stream, samples, settings, invert=0):
+    """Put a stream of samples on the pin, some a tick; return each edge as (count, tick of its rise, flags), and glitches."""
+    bench, edges, origin, glitches = Bench(samples), [], [], []
+    pps = bench.pps
+    words = [sum((bit ^ invert) << n for n, bit in enumerate(stream[first:first + samples])) for first in range(0, len(stream), samples)]
+    def process():
+        yield from apply(settings, bench, invert)
+        yield bench.word.eq(words[0])
+        for _ in range(ENABLED): # The pin has its resting level.
+            yield
+        yield pps.enable.eq(1)
+        origin.append((yield bench.clock.ticks) + 1)
+        for word in words:
+            yield bench.word.eq(word)
+            glitches.append((yield pps.glitch))
+            yield pps.take.eq((yield pps.accepted))
+            yield
+    run_simulation(bench, {"timebase": process(), "sys": reader(pps, edges)}, clocks=CLOCKS)
+    return [(count, ticks - origin[0], flags) for count, _, _, ticks, _, flags in edges], sum(glitches)
+
+def pulses_in(stream, samples, settings):
+    """What `run_samples` must return of the same stream."""
+    pulses, early = seen_in(stream, samples)
+    model = judge(pulses, settings, 0, len(stream)//samples)
+    edges = [(count + 1, pulses[number].rise, early[number] << EARLY_BIT) for count, number in enumerate(model.edges)]
+    return edges, model.glitches
+
+@pytest.mark.parametrize("invert", [0, 1])
+@pytest.mark.parametrize("samples", [2, 4])
+def test_an_edge_tells_the_sample_with_which_the_pin_rose(samples, invert):
+    """Each phase; before it nothing, or a glitch of each width at each distance, within its tick and before."""
+    stream, wanted = [0]*8*samples, []
+    for phase in range(samples):
+        for before in [[], *[[1]*high + [0]*low for high in range(1, samples + 1) for low in range(1, samples + 2)]]:
+            stream += [0]*(-len(stream) % samples)
+            stream += [0]*(4*samples + phase - len(before)) + before
+            wanted.append((len(stream)//samples, samples - 1 - phase))
+            stream += [1]*3*samples + [0]*(22*samples)
+    stream  += [0]*(-len(stream) % samples + 40*samples)
+    settings = Settings(period=64, min_width=3)
+    found    = run_samples(stream, samples, settings, invert)
+    assert found == pulses_in(stream, samples, settings)
+    clean = [(rise, flags >> EARLY_BIT) for _, rise, flags in found[0]]
+    # A glitch that covers the last sample of the tick before is one pulse with what follows: no last sample is in the gap.
+    apart = [not stream[samples*rise - 1] for rise, _ in wanted]
+    assert [one for one, is_apart in zip(clean, apart, strict=True) if is_apart] == [
+        one for one, is_apart in zip(wanted, apart, strict=True) if is_apart
+    ]
+    assert sum(apart) > len(apart)/2
+    assert {flags for _, flags in clean} == set(range(samples))
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_edge_of_any_samples_is_that_of_the_model(seed):
+    print("seed", seed)
+    rng     = random.Random(seed)
+    samples = rng.choice([2, 4])
+    stream  = [0]*8*samples
+    for _ in range(12):
+        for _ in range(rng.randrange(4)): # A line that rings.
+            stream += [1]*rng.randrange(1, 2*samples) + [0]*rng.randrange(1, 2*samples)
+        stream += [1]*rng.randrange(3*samples, 6*samples) + [0]*rng.randrange(20*samples, 30*samples)
+    stream  += [0]*(-len(stream) % samples + 40*samples)
+    settings = Settings(period=64, min_width=rng.choice([1, 3]))
+    edges, glitches = run_samples(stream, samples, settings, rng.randrange(2))
+    wanted, others  = pulses_in(stream, samples, settings)
+    # Who asks for an edge as it is accepted reads the width of then; a later edge may have come before that.
+    assert edges == [edge for edge in wanted if edge[0] in {count for count, *_ in edges}]
+    assert (edges[-1], glitches) == (wanted[-1], others)
 
 # Width --------------------------------------------------------------------------------------------
 
