@@ -141,6 +141,8 @@ class PpsControl(IntFlag):
 
 
 PPS_SPURIOUS: Final = 1  # Bit of ``pps_flags``.
+PPS_EARLY_BIT: Final = 4  # Of ``pps_flags``: from here on, samples between the pin's rise and the last sample of its tick.
+PPS_EARLY_MASK: Final = 3
 
 # Identity ----------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
     CLOCK_LSB,
+    PPS_EARLY_BIT,
+    PPS_EARLY_MASK,
     PPS_SPURIOUS,
     UNCERTAINTY_UNKNOWN,
     ClockError,
@@ -41,6 +43,7 @@ EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
 LOOKS_PER_PERIOD = 8
 PATIENCE_PERIODS = 4
 TICK_NS = 8
+TICK_PS = 1000 * TICK_NS
 PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
 
 
@@ -125,6 +128,9 @@ class Edge:
     width_ticks : int
         How long its pulse has lasted so far.
     is_spurious : bool
+    early_ps : int
+        From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
+        ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
     """
 
     count: int
@@ -133,6 +139,7 @@ class Edge:
     ticks: int
     width_ticks: int
     is_spurious: bool
+    early_ps: int = 0
 
 
 class Clock:
@@ -149,6 +156,7 @@ class Clock:
         names = set(registers.names)
         self.has_status = "clock_state" in names
         self.has_pps = "pps_latch" in names
+        self._quantum_ps: int | None = None
 
     def status(self) -> ClockStatus:
         """Return what is known of the clock.
@@ -206,6 +214,14 @@ class Clock:
         control = self._registers.read("pps_control")
         self._registers.write("pps_control", control | PpsControl.ENABLE)
 
+    @property
+    def quantum_ps(self) -> int:
+        """What the capture of an edge is rounded to (ps): a tick by the samples that it has."""
+        if self._quantum_ps is None:
+            self.check()
+            self._quantum_ps = TICK_PS // max(1, self._registers.read("pps_samples"))
+        return self._quantum_ps
+
     def edge(self) -> Edge:
         """Return the last PPS edge; all zero before the first."""
         self.check()
@@ -218,6 +234,7 @@ class Clock:
             ticks=found["pps_ticks"],
             width_ticks=found["pps_width"],
             is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
+            early_ps=(found["pps_flags"] >> PPS_EARLY_BIT & PPS_EARLY_MASK) * self.quantum_ps,
         )
 
     def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:

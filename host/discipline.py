@@ -58,7 +58,7 @@ class Discipline:
                 "the firmware of this probe, or another host, disciplines its clock already: let it, or stop it first"
             )
         self.period_ns = period_ns or probe.link.pps_period_ns or status.period_ns
-        self._servo = Servo(self.period_ns, **settings)
+        self._servo = Servo(self.period_ns, **{"quantum_ps": self._clock.quantum_ps, **settings})
         self._clock.enable_pps(self.period_ns)
         self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
         self._error = ClockError.NONE
@@ -144,7 +144,7 @@ class Discipline:
     def _take(self, edge: Edge) -> None:
         stamp = ServoStamp(now=edge.now_ns, fraction=edge.fraction, ticks=edge.ticks)
         latency = self._timebase.ticks - edge.ticks + WRITE_TICKS
-        self.out = self._servo.edge(ServoEdge(stamp=stamp, latency=latency))
+        self.out = self._servo.edge(ServoEdge(stamp=stamp, early_ps=edge.early_ps, latency=latency))
         self._heard_ticks = edge.ticks
         self._obey()
 

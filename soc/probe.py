@@ -60,8 +60,9 @@ class ProbeSoC(SoCCore):
     board : Board
         Gives ``name``, ``platform``, ``ports``, ``sys_clk_freq``, ``block_rams``, ``with_serial``, ``crg()`` (a
         module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
-        ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS input, 1, 2 or 4 bits as
-        `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and ``pps_is_serial_rx``.
+        ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS
+        input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and
+        ``pps_is_serial_rx``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.

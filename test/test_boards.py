@@ -48,7 +48,7 @@ def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
 
 def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
     for name in BOARDS:
-        design, _ = elaborate(name, ProbeConfig(), tmp_path / name)
+        design, _ = elaborate(name, ProbeConfig(with_discipline=True), tmp_path / name)
         verilog = (design.folder / "liteprobe.v").read_text()
         value = {key: int(found) for key, found in re.findall(r"\.(CLK\w+_DIV)\s*\(\s*\d*'?d?(\d+)", verilog)}
         oscillator = 100.0 if name.startswith("versa") else 25.0
@@ -56,6 +56,8 @@ def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
         vco = oscillator / value["CLKI_DIV"] * value["CLKFB_DIV"] * value[f"CLK{feedback}_DIV"]
         assert vco / value["CLKOP_DIV"] == board(name).sys_clk_freq / 1e6
         assert vco / value["CLKOS_DIV"] == 125.0
+        assert vco / value["CLKOS2_DIV"] == 250.0
+        assert "DCCA" in verilog
 
 
 def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(tmp_path):
@@ -76,8 +78,11 @@ def test_unknown_board_names_those_there_are():
         board("colorlight_5a_75c")
 
 
-def test_pps_pad_is_in_place():
-    assert all(len(board(name).pps()) == 1 for name in BOARDS)
+def test_the_pps_is_sampled_four_times_a_tick():
+    for name in BOARDS:
+        one = board(name)
+        one.crg()
+        assert len(one.pps_samples().samples) == 4
 
 
 def test_limits_are_said():

@@ -39,9 +39,9 @@ class PpsInput(LiteXModule):
     """Stamps each edge of the PPS with the tick in which the pin rose; in ``timebase``.
 
     ``now``, ``fraction`` and ``ticks`` of an edge are those of the beginning of that tick: at most a tick before the edge
-    itself, half a tick in the mean. With several samples a tick, the flags tell between which of them the pin rose: the edge
-    came within a sample's distance before the first sample that is high, without a gap to the last one of its tick, and
-    that one ``early`` samples before the end of the tick. Edges are kept in a memory of two pages: one is written, the other one is read.
+    itself, half a tick in the mean. With several samples a tick, ``early`` in the flags tells between which of them the pin
+    rose: the last one before the end of the tick, or one so many before it, found it high, and the one before that low.
+    Edges are kept in a memory of two pages: one is written, the other one is read.
 
     Parameters
     ----------
@@ -167,7 +167,10 @@ class PpsInput(LiteXModule):
         detector, presence = self.detector, self.presence
         count       = Signal(WORD_BITS)
         flags       = Signal(EARLY_BIT + len(early)) # Written last, when the time of the rise is held no more.
-        self.sync.timebase += If(detector.accepted, count.eq(count + 1), flags.eq(Cat(presence.is_spurious, Constant(0, EARLY_BIT - 1), early)))
+        self.sync.timebase += If(detector.accepted,
+            count.eq(count + 1),
+            flags.eq(Cat(presence.is_spurious, Constant(0, EARLY_BIT - 1), early)),
+        )
 
         fetched = Signal(WORD_BITS, reset_less=True)
         word    = Signal(WORD_BITS + 1)

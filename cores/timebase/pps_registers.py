@@ -68,7 +68,8 @@ class Pps(LiteXModule):
         self._now_fraction = WordStatus(32, name="now_fraction", description="2^-32 ns.")
         self._ticks     = WordStatus(64, name="ticks",     description="The tick counter at the last edge.")
         self._width     = WordStatus(32, name="width",     description="Ticks that its pulse has lasted so far.")
-        self._flags     = WordStatus(8,  name="flags",     description="Bit 0: spurious; bits 5..4: samples that were high early, before the last one of its tick.")
+        self._flags     = WordStatus(8,  name="flags",
+            description="Bit 0: the last edge was spurious; bits 5..4: how many samples before the end of its tick it came.")
         self._samples   = CSRStatus(3,   name="samples",   reset=len(self.samples),
             description="Samples of the input a tick, at even distances: 1, 2 or 4.")
         self._glitches  = CSRStatus(16,  name="glitches",  description="Pulses shorter than min_width, or too soon; live, wraps.")

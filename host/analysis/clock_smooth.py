@@ -27,6 +27,7 @@ class NoiseModel:
     ----------
     white_ns : white noise of a pulse, once qErr is applied.
     sawtooth_ns : peak to peak, counts where there is no qErr.
+    quantum_ns : what the capture is rounded to.
     phase_walk_ns, rate_walk_ppb, drift_walk_ppb_s : of the oscillator, after a second of random walk.
     """
 
@@ -35,6 +36,7 @@ class NoiseModel:
     phase_walk_ns: float = 0.3
     rate_walk_ppb: float = 0.06
     drift_walk_ppb_s: float = 0.014
+    quantum_ns: float = 8.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
         raise ValueError(f"smoothing needs three edges or more, not {count}")
     if (np.diff(time_s) <= 0).any():
         raise ValueError("the edges are not in the order of time")
-    variance = model.white_ns**2 + TICK_NS**2 / 12 + np.where(has_qerr, 0.0, model.sawtooth_ns**2 / 12)
+    variance = model.white_ns**2 + model.quantum_ns**2 / 12 + np.where(has_qerr, 0.0, model.sawtooth_ns**2 / 12)
     forward = _Forward(model, count)
     forward.run(np.asarray(time_s, np.float64), np.asarray(phase_ns, np.float64), np.asarray(variance, np.float64))
     return _backward(forward)

@@ -155,7 +155,7 @@ def _status(args: argparse.Namespace) -> None:
 def _log(args: argparse.Namespace) -> None:
     with Probe(args.probe, args.map) as probe, args.out.open("w", encoding="utf-8") as stream:
         clock = probe.timebase.clock
-        writer = clock_log.Writer(stream, clock.status().period_ns)
+        writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
         count = 0
         for edge in clock.edges(args.span / 1e9, probe.wait):
             writer.write(edge, clock.status())
@@ -166,7 +166,8 @@ def _log(args: argparse.Namespace) -> None:
 def smooth(log: clock_log.ClockLog) -> clock_smooth.Smoothed:
     """Return the oscillator of a log, smoothed."""
     time_s = log.index * log.period_ns / 1e9
-    return clock_smooth.smooth(time_s, log.oscillator_ns, ~np.isnan(log.qerr_ns))
+    model = clock_smooth.NoiseModel(quantum_ns=log.quantum_ns)
+    return clock_smooth.smooth(time_s, log.oscillator_ns, ~np.isnan(log.qerr_ns), model)
 
 
 def _plot(args: argparse.Namespace) -> None:
@@ -210,7 +211,9 @@ def _discipline(args: argparse.Namespace) -> None:
     with Probe(args.probe, args.map) as probe:
         discipline = Discipline(probe, None if args.period is None else round(args.period))
         stream = args.log.open("w", encoding="utf-8") if args.log else None
-        writer = None if stream is None else clock_log.Writer(stream, discipline.period_ns)
+        writer = (
+            None if stream is None else clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
+        )
         try:
             with Live(console=tables.console(), auto_refresh=False) as live:
                 for edge in discipline.run(None if args.span is None else args.span / 1e9):

@@ -17,6 +17,8 @@ HOUR_S = 3600
 SETTLED_S = 600
 # Neither a whole number of ticks a second, nor a round number of anything.
 OFFSET_PPM = 20.0137
+# What boards have: four samples of the PPS a tick (boards/ddr_samples.py).
+BOARD = Timing(quantum_ns=2.0)
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,15 @@ class Outage:
         return float(np.mean(np.abs(self.error_ns[:, column]) <= self.bound_ns[:, column]))
 
 
-def outages(kind: str, count: int, after_s: tuple[int, ...] = (1, 3, 10, 30, 100, 300, 1000)) -> Outage:
+def outages(
+    kind: str, count: int, after_s: tuple[int, ...] = (1, 3, 10, 30, 100, 300, 1000), timing: Timing | None = None
+) -> Outage:
     """Let the receiver fall silent in ``count`` runs, at another phase of the temperature each."""
     errors, bounds = [], []
     for seed in range(count):
         last = SETTLED_S + seed * 37 % 300
         silent = changed(kind, outages=((last + 0.5, last + 1e6),))
-        one = run(silent, last + max(after_s) + 2, seed)
+        one = run(silent, last + max(after_s) + 2, seed, timing=timing)
         looks = [int(np.argmin(np.abs(one.time_s - last - after))) for after in after_s]
         errors.append(one.error_ns[looks])
         bounds.append(one.bound_ns[looks])

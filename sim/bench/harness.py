@@ -1,15 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Drives a ``liteprobe-sim`` process for tests: commands, raw frames, and Etherbone without the host's own driver."""
+"""Drives a ``liteprobe-sim`` process for tests: commands, raw frames, and Etherbone with and without the host's own driver."""
 
 import socket
 import struct
 import subprocess
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+
+from liteprobe.host.probe import Probe
 
 PREAMBLE = bytes([0x55] * 7 + [0xD5])
 
@@ -109,3 +112,13 @@ class Harness:
         if kind is not None:
             self.process.kill()
         self.close()
+
+
+@contextmanager
+def probe_of(folder: Path, *options: str) -> Iterator[tuple[Harness, Probe]]:
+    """A probe in lock-step whose harness can be told what to do."""
+    with (
+        Harness(folder, *options) as harness,
+        Probe(f"etherbone://127.0.0.1:{harness.udp_port}", map=folder / "csr.json") as probe,
+    ):
+        yield harness, probe

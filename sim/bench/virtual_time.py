@@ -32,6 +32,7 @@ EDGE, SILENCE, TRUTH, STEP = range(4)
 QERR, SECOND = 1, 2
 FREE_RUNNING, ACQUIRING, LOCKED, HOLDOVER = 1, 2, 3, 4
 
+TICK_NS = 8
 # A PPS is at a whole second; any will do.
 START_NS = 1_700_000_000 * 10**9
 
@@ -246,16 +247,18 @@ def run_other(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Run a servo in Python on the same events; times (s) and errors (ns) at the looks at the truth.
 
+    ``quantum_ns``: of the capture.
     ``on_grid``: the pulse is captured without error, and `now` is then cut to a whole number of quanta, as if ticks lay
     on a grid of the disciplined clock. No counter does that; published figures that assume it look better.
     """
-    clock = FloatClock(quantum_ns)
+    clock = FloatClock(TICK_NS)
     offsets: list[float] = []
     errors: list[float] = []
     last = 0.0
     # Nominal time less true time of each event, exact where a double wouldn't be.
-    nominal = (table["ticks"].astype(np.int64) * int(quantum_ns) - (table["value"] - START_NS)) + (
-        table["fraction"] * (quantum_ns / 2**32)
+    is_early = (table["kind"] == EDGE) & (not on_grid)
+    nominal = (table["ticks"].astype(np.int64) * TICK_NS - (table["value"] - START_NS)) + np.where(
+        is_early, -1e-3 * table["fraction"], table["fraction"] * (TICK_NS / 2**32)
     )
     columns = (
         table["kind"],
@@ -277,7 +280,7 @@ def run_other(
             if len(offsets) == 2:
                 rate = (offset - offsets[0]) * 1e9 / (value - last)
                 servo.start(rate)
-                clock.jump(-offset - rate * latency * quantum_ns * 1e-9)
+                clock.jump(-offset - rate * latency * TICK_NS * 1e-9)
                 clock.steer(ticks + latency, -rate)
             elif len(offsets) > 2:
                 clock.steer(ticks + latency, servo.sample(offset, round((value - last) / 1e9)))

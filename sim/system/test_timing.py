@@ -5,33 +5,21 @@
 
 import random
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import PpsControl
+from liteprobe.cores.formats import PPS_EARLY_BIT, PPS_SPURIOUS, PpsControl
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis import line_clock
 from liteprobe.sim.bench import truth
-from liteprobe.sim.bench.harness import Harness
+from liteprobe.sim.bench.harness import probe_of
 
 PERIOD_NS = 100_000
 PIN_PORT = 255  # Of the rows of pulses.
 COUNT_AHEAD = 1  # The tick counter has counted the edge that begins tick 0; ``now`` is still 0 there.
-
-
-@contextmanager
-def probe_of(folder: Path, *options: str) -> Iterator[tuple[Harness, Probe]]:
-    """A probe in lock-step whose harness can be told what to do."""
-    with (
-        Harness(folder, *options) as harness,
-        Probe(f"etherbone://127.0.0.1:{harness.udp_port}", map=folder / "csr.json") as probe,
-    ):
-        yield harness, probe
 
 
 def enable(probe: Probe, period_ns: int = PERIOD_NS, min_width: int = 16, window_ns: int = 0) -> None:
@@ -96,7 +84,8 @@ def test_pulses_of_a_receiver_are_counted_for_what_they_are(own: Path, tmp_path:
         enable(probe, window_ns=1000)
         harness.run(580_000 - harness.run(0))
         assert last_edge(probe) | {"now_fraction": 0} == {
-            "count": 4, "now": 560_000, "now_fraction": 0, "ticks": 70_000 + COUNT_AHEAD, "width": 16, "flags": 1,
+            "count": 4, "now": 560_000, "now_fraction": 0, "ticks": 70_000 + COUNT_AHEAD, "width": 16,
+            "flags": PPS_SPURIOUS | 3 << PPS_EARLY_BIT,
         }  # fmt: skip
         assert {**counts(probe), "missing": 0} == {"glitches": 1, "missing": 0, "spurious": 1, "present": 1}
         harness.run(920_000 - harness.run(0))
@@ -105,7 +94,7 @@ def test_pulses_of_a_receiver_are_counted_for_what_they_are(own: Path, tmp_path:
         assert last_edge(probe)["count"] == 6 and counts(probe)["present"] == 1
         harness.run(1_580_000 - harness.run(0))
         edge = last_edge(probe)
-        assert (edge["count"], edge["now"], edge["width"], edge["flags"]) == (7, 1_000_000, 70_000, 0)
+        assert (edge["count"], edge["now"], edge["width"], edge["flags"]) == (7, 1_000_000, 70_000, 3 << PPS_EARLY_BIT)
         # At 1.15, 1.25, ... 1.55 ms.
         assert counts(probe) == {"glitches": 1, "missing": missing + 5, "spurious": 1, "present": 0}
         probe.registers.write("pps_clear", 1)

@@ -20,7 +20,7 @@ EVENTS    = ["accepted", "glitch", "missed", "spurious"]
 CLOCKS    = {"timebase": 8, "sys": 8}
 
 class Bench(Module):
-    """The input; ``pad`` is its pin, sampled as each tick ends. Of several samples a tick, ``word`` are those of the present one."""
+    """The input; ``pad`` is its pin, sampled as each tick ends. ``word``: of several samples, those of this tick."""
     def __init__(self, samples=1):
         self.submodules.clock = self.clock = Clock()
         self.submodules.pps   = self.pps   = PpsInput(self.clock, samples)
@@ -230,7 +230,8 @@ def run_samples(stream, samples, settings, invert=0):
     """Put a stream of samples on the pin, some a tick; return each edge as (count, tick of its rise, flags), and glitches."""
     bench, edges, origin, glitches = Bench(samples), [], [], []
     pps = bench.pps
-    words = [sum((bit ^ invert) << n for n, bit in enumerate(stream[first:first + samples])) for first in range(0, len(stream), samples)]
+    ticks = [stream[first:first + samples] for first in range(0, len(stream), samples)]
+    words = [sum((bit ^ invert) << n for n, bit in enumerate(tick)) for tick in ticks]
     def process():
         yield from apply(settings, bench, invert)
         yield bench.word.eq(words[0])

@@ -120,6 +120,7 @@ static int start_servo(void)
 	lp_servo_defaults(&config);
 	/* Of another period in simulation, where a host writes it before the firmware starts. */
 	config.period_ns = lp_pps_period(pps);
+	config.quantum_ps = lp_pps_quantum_ps(pps);
 	config.sawtooth_ps = CONFIG_LITEPROBE_PPS_SAWTOOTH_PS;
 	ret = lp_servo_init(&servo, &config);
 	if (ret < 0) {
@@ -229,6 +230,7 @@ static uint32_t take(const struct lp_pps_edge *edge)
 {
 	struct lp_servo_edge given = {
 		.stamp = {.now = edge->now, .fraction = edge->fraction, .ticks = edge->ticks},
+		.early_ps = edge->early_ps,
 	};
 	struct lp_time now;
 	uint32_t start = k_cycle_get_32();

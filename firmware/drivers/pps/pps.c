@@ -21,10 +21,13 @@ LOG_MODULE_REGISTER(lp_pps, CONFIG_LITEPROBE_LOG_LEVEL);
 #define CONTROL_INVERT BIT(1)
 #define EVENT_EDGE BIT(0)
 #define TICK_NS 8
+#define TICK_PS (1000u * TICK_NS)
+#define FLAGS_EARLY_SHIFT 4
+#define FLAGS_EARLY_MASK 3u
 
 struct pps_config {
 	mem_addr_t control, period, min_width, window;
-	mem_addr_t latch, count, now, now_fraction, ticks, width, flags;
+	mem_addr_t latch, count, now, now_fraction, ticks, width, flags, samples;
 	mem_addr_t glitches, missing, spurious, present;
 	mem_addr_t ev_pending, ev_enable;
 	mem_addr_t out_next, out_period, out_width, out_arm, out_late;
@@ -48,6 +51,7 @@ int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge)
 		edge->ticks = lp_csr_read64(config->ticks);
 		edge->width = lp_csr_read(config->width);
 		edge->flags = (uint8_t)lp_csr_read(config->flags);
+		edge->early_ps = (edge->flags >> FLAGS_EARLY_SHIFT & FLAGS_EARLY_MASK) * lp_pps_quantum_ps(dev);
 		/* A host that took the next edge in between has changed the count. */
 		if (lp_csr_read(config->count) == edge->count) {
 			return edge->count == 0 ? -ENODATA : 0;
@@ -118,6 +122,13 @@ uint32_t lp_pps_period(const struct device *dev)
 	return lp_csr_read(config->period);
 }
 
+uint32_t lp_pps_quantum_ps(const struct device *dev)
+{
+	const struct pps_config *config = dev->config;
+
+	return TICK_PS / MAX(1, lp_csr_read(config->samples));
+}
+
 int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters)
 {
 	const struct pps_config *config = dev->config;
@@ -175,10 +186,10 @@ static int pps_init(const struct device *dev)
 	static const struct pps_config pps_config_##n = {                                                              \
 		PPS_REG(n, control),    PPS_REG(n, period),   PPS_REG(n, min_width),    PPS_REG(n, window),            \
 		PPS_REG(n, latch),      PPS_REG(n, count),    PPS_REG(n, now),          PPS_REG(n, now_fraction),      \
-		PPS_REG(n, ticks),      PPS_REG(n, width),    PPS_REG(n, flags),        PPS_REG(n, glitches),          \
-		PPS_REG(n, missing),    PPS_REG(n, spurious), PPS_REG(n, present),      PPS_REG(n, ev_pending),        \
-		PPS_REG(n, ev_enable),  PPS_REG(n, out_next), PPS_REG(n, out_period),   PPS_REG(n, out_width),         \
-		PPS_REG(n, out_arm),    PPS_REG(n, out_late), .connect = pps_connect_##n,                              \
+		PPS_REG(n, ticks),      PPS_REG(n, width),    PPS_REG(n, flags),        PPS_REG(n, samples),           \
+		PPS_REG(n, glitches),   PPS_REG(n, missing),  PPS_REG(n, spurious),     PPS_REG(n, present),           \
+		PPS_REG(n, ev_pending), PPS_REG(n, ev_enable), PPS_REG(n, out_next),    PPS_REG(n, out_period),        \
+		PPS_REG(n, out_width),  PPS_REG(n, out_arm),  PPS_REG(n, out_late),     .connect = pps_connect_##n,    \
 	};                                                                                                             \
 	static struct pps_data pps_data_##n;                                                                           \
 	DEVICE_DT_INST_DEFINE(n, pps_init, NULL, &pps_data_##n, &pps_config_##n, POST_KERNEL,                          \

@@ -26,8 +26,10 @@ struct lp_pps_edge {
 	uint32_t fraction;
 	/** Free-running ticks at the edge. */
 	uint64_t ticks;
-	/** Ticks that the pulse before this edge was high. */
+	/** Ticks that its pulse had been high by then. */
 	uint32_t width;
+	/** From the end of the part of the tick that the edge came in to the end of the tick (ps). */
+	uint32_t early_ps;
 	/** LP_PPS_SPURIOUS. */
 	uint8_t flags;
 };
@@ -79,6 +81,9 @@ bool lp_pps_is_present(const struct device *dev);
 
 /** @brief Return the nominal period (ns). */
 uint32_t lp_pps_period(const struct device *dev);
+
+/** @brief Return the part of a tick that an edge is captured with (ps): a tick, half of it, or a quarter. */
+uint32_t lp_pps_quantum_ps(const struct device *dev);
 
 /** @brief Read the counters. @retval 0 always. */
 int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters);
