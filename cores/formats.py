@@ -140,6 +140,11 @@ class PpsControl(IntFlag):
     INVERT = 1 << 1  # A pulse is low.
 
 
+# Word ``clock_qerr``: bit 0, it is known; then low bits of the edge's ``pps_count``, and how late the edge was (signed, ps).
+QERR_KNOWN: Final = 1
+QERR_COUNT_BIT: Final = 1
+QERR_COUNT_MASK: Final = 0x7F
+QERR_BIT: Final = 8
 PPS_SPURIOUS: Final = 1  # Bit of ``pps_flags``.
 PPS_EARLY_BIT: Final = 4  # Of ``pps_flags``: from here on, samples between the pin's rise and the last sample of its tick.
 PPS_EARLY_MASK: Final = 3

@@ -10,6 +10,10 @@ from liteprobe.cores.formats import (
     PPS_EARLY_BIT,
     PPS_EARLY_MASK,
     PPS_SPURIOUS,
+    QERR_BIT,
+    QERR_COUNT_BIT,
+    QERR_COUNT_MASK,
+    QERR_KNOWN,
     UNCERTAINTY_UNKNOWN,
     ClockError,
     ClockMode,
@@ -41,6 +45,7 @@ STATUS = (*PUBLISHED, "updates", "alive", "mode")
 INPUT = ("control", "period", "present", "glitches", "missing", "spurious")
 EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
 LOOKS_PER_PERIOD = 8
+QERR_TRIES = 8  # While the firmware works on an edge.
 PATIENCE_PERIODS = 4
 TICK_NS = 8
 TICK_PS = 1000 * TICK_NS
@@ -236,6 +241,28 @@ class Clock:
             is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
             early_ps=(found["pps_flags"] >> PPS_EARLY_BIT & PPS_EARLY_MASK) * self.quantum_ps,
         )
+
+    def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
+        """Return how much later than the receiver's own second an edge came (ps), as the firmware told; None: not known.
+
+        Parameters
+        ----------
+        edge : Edge
+            The last one: what is told of it stays until the firmware has taken the next.
+        wait : callable or None
+            As in `edges`: where the firmware has told of an edge before, it is given time to tell of this one.
+        """
+        for _ in range(QERR_TRIES):
+            word = self._registers.read("clock_qerr")
+            if not word & QERR_KNOWN:
+                break
+            if word >> QERR_COUNT_BIT & QERR_COUNT_MASK == edge.count & QERR_COUNT_MASK:
+                late_ps = word >> QERR_BIT
+                return late_ps - (1 << 32 - QERR_BIT if late_ps >> 31 - QERR_BIT else 0)
+            if wait is None:
+                break
+            wait(self._registers.read("pps_period") / 1e9 / LOOKS_PER_PERIOD / QERR_TRIES)
+        return None
 
     def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:
         """Give each edge that comes within ``seconds`` (probe time), as it comes.

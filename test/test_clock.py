@@ -161,9 +161,11 @@ def test_nonsense_is_a_usage_error(model: ModelProbe, run: Run, arguments: list[
 # Log ----------------------------------------------------------------------------------------------
 
 
-def write_log(path: Path, edges: list[Edge], model: ModelProbe, period_ns: int, qerr_ps: list[int | None]) -> None:
+def write_log(
+    path: Path, edges: list[Edge], model: ModelProbe, period_ns: int, qerr_ps: list[int | None], quantum_ps: int = 8000
+) -> None:
     with Probe("any") as probe, path.open("w") as stream:
-        writer = clock_log.Writer(stream, period_ns)
+        writer = clock_log.Writer(stream, period_ns, quantum_ps)
         for edge, qerr in zip(edges, qerr_ps, strict=True):
             writer.write(edge, probe.timebase.clock.status(), qerr)
 
@@ -186,6 +188,58 @@ def test_a_log_comes_back_exactly(model: ModelProbe, tmp_path: Path) -> None:
     assert log.offset_ns.tolist() == [3 + 0.5 + 4 - 1.5, 5.5 + 4, -1.5 + 4, 7.5 + 4 + 0.25]
     assert log.oscillator_ns.tolist() == [0.0, 20_000 + 1.5, 60_000 + 1.5, 80_000 + 1.5 + 0.25]
     assert "locked,-2.500,10.000" in path.read_text().splitlines()[2]
+
+
+def test_a_capture_finer_than_a_tick_is_logged_and_comes_back(model: ModelProbe, tmp_path: Path) -> None:
+    path, early_ps = tmp_path / "log", [6000, 0, 2000, 4000]
+    edges = [Edge(n, n * 10**9, 0, 125_000_000 * n, 100, False, early) for n, early in enumerate(early_ps)]
+    write_log(path, edges, model, 10**9, [None, 500, None, None], quantum_ps=2000)
+    log = clock_log.read(path)
+    # The middle of the quarter: 8 - 1 - early ns after the stamp.
+    assert (log.quantum_ns, log.late_ns.tolist()) == (2.0, [1.0, 7.0, 5.0, 3.0])
+    assert log.offset_ns.tolist() == [1.0, 7.0 - 0.5, 5.0, 3.0]
+    assert log.oscillator_ns.tolist() == [0.0, 6.0 - 0.5, 4.0, 2.0]
+
+
+def test_a_log_of_captures_by_the_tick_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    rows = [f"{n},{n * 10**9},0,{125_000_000 * n},9,0,,locked,0.0,9.0" for n in range(4)]
+    columns = "count,now_ns,now_fraction,ticks,width_ticks,is_spurious,qerr_ps,state,offset_ns,uncertainty_ns"
+    path.write_text("\n".join(["# liteprobe-pps 1, period_ns 1000000000", columns, *rows, ""]))
+    assert clock_log.read(path).offset_ns.tolist() == [4.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("word", "count", "late_ps"),
+    [
+        (0, 0, None),
+        (1250 << 8 | 5 << 1 | 1, 5, 1250),
+        (1250 << 8 | 5 << 1 | 1, 128 + 5, 1250),
+        (1250 << 8 | 5 << 1 | 1, 6, None),
+        ((-1250 & 0xFFFFFF) << 8 | 5 << 1 | 1, 5, -1250),
+        (1250 << 8 | 5 << 1, 5, None),
+    ],
+)
+def test_the_error_of_an_edge_is_that_which_was_told_of_it(
+    model: ModelProbe, word: int, count: int, late_ps: int | None
+) -> None:
+    model.values |= LOCKED | {"clock_qerr": word, "pps_period": 10**6}
+    with Probe("any") as probe:
+        assert probe.timebase.clock.qerr_ps(Edge(count, 0, 0, 0, 9, False), probe.wait) == late_ps
+
+
+def test_the_error_of_an_edge_is_waited_for(model: ModelProbe) -> None:
+    model.values |= LOCKED | {"clock_qerr": 700 << 8 | 4 << 1 | 1, "pps_period": 10**6}
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            model.values["clock_qerr"] = 900 << 8 | 5 << 1 | 1
+
+    with Probe("any") as probe:
+        assert probe.timebase.clock.qerr_ps(Edge(5, 0, 0, 0, 9, False), wait) == 900
+    assert len(waits) == 3
 
 
 def test_a_line_still_being_written_is_left_out(model: ModelProbe, tmp_path: Path) -> None:

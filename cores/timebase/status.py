@@ -27,6 +27,7 @@ WORDS = [
     ("holdover",    32, "Seconds since the last edge used."),
     ("tai_utc",     32, "TAI less UTC (s)."),
     ("error",       32, "What is wrong, a bit each (`ClockError`)."),
+    ("qerr",        32, "Bits 31..8: how late the receiver says its pulse was (signed, ps); 7..1 of `pps_count`, 0: it says so."),
 ]
 
 # Clock Status -------------------------------------------------------------------------------------

@@ -158,7 +158,8 @@ def _log(args: argparse.Namespace) -> None:
         writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
         count = 0
         for edge in clock.edges(args.span / 1e9, probe.wait):
-            writer.write(edge, clock.status())
+            qerr_ps = clock.qerr_ps(edge, probe.wait)  # Before the status, which is that of this edge then.
+            writer.write(edge, clock.status(), qerr_ps)
             count += 1
     print(f"{count} edges in {args.out}", file=sys.stderr)
 

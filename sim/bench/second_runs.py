@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Feeds the firmware's library of the second with pulses and sentences, and reads what it makes of them."""
+"""Feeds the firmware's libraries of the second and of qErr with pulses and octets, and reads what they make of them."""
 
 import struct
 import subprocess
@@ -28,6 +28,14 @@ ANSWER = np.dtype(
         ("refused", "u4"),
         ("malformed", "u4"),
         ("times", "u4"),
+        ("messages", "u4"),
+        ("messages_refused", "u4"),
+        ("pulses", "u4"),
+        ("has_qerr", "u4"),
+        ("late_ps", "i4"),
+        ("qerr_used", "u4"),
+        ("qerr_refused", "u4"),
+        ("qerr_waits", "u4"),
     ]
 )
 
@@ -37,9 +45,11 @@ class Feed:
 
     def __init__(self) -> None:
         self._records: list[bytes] = []
+        self.pulse_records: list[int] = []  # Which answers are those after a pulse.
 
     def pulse(self, ms: int) -> None:
         """A pulse comes."""
+        self.pulse_records.append(len(self._records))
         self._records.append(struct.pack("<QII", ms, 0, 0))
 
     def octets(self, ms: int, octets: bytes) -> None:

@@ -48,7 +48,7 @@ PPS_CONTROL = {"control": 2, "period": 32, "min_width": 16, "window": 32}
 PPS_EDGE = {"count": 32, "now": 64, "now_fraction": 32, "ticks": 64, "width": 32, "flags": 8, "samples": 3}
 PPS_LIVE = {"glitches": 16, "missing": 16, "spurious": 16, "present": 1}
 PUBLISHED = {"state": 3} | dict.fromkeys(
-    ("uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error"), 32
+    ("uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr"), 32
 )
 PPS = PPS_CONTROL | {"latch": 1} | PPS_EDGE | PPS_LIVE
 CLOCK = PUBLISHED | {"update": 1, "updates": 16, "watchdog": 16, "alive": 1, "mode": 8}

@@ -1,8 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A GNSS receiver: when its pulses come, what it says of them (qErr), and its NMEA sentences."""
+"""A GNSS receiver: when its pulses come, what it says of them (qErr), its NMEA sentences and u-blox's binary ones."""
 
+import struct
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -154,3 +155,29 @@ def gga(utc: datetime, is_valid: bool = True, leap: bool = False) -> bytes:
 def utc_of(seconds: int) -> datetime:
     """Return the moment ``seconds`` after 1970-01-01 UTC, leap seconds not counted."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+# UBX ----------------------------------------------------------------------------------------------
+
+GPS_EPOCH = datetime(1980, 1, 6, tzinfo=UTC)
+WEEK_S = 604_800
+
+
+def ubx(message_class: int, message: int, payload: bytes) -> bytes:
+    """Return a message of u-blox's protocol with its checksum (UBX-20033631, "UBX frame structure")."""
+    body = bytes([message_class, message]) + struct.pack("<H", len(payload)) + payload
+    sum_a = sum_b = 0
+    for octet in body:
+        sum_a = (sum_a + octet) & 0xFF
+        sum_b = (sum_b + sum_a) & 0xFF
+    return b"\xb5\x62" + body + bytes([sum_a, sum_b])
+
+
+def tim_tp(utc: datetime, late_ps: int, is_valid: bool = True) -> bytes:
+    """Return UBX-TIM-TP of the pulse at a second of UTC, which comes ``late_ps`` after it; it is sent before that pulse.
+
+    qErr says how early the pulse is: firmware/lib/second/qerr.h.
+    """
+    week, tow = divmod(int((utc - GPS_EPOCH).total_seconds()), WEEK_S)
+    flags = 0x03 if is_valid else 0x13  # Time base UTC, which is available; bit 4: qErr is not valid.
+    return ubx(0x0D, 0x01, struct.pack("<IIiHBB", 1000 * tow, 0, -late_ps, week, flags, 0))

@@ -87,10 +87,11 @@ def test_map_has_the_registers_and_memories_of_the_contract():
 
 DISCIPLINE = {
     "pps": ("control", "period", "min_width", "window", "latch", "count", "now", "now_fraction", "ticks", "width", "flags",
-            "glitches", "missing", "spurious", "present", "clear", "out_next", "out_period", "out_width", "out_arm", "out_late",
+            "samples", "glitches", "missing", "spurious", "present", "clear",
+            "out_next", "out_period", "out_width", "out_arm", "out_late",
             "ev_status", "ev_pending", "ev_enable"),
-    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "update",
-              "updates", "watchdog", "alive", "mode"),
+    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr",
+              "update", "updates", "watchdog", "alive", "mode"),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
     "boot": ("entry", "state"),
     "port0_rx": ("line_latch", "line_count", "line_now"),

@@ -13,6 +13,7 @@
 #include <liteprobe/timebase.h>
 #include <liteprobe/train.h>
 
+#include "second/qerr.h"
 #include "second/second.h"
 #include "servo/servo.h"
 
@@ -36,6 +37,7 @@ static K_MUTEX_DEFINE(lock);
 /* Under the lock: what others read and write. */
 static struct discipline_view shown;
 static struct lp_second second;
+static struct lp_qerr qerr;
 static uint64_t bad_ms;
 static bool is_bad;
 /* Of the receiver, whose second is a period of its pulses: in simulation both are shorter. */
@@ -47,6 +49,7 @@ static struct lp_servo_output out;
 static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
+static uint32_t last_qerr;
 static bool is_alone;
 
 static void on_edge(const struct device *dev, const struct lp_pps_edge *edge, void *user)
@@ -78,6 +81,13 @@ void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms)
 {
 	k_mutex_lock(&lock, K_FOREVER);
 	lp_second_sentence(&second, time, ms);
+	k_mutex_unlock(&lock);
+}
+
+void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms)
+{
+	k_mutex_lock(&lock, K_FOREVER);
+	lp_qerr_message(&qerr, pulse, ms);
 	k_mutex_unlock(&lock);
 }
 
@@ -132,6 +142,7 @@ static int start_servo(void)
 		k_mutex_lock(&lock, K_FOREVER);
 		ticks_per_ms = config.period_ns / TICK_NS / 1000;
 		lp_second_init(&second, second.tai_utc);
+		lp_qerr_init(&qerr);
 		k_mutex_unlock(&lock);
 	}
 	k_msgq_purge(&edges);
@@ -197,6 +208,7 @@ static void publish(uint32_t error)
 		.drift = out.drift,
 		.edges = out.edges,
 		.rejected = out.rejected,
+		.qerr = last_qerr,
 		.holdover = (uint32_t)((uint64_t)out.holdover * servo.config.period_ns / NS_PER_S),
 	};
 
@@ -211,18 +223,25 @@ static void publish(uint32_t error)
 	shown.increment = lp_timebase_increment(timebase);
 	shown.period = servo.config.period_ns;
 	shown.edges_lost = edges_lost;
+	shown.qerr_used = qerr.used;
+	shown.qerr_refused = qerr.refused;
 	k_mutex_unlock(&lock);
 	lp_status_publish(status_dev, &status);
 }
 
-/* The receiver names a second after it began: so this one's number is counted on from the last that was named. */
+/*
+ * The receiver names a second after it began: so this one's number is counted on from the last that was named. Of the
+ * pulse itself it speaks before.
+ */
 static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 {
 	k_mutex_lock(&lock, K_FOREVER);
-	if (lp_second_edge(&second, edge->ticks / ticks_per_ms) && second.is_known) {
-		given->has_second = true;
+	if (lp_second_edge(&second, edge->ticks / ticks_per_ms)) {
+		given->has_second = second.is_known;
 		given->second = second.tai;
+		given->has_qerr = lp_qerr_edge(&qerr, &second, edge->ticks / ticks_per_ms, &given->qerr_ps);
 	}
+	last_qerr = given->has_qerr ? lp_status_qerr(edge->count, given->qerr_ps) : 0;
 	k_mutex_unlock(&lock);
 }
 

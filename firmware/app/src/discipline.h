@@ -14,6 +14,7 @@
 #include <liteprobe/status.h>
 
 #include "second/nmea.h"
+#include "second/ubx.h"
 
 /** What the shell shows. */
 struct discipline_view {
@@ -25,6 +26,9 @@ struct discipline_view {
 	/** CPU time that the last edge took, from the interrupt's message to the publication, and the longest (us). */
 	uint32_t work_us;
 	uint32_t work_us_max;
+	/** Edges whose quantisation error the receiver told, and messages that fitted no edge. */
+	uint32_t qerr_used;
+	uint32_t qerr_refused;
 	/** From the first instructions to the first publication (us). */
 	uint32_t boot_us;
 };
@@ -38,7 +42,10 @@ uint64_t discipline_ms(void);
 /** Take what a sentence of the receiver says, whose first octet came at `ms` of discipline_ms(). */
 void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms);
 
-/** A sentence came at `ms` whose checksum or form is wrong. */
+/** Take what the receiver says of the next pulse, by a message that was complete at `ms` of discipline_ms(). */
+void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms);
+
+/** A sentence or message came at `ms` whose checksum or form is wrong. */
 void discipline_garbage(uint64_t ms);
 
 /** TAI - UTC from now on (s); the second is then learned anew. */

@@ -44,6 +44,7 @@ static int cmd_status(const struct shell *sh, size_t argc, char **argv)
 	print_part(sh, "drift", view.status.drift, "ppt/s");
 	shell_print(sh, "%-12s %u used, %u rejected, %u lost, %u s of holdover", "edges", view.status.edges,
 		    view.status.rejected, view.edges_lost, view.status.holdover);
+	shell_print(sh, "%-12s %u edges with, %u messages without one", "qErr", view.qerr_used, view.qerr_refused);
 	shell_print(sh, "%-12s %u us an edge, at most %u us", "CPU", view.work_us, view.work_us_max);
 	shell_print(sh, "%-12s %u us", "boot", view.boot_us);
 	if (lp_timebase_read(DEVICE_DT_GET(DT_NODELABEL(timebase)), &now) == 0) {

@@ -11,7 +11,7 @@
 #include <liteprobe/status.h>
 
 struct status_config {
-	mem_addr_t state, uncertainty, offset, rate, drift, edges, rejected, holdover, tai_utc, error;
+	mem_addr_t state, uncertainty, offset, rate, drift, edges, rejected, holdover, tai_utc, error, qerr;
 	mem_addr_t update, watchdog, mode;
 };
 
@@ -29,6 +29,7 @@ int lp_status_publish(const struct device *dev, const struct lp_status *status)
 	lp_csr_write(config->holdover, status->holdover);
 	lp_csr_write(config->tai_utc, status->tai_utc);
 	lp_csr_write(config->error, status->error);
+	lp_csr_write(config->qerr, status->qerr);
 	lp_csr_write(config->update, 1);
 
 	return 0;
@@ -65,8 +66,8 @@ uint32_t lp_status_watchdog_ms(const struct device *dev)
 	static const struct status_config status_config_##n = {                                                        \
 		STATUS_REG(n, state),    STATUS_REG(n, uncertainty), STATUS_REG(n, offset), STATUS_REG(n, rate),       \
 		STATUS_REG(n, drift),    STATUS_REG(n, edges),       STATUS_REG(n, rejected),                          \
-		STATUS_REG(n, holdover), STATUS_REG(n, tai_utc),     STATUS_REG(n, error),  STATUS_REG(n, update),     \
-		STATUS_REG(n, watchdog), STATUS_REG(n, mode),                                                          \
+		STATUS_REG(n, holdover), STATUS_REG(n, tai_utc),     STATUS_REG(n, error),  STATUS_REG(n, qerr),       \
+		STATUS_REG(n, update),   STATUS_REG(n, watchdog),    STATUS_REG(n, mode),                              \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &status_config_##n, POST_KERNEL,                                    \
 			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, NULL);

@@ -58,7 +58,15 @@ struct lp_status {
 	uint32_t tai_utc;
 	/** LP_CLOCK_ERROR_* */
 	uint32_t error;
+	/** Quantisation error of the last edge, by lp_status_qerr(); 0: the receiver said nothing of it. */
+	uint32_t qerr;
 };
+
+/** @brief Return the word of `qerr` for the edge @p count, @p late_ps later than the receiver's own second. */
+static inline uint32_t lp_status_qerr(uint32_t count, int32_t late_ps)
+{
+	return (uint32_t)late_ps << 8 | (count & 0x7f) << 1 | 1;
+}
 
 /** @brief Publish all of it at once, and feed the watchdog. @retval 0 always. */
 int lp_status_publish(const struct device *dev, const struct lp_status *status);

@@ -4,7 +4,8 @@
 /*
  * Which pulse does a receiver's quantisation error belong to? TIM-TP comes before the pulse that it describes, and names its
  * time of week: a message is believed when it came since the pulse before, and its pulse is as many seconds after the last
- * one that was named as pulses say.
+ * one that was named as pulses say. Where the second of the pulse is known, a message about the one before is refused:
+ * a receiver that talks too much is late with each of them.
  *
  * Sign: u-blox doesn't tell it. Measured with a ZED-F9T, the true second is at the pulse *plus* qErr (A. Wallin, "uBlox F9T
  * qErr correction", 2019, anderswallin.net), and so it is used in Orolia's oscillatord (mRo50_oscillator.c).
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "second/second.h"
 #include "second/ubx.h"
 
 /* More is no error of a receiver's clock, whose period it is at most. */
@@ -39,9 +41,9 @@ void lp_qerr_init(struct lp_qerr *q);
 void lp_qerr_message(struct lp_qerr *q, const struct lp_ubx_pulse *pulse, uint64_t ms);
 
 /**
- * Take a pulse that came at ``ms`` of the same clock; return whether ``late_ps`` is known: how much later than the
- * receiver's own second it came.
+ * Take a pulse that came at ``ms`` of the same clock, and that ``second`` has taken; return whether ``late_ps`` is known:
+ * how much later than the receiver's own second it came.
  */
-bool lp_qerr_edge(struct lp_qerr *q, uint64_t ms, int32_t *late_ps);
+bool lp_qerr_edge(struct lp_qerr *q, const struct lp_second *second, uint64_t ms, int32_t *late_ps);
 
 #endif

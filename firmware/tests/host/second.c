@@ -2,13 +2,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Feeds pulses and octets to the library that knows the second. Argument: TAI - UTC. stdin: records of a kind (0 pulse,
- * 1 octets), a time (ms), a length, then the octets; stdout: what is known after each.
+ * Feeds pulses and octets to the libraries that know the second and the quantisation error of a pulse, as the
+ * application does. Argument: TAI - UTC. stdin: records of a kind (0 pulse, 1 octets), a time (ms), a length, then the
+ * octets; stdout: what is known after each.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "second/qerr.h"
 #include "second/second.h"
 
 struct record {
@@ -31,23 +34,71 @@ struct answer {
 	uint32_t refused;
 	uint32_t malformed;
 	uint32_t times;
+	uint32_t messages;
+	uint32_t messages_refused;
+	uint32_t pulses;
+	uint32_t has_qerr;
+	int32_t late_ps;
+	uint32_t qerr_used;
+	uint32_t qerr_refused;
+	uint32_t qerr_waits;
 };
+
+static struct lp_second second;
+static struct lp_nmea nmea;
+static struct lp_ubx ubx;
+static struct lp_qerr qerr;
+static uint32_t times, pulses;
+
+static void take(uint8_t octet, uint64_t ms)
+{
+	struct lp_nmea_time time;
+	struct lp_ubx_pulse pulse;
+
+	switch (lp_ubx_octet(&ubx, octet, &pulse)) {
+	case LP_UBX_PULSE:
+		pulses++;
+		lp_qerr_message(&qerr, &pulse, ms);
+		return;
+	case LP_UBX_TAKEN:
+		return;
+	default:
+		break;
+	}
+	if (lp_nmea_octet(&nmea, octet, &time)) {
+		times++;
+		lp_second_sentence(&second, &time, ms);
+	}
+}
+
+/* With the argument "enable": what the receiver is asked. */
+static int show_enable(void)
+{
+	uint8_t octets[LP_UBX_ENABLE_OCTETS];
+
+	lp_ubx_enable(octets);
+	return fwrite(octets, sizeof(octets), 1, stdout) == 1 ? 0 : 2;
+}
 
 int main(int argc, char **argv)
 {
-	struct lp_second second;
-	struct lp_nmea nmea;
-	struct lp_nmea_time time;
 	struct record record;
-	uint32_t times = 0;
 
+	if (argc > 1 && strcmp(argv[1], "enable") == 0) {
+		return show_enable();
+	}
+	lp_ubx_clear(&ubx);
+	lp_qerr_init(&qerr);
 	lp_second_init(&second, argc > 1 ? atoi(argv[1]) : 37);
 	lp_nmea_clear(&nmea);
 	while (fread(&record, sizeof(record), 1, stdin) == 1) {
 		struct answer answer;
 
-		if (record.kind == 0) {
-			lp_second_edge(&second, record.ms);
+		bool has_qerr = false;
+		int32_t late_ps = 0;
+
+		if (record.kind == 0 && lp_second_edge(&second, record.ms)) {
+			has_qerr = lp_qerr_edge(&qerr, &second, record.ms, &late_ps);
 		}
 		for (uint32_t i = 0; i < record.length; i++) {
 			int octet = getchar();
@@ -55,10 +106,7 @@ int main(int argc, char **argv)
 			if (octet == EOF) {
 				return 2;
 			}
-			if (lp_nmea_octet(&nmea, (uint8_t)octet, &time)) {
-				times++;
-				lp_second_sentence(&second, &time, record.ms);
-			}
+			take((uint8_t)octet, record.ms);
 		}
 		answer = (struct answer){
 			.tai = second.tai,
@@ -74,6 +122,14 @@ int main(int argc, char **argv)
 			.refused = nmea.refused,
 			.malformed = nmea.malformed,
 			.times = times,
+			.messages = ubx.messages,
+			.messages_refused = ubx.refused,
+			.pulses = pulses,
+			.has_qerr = has_qerr,
+			.late_ps = late_ps,
+			.qerr_used = qerr.used,
+			.qerr_refused = qerr.refused,
+			.qerr_waits = qerr.has_pulse,
 		};
 		fwrite(&answer, sizeof(answer), 1, stdout);
 	}
