@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what the clock is held to: the servo of the firmware in virtual time, and the clock of the simulated probe.
 
+The PPS is captured as boards do, to a quarter of a tick (2 ns); where a row says 8 ns, by whole ticks.
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/clock.json, and ends with 1 when one
 falls short. Truth is the model's own time, four looks a second; the servo's own figures never judge themselves.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +20,7 @@ from _figures import Figure, Row, run
 from liteprobe.host.owd import Direction, OneWay
 from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench import clock_runs, pair
-from liteprobe.sim.bench.clock_runs import HOUR_S, KINDS, SETTLED_S, changed, spread, table
+from liteprobe.sim.bench.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
 from liteprobe.sim.bench.on_rv32 import instructions_per_edge
 from liteprobe.sim.bench.virtual_time import LOCKED, Timing, run_other, run_servo
 from liteprobe.sim.models import other_servos
@@ -39,13 +41,14 @@ def hours(is_full: bool) -> int:
 
 
 def tracking(is_full: bool) -> Iterator[Figure]:
-    """Error of the clock with each receiver; ideal at a finer capture, too."""
+    """Error of the clock with each receiver, with the capture of boards and by ticks: ideal by ticks no servo can reach."""
     wanted = [
         ("ideal", 8, 1.0, 6),
         ("ideal", 2, 1.0, 6),
         ("timing_qerr", 8, 2.5, 12),
         ("timing_qerr", 2, 2.5, 12),
         ("timing", 8, 5, 25),
+        ("timing", 2, 5, 25),
     ]
     for name, quantum, rms, worst in wanted:
         timing = Timing(quantum_ns=quantum)
@@ -58,11 +61,12 @@ def tracking(is_full: bool) -> Iterator[Figure]:
 def others(is_full: bool) -> Iterator[Figure]:
     """RMS error as a share of what the servos of others have on the same pulses."""
     for name, kind in KINDS.items():
-        measured_ps = [kind.config.noise_ps, kind.config.quantum_ps / np.sqrt(12)]
-        measured_ps += [] if kind.receiver.has_qerr else [kind.config.sawtooth_ps / np.sqrt(12)]
+        config = replace(kind.config, quantum_ps=round(1e3 * BOARD.quantum_ns))
+        measured_ps = [config.noise_ps, config.quantum_ps / np.sqrt(12)]
+        measured_ps += [] if kind.receiver.has_qerr else [config.sawtooth_ps / np.sqrt(12)]
         noise_ns = float(np.hypot.reduce(measured_ps)) / 1e3
-        pulses = [table(kind, hours(is_full) // 3, seed) for seed in seeds(is_full)]
-        own = spread(run_servo(events, kind.config) for events in pulses).rms_ns
+        pulses = [table(kind, hours(is_full) // 3, seed, timing=BOARD) for seed in seeds(is_full)]
+        own = spread(run_servo(events, config) for events in pulses).rms_ns
         print(f"# {name}: firmware {own:.2f} ns", file=sys.stderr)
         rivals: dict[str, Callable[[], other_servos.OtherServo]] = {
             "error_sum": other_servos.ErrorSum,
@@ -71,7 +75,7 @@ def others(is_full: bool) -> Iterator[Figure]:
             "two_states": partial(other_servos.TwoStates, noise_ns),
         }
         for rival, make in rivals.items():
-            runs = [run_other(events, make()) for events in pulses]
+            runs = [run_other(events, make(), BOARD.quantum_ns) for events in pulses]
             error = np.concatenate([error[time > SETTLED_S] for time, error in runs])
             rms = float(np.sqrt(np.mean(error**2)))
             print(f"# {name}: {rival} {rms:.2f} / {np.abs(error).max():.1f} ns", file=sys.stderr)
@@ -87,7 +91,7 @@ def outliers(is_full: bool) -> Iterator[Figure]:
         rms = {}
         for share in (0, 0.01, 0.1):
             kind = changed(name, outliers=share)
-            found = spread(clock_runs.run(kind, hours(is_full), seed) for seed in seeds(is_full))
+            found = spread(clock_runs.run(kind, hours(is_full), seed, timing=BOARD) for seed in seeds(is_full))
             rms[share] = found.rms_ns
         yield Figure(f"{name}_outliers_1_over_clean", rms[0.01] / rms[0], "1", 1.2)
         yield Figure(f"{name}_outliers_10_worst", found.worst_ns, "ns", 200)
@@ -100,7 +104,7 @@ def settle(is_full: bool) -> Iterator[Figure]:
         third, tenth = [], []
         for seed in range(500 if is_full else 100):
             spec = OscillatorSpec(offset_ppm=50 if seed % 2 else -50)
-            one = clock_runs.run(KINDS[name], 20, seed, spec)
+            one = clock_runs.run(KINDS[name], 20, seed, spec, BOARD)
             third.append(np.abs(one.error_ns[one.time_s >= 3]).max())
             tenth.append(np.abs(one.error_ns[one.time_s >= 10]).max())
         yield Figure(f"{name}_third_pulse", max(third), "ns", 100)
@@ -113,7 +117,7 @@ def warm_up(is_full: bool) -> Iterator[Figure]:
         unlocked, rejected, worst = 0, 0, 0.0
         for seed in range(100 if is_full else 20):
             spec = OscillatorSpec(offset_ppm=20, warm_up_ppm=3 if seed % 2 else -3)
-            one = clock_runs.run(kind, 900, seed, spec)
+            one = clock_runs.run(kind, 900, seed, spec, BOARD)
             late = one.time_s > 10
             unlocked += int(np.sum(one.state[late] != LOCKED))
             rejected += int(one.edges["rejected"][-1])
@@ -126,7 +130,7 @@ def warm_up(is_full: bool) -> Iterator[Figure]:
 def holdover(is_full: bool) -> Iterator[Figure]:
     """Error after the last pulse, and how often the bound that was told holds."""
     for name in ("timing_qerr", "timing"):
-        found = clock_runs.outages(name, 500 if is_full else 100)
+        found = clock_runs.outages(name, 500 if is_full else 100, timing=BOARD)
         yield Figure(f"{name}_holdover_10s", found.rms_ns(10), "ns", 15)
         yield Figure(f"{name}_holdover_100s", found.rms_ns(100), "ns", 600)
         for after in found.after_s:
@@ -136,7 +140,7 @@ def holdover(is_full: bool) -> Iterator[Figure]:
 def pulse_faults(is_full: bool) -> Iterator[Figure]:
     """Missing and spurious pulses, 5 % of each."""
     kind = changed("timing_qerr", missing=0.05, spurious=0.05)
-    found = spread(clock_runs.run(kind, hours(is_full), seed) for seed in seeds(is_full))
+    found = spread(clock_runs.run(kind, hours(is_full), seed, timing=BOARD) for seed in seeds(is_full))
     yield Figure("pulse_faults_rms", found.rms_ns, "ns", 2.7)
     yield Figure("pulse_faults_worst", found.worst_ns, "ns", 20)
 
@@ -159,7 +163,7 @@ def two_clocks(is_full: bool) -> Iterator[Figure]:
     for name, rms_ns, worst_ns in (("timing_qerr", 4, 15), ("timing", None, None)):
         errors = []
         for seed in range(8 if is_full else 3):
-            ends = [clock_runs.run(KINDS[name], hours(is_full) // 3, 2 * seed + end) for end in (0, 1)]
+            ends = [clock_runs.run(KINDS[name], hours(is_full) // 3, 2 * seed + end, timing=BOARD) for end in (0, 1)]
             late = ends[0].time_s > SETTLED_S
             sender, receiver = (one.error_ns[late][::16] for one in ends)
             errors.append(pair.modelled_errors_ns(sender, receiver, seed))

@@ -24,7 +24,7 @@ class ProbeClocks(LiteXModule):
     rst : Signal(), in
         Resets everything; driven by the SoC controller.
 
-    Source: Lattice FPGA-TN-02200 (ECP5 sysCLOCK): outputs whose phase is 0 rise together.
+    Outputs of the PLL that are whole ratios of each other rise together: LiteX gives all of them phase 0.
     """
     def __init__(self, clock, clock_freq, sys_clk_freq, timebase_freq=125e6, reset=0):
         self.rst         = Signal()

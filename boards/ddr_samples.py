@@ -27,8 +27,8 @@ class DdrSamples(LiteXModule):
         The pin 2, 4, 6 and 8 ns after the tick SAMPLE_TICKS before began; the earliest in bit 0.
 
     Limits: from ``timebase2x`` to ``timebase`` there are 4 ns, which nextpnr does not check: look at its "Max delay".
-    Source: Lattice FPGA-TN-02035 (ECP5 High-Speed I/O), GIREG and GDDRX1 on all sides, 500 Mb/s at any speed grade; simulation
-    library, IDDRX1F: the samples of a rising edge and of the falling one behind it come out together, at the next rising edge.
+    Source: Lattice FPGA-TN-02035 (ECP5 High-Speed I/O), GDDRX1_RX.SCLK, which all sides have; simulation library, IDDRX1F:
+    the samples of a rising edge and of the falling one behind it come out together, at the next rising edge.
     """
     def __init__(self, pad):
         self.samples = Signal(4)

@@ -306,6 +306,10 @@ class SimLink(EtherboneLink):
         """Have the GNSS receiver do something still to come: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
         self._process.command(self._prefix + line)
 
+    def sent_to_receiver(self) -> bytes:
+        """Return what the probe has sent to the GNSS receiver since the last call."""
+        return bytes.fromhex(self._process.command(f"{self._prefix}gnss"))
+
     def expect_silence(self, seconds: float) -> None:
         """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
         self._silence_until_ns = self.now_ns() + round(seconds * 10**9) if seconds > 0 else 0

@@ -29,15 +29,18 @@ static struct lp_ubx ubx;
 /* When the sentence began that is coming in. */
 static uint64_t began_ms;
 
-static void take(uint8_t octet, uint64_t *heard_ms)
+/* When to ask it next. */
+static uint64_t ask_ms;
+
+static void take(uint8_t octet)
 {
 	struct lp_nmea_time time;
 	struct lp_ubx_pulse pulse;
 
 	switch (lp_ubx_octet(&ubx, octet, &pulse)) {
 	case LP_UBX_PULSE:
-		*heard_ms = discipline_ms();
-		discipline_pulse(&pulse, *heard_ms);
+		discipline_pulse(&pulse, discipline_ms());
+		ask_ms = discipline_ms() + ASK_MS;
 		return;
 	case LP_UBX_TAKEN:
 		return;
@@ -65,7 +68,6 @@ static void ask(void)
 
 static void receive(void *p1, void *p2, void *p3)
 {
-	uint64_t heard_ms = 0;
 	uint32_t refused = 0;
 	unsigned char octet;
 
@@ -76,14 +78,14 @@ static void receive(void *p1, void *p2, void *p3)
 	lp_ubx_clear(&ubx);
 	for (;;) {
 		while (uart_poll_in(uart, &octet) == 0) {
-			take(octet, &heard_ms);
+			take(octet);
 		}
 		if (nmea.refused + ubx.refused != refused) {
 			refused = nmea.refused + ubx.refused;
 			discipline_garbage(discipline_ms());
 		}
-		if (IS_ENABLED(CONFIG_LITEPROBE_UBX) && discipline_ms() - heard_ms >= ASK_MS) {
-			heard_ms = discipline_ms();
+		if (IS_ENABLED(CONFIG_LITEPROBE_UBX) && discipline_ms() >= ask_ms) {
+			ask_ms = discipline_ms() + ASK_MS;
 			ask();
 		}
 		k_msleep(POLL_MS);
