@@ -224,7 +224,8 @@ class Clock:
         """What the capture of an edge is rounded to (ps): a tick by the samples that it has."""
         if self._quantum_ps is None:
             self.check()
-            self._quantum_ps = TICK_PS // max(1, self._registers.read("pps_samples"))
+            samples = self._registers.read("pps_samples") if "pps_samples" in self._registers.names else 1
+            self._quantum_ps = TICK_PS // max(1, samples)
         return self._quantum_ps
 
     def edge(self) -> Edge:
@@ -252,6 +253,8 @@ class Clock:
         wait : callable or None
             As in `edges`: where the firmware has told of an edge before, it is given time to tell of this one.
         """
+        if "clock_qerr" not in self._registers.names:
+            return None
         for _ in range(QERR_TRIES):
             word = self._registers.read("clock_qerr")
             if not word & QERR_KNOWN:

@@ -22,7 +22,7 @@ from liteprobe.soc.config import LINKS, ProbeConfig
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
-from liteprobe.soc.report import area_of, clocks_of, misses
+from liteprobe.soc.report import area_of, clocks_of, late_crossings, misses
 from liteprobe.soc.toolchain import BuildError, require, run_tool, tail, version_of
 
 BUILD = Path("build")
@@ -105,6 +105,8 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
+    if hasattr(soc.crg, "cd_timebase2x"):
+        asked["timebase2x"] = 250.0
     arguments = (*device_arguments(soc.platform), *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, target.seed)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
@@ -154,7 +156,7 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     if not (run / "nextpnr.json").exists():
         raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
     report: dict[str, Any] = json.loads((run / "nextpnr.json").read_text(encoding="utf-8"))
-    lines = misses(clocks_of(report), design.asked_mhz)
+    lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
     if lines:
         raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {run / 'nextpnr.log'}, or try another --seed")
     if code != 0:

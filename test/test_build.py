@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.soc import load as loader
 from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
-from liteprobe.soc.report import Clock, clocks_of, misses
+from liteprobe.soc.report import Clock, clocks_of, late_crossings, misses
 from liteprobe.soc.toolchain import BuildError, version_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -191,3 +191,17 @@ def test_loader_that_lacks_a_library_says_what_to_install(monkeypatch):
     with pytest.raises(BuildError, match="apt-get install libftdi1-2") as error:
         loader.load("ft232", Path("x.bit"))
     assert error.value.exit_code == 1
+
+
+@pytest.mark.parametrize(("delay_ns", "is_late"), [(3.4, False), (3.6, True)])
+def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
+    """Such a path alone: nextpnr checks all others, or they go through crossings."""
+    parts = [{"type": "clk-to-q", "delay": 0.5}, {"type": "routing", "delay": delay_ns - 0.5}]
+    pairs = [
+        ("posedge timebase2x_clk", "posedge $glbnet$crg_clkout1"),
+        ("posedge $glbnet$crg_clkout1", "posedge $glbnet$crg_clkout0"),
+        ("posedge timebase2x_clk", "<async>"),
+    ]
+    report = {"critical_paths": [{"from": start, "to": end, "path": parts} for start, end in pairs]}
+    found = [f"a path from timebase2x to timebase takes {delay_ns:.2f} ns, 3.5 ns asked for"]
+    assert late_crossings(report) == (found if is_late else [])
