@@ -18,7 +18,7 @@
  * lose an octet in its own.
  */
 #define POLL_MS 1
-#define STACK 1024
+#define STACK 1536
 /* So often a receiver that is silent about its pulses is asked to speak. Others than u-blox's don't mind. */
 #define ASK_MS 10000
 #define PRIORITY 2
