@@ -48,6 +48,9 @@ void lp_kalman_start(struct lp_kalman *k, int64_t phase, int64_t rate, int64_t m
 /** Go on by a period: ``phase`` grows by what the rate and the drift make of it, not by the period itself. */
 void lp_kalman_predict(struct lp_kalman *k, const struct lp_kalman_noise *noise);
 
+/** Return the variance that the phase will have when a period has gone by. */
+int64_t lp_kalman_ahead(const struct lp_kalman *k, const struct lp_kalman_noise *noise);
+
 /** Return how much the phase grows in a period (digits of a phase). */
 int64_t lp_kalman_growth(const struct lp_kalman *k);
 

@@ -106,6 +106,7 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	s->white = variance(c->noise_ps, 3, LP_VARIANCE_BITS);
 	s->sawtooth = variance(c->sawtooth_ps, 3, LP_VARIANCE_BITS) / 12;
 	s->wander = variance(c->wander_ps, 3, LP_VARIANCE_BITS);
+	s->period_ticks = (uint32_t)lp_ratio(c->period_ns, (int64_t)1 << 40, (int64_t)c->increment);
 	s->increment = c->increment;
 	s->state = LP_SERVO_FREE_RUNNING;
 	return 0;
@@ -302,7 +303,8 @@ static void settle_state(struct lp_servo *s)
 	if (!s->has_rate) {
 		return;
 	}
-	bound = lp_servo_bound(s) >> 8;
+	s->bound = lp_servo_bound(s);
+	bound = s->bound >> 8;
 	if (s->silent == 0) {
 		if (s->state != LP_SERVO_ACQUIRING || (s->accepted > 2 && bound <= s->config.lock_ns)) {
 			s->state = LP_SERVO_LOCKED;

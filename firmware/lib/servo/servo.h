@@ -108,6 +108,8 @@ struct lp_servo {
 	uint32_t agility;       /* Process noise is raised by 4^agility. */
 	uint32_t calm;          /* Edges since the agility changed. */
 	int64_t wide_drift;     /* Variance of a drift that is not known. */
+	int64_t bound;          /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
+	uint32_t period_ticks;  /* Nominal. */
 	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
 	int64_t capture;
 	int64_t white;

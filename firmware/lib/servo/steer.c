@@ -7,6 +7,7 @@
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
 #define SQUARE_95 251763
+#define NS_PER_S  1000000000
 
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
@@ -35,6 +36,10 @@ static int32_t narrow(int64_t a)
 /* What a drift that changes steadily makes of the phase since the last pulse: jerk * t^3 / 6, in 2^-8 ns. */
 static int64_t turning(const struct lp_servo *s)
 {
+	if (s->silent == 0) {
+		return 0;
+	}
+
 	int64_t time_ms = lp_ratio(s->silent, s->config.period_ns, 1000000);
 	int64_t square = lp_ratio(time_ms, time_ms, 1000);
 	int64_t cube = lp_ratio(square, time_ms, 1000);
@@ -44,13 +49,11 @@ static int64_t turning(const struct lp_servo *s)
 
 int64_t lp_servo_bound(const struct lp_servo *s)
 {
-	struct lp_kalman next = s->filter;
 	struct lp_kalman_noise noise = lp_servo_noise(s);
 	int64_t turned = turning(s);
 	struct lp_wide square;
 
-	lp_kalman_predict(&next, &noise);
-	square = lp_wide_multiply((uint64_t)lp_sum(next.pp, s->wander), SQUARE_95);
+	square = lp_wide_multiply((uint64_t)lp_sum(lp_kalman_ahead(&s->filter, &noise), s->wander), SQUARE_95);
 	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
 	turned = turned > INT32_MAX ? INT32_MAX : turned;
 	square = lp_wide_add(square, lp_wide_multiply((uint64_t)turned, (uint64_t)turned));
@@ -76,7 +79,11 @@ static struct standing stand(const struct lp_servo *s, const struct lp_servo_sta
 	at.since = lp_sum(lp_servo_local(s, stamp->ticks), -s->filter.phase);
 	at.elapsed = at.since - lp_ratio(at.since, growth, at.local);
 	at.error = ((int64_t)(stamp->now % s->config.period_ns) << LP_PHASE_BITS) + stamp->fraction;
-	at.error = (at.error - at.elapsed) % at.period;
+	at.error -= at.elapsed;
+	/* Hardly ever, and a division takes long. */
+	if (magnitude(at.error) >= at.period) {
+		at.error %= at.period;
+	}
 	if (at.error > at.period / 2) {
 		at.error -= at.period;
 	} else if (at.error < -at.period / 2) {
@@ -90,7 +97,7 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 {
 	int64_t nominal = (int64_t)s->config.increment;
 	struct standing at;
-	int64_t at_most, waiting, waited, shown, left, wanted, excess, most;
+	int64_t waiting, waited, shown, left, wanted, excess, most;
 
 	if (!s->has_rate) {
 		out->increment = s->increment;
@@ -98,8 +105,7 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 	}
 	at = stand(s, stamp);
 	/* Later than a period is too late to matter. */
-	at_most = lp_ratio(at.period, (int64_t)1 << (40 - LP_PHASE_BITS), nominal);
-	latency = latency > at_most ? (uint32_t)at_most : latency;
+	latency = latency > s->period_ticks ? s->period_ticks : latency;
 	/* Until the output takes effect: by the oscillator, truly, and as `now` shows it. */
 	waiting = lp_scale(latency, nominal, 40 - LP_PHASE_BITS);
 	waited = waiting - lp_ratio(waiting, at.local - at.period, at.local);
@@ -127,11 +133,15 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 	out->increment = s->increment;
 }
 
+/* A value for each time unit, for each second. */
+static int64_t per_second(int64_t value, uint32_t unit_ns)
+{
+	return unit_ns == NS_PER_S ? value : lp_ratio(value, NS_PER_S, unit_ns);
+}
+
 void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 {
-	int64_t unit_ns = (int64_t)s->config.period_ns << s->filter.shift;
-	int64_t rate = lp_ratio(s->filter.rate, 1000000000, unit_ns);
-	int64_t drift = lp_ratio(lp_ratio(s->filter.drift, 1000000000, unit_ns), 1000000000, unit_ns);
+	uint32_t unit_ns = s->config.period_ns << s->filter.shift;
 	int64_t bound;
 
 	out->state = s->state;
@@ -142,8 +152,8 @@ void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 	if (!s->has_rate) {
 		return;
 	}
-	bound = lp_servo_bound(s) + magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
+	bound = s->bound + magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
 	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
-	out->rate = narrow(lp_shift(rate, 8 - LP_RATE_BITS));
-	out->drift = narrow(lp_scale(drift, 1000, LP_DRIFT_BITS - 8));
+	out->rate = narrow(lp_shift(per_second(s->filter.rate, unit_ns), 8 - LP_RATE_BITS));
+	out->drift = narrow(lp_scale(per_second(per_second(s->filter.drift, unit_ns), unit_ns), 1000, LP_DRIFT_BITS - 8));
 }

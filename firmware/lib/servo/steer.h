@@ -24,7 +24,7 @@ int64_t lp_servo_bound(const struct lp_servo *s);
 void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
 		    struct lp_servo_output *out);
 
-/** Fill in what is told of the estimate. */
+/** Fill in what is told of the estimate, ``s->bound`` among it. */
 void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out);
 
 #endif

@@ -46,7 +46,16 @@ int64_t lp_scale(int64_t a, int64_t b, unsigned int shift);
 int64_t lp_ratio(int64_t a, int64_t b, int64_t divisor);
 
 /** Return a + b, saturating at the ends of int64_t. */
-int64_t lp_sum(int64_t a, int64_t b);
+static inline int64_t lp_sum(int64_t a, int64_t b)
+{
+	uint64_t sum = (uint64_t)a + (uint64_t)b;
+
+	/* Both of one sign, and the sum of the other. */
+	if ((((uint64_t)a ^ sum) & ((uint64_t)b ^ sum)) >> 63 != 0) {
+		return a < 0 ? INT64_MIN : INT64_MAX;
+	}
+	return (int64_t)sum;
+}
 
 /** Return a * 2^bits, saturated, for positive bits; a / 2^-bits, rounded to the nearest, half up, for negative ones. */
 int64_t lp_shift(int64_t a, int bits);
