@@ -56,6 +56,29 @@ def test_128_bits_are_exact(operation: str) -> None:
     assert [high << 64 | low for high, low in answers] == wanted
 
 
+def test_a_quotient_is_exact_where_its_digits_are_guessed_wrong() -> None:
+    """Just below, at and above whole multiples: of divisors whose first word says little, by quotients near a power."""
+    near = [2**bits + off for bits in (16, 31, 32, 33, 47, 48, 63, 64) for off in (-2, -1, 0, 1)]
+    near += [0x8000_0000_FFFF_FFFF, 0xFFFF_FFFF_0000_0001, 0x8000_FFFF_0000_0000, 0x1_FFFF_FFFF]
+    divisors = [divisor for divisor in near if divisor < 2**64]
+    asked = [
+        (number, divisor)
+        for divisor in divisors
+        for quotient in [*near, 2**96 - 1]
+        for number in (quotient * divisor - 1, quotient * divisor, quotient * divisor + divisor - 1)
+        if number < WRAP
+    ]
+    answers = ask([f"divide {words(a)} {words(b)}" for a, b in asked])
+    assert [high << 64 | low for high, low in answers] == [a // b for a, b in asked]
+
+
+def test_a_root_is_exact_next_to_each_square() -> None:
+    roots = [2**bits + off for bits in range(2, 64, 3) for off in (-1, 0, 1)]
+    asked = [root**2 + off for root in roots for off in (-1, 0, 1)]
+    answers = ask([f"root {words(number)} {words(0)}" for number in asked])
+    assert [low for _, low in answers] == [math.isqrt(number) for number in asked]
+
+
 def signed_numbers() -> list[int]:
     generator = random.Random(SEED + 1)
     small = [generator.getrandbits(generator.randint(1, 63)) * generator.choice([-1, 1]) for _ in range(60)]

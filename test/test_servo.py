@@ -269,6 +269,6 @@ def test_a_configuration_out_of_range_is_refused(change: dict[str, int]) -> None
 
 
 @pytest.mark.skipif(not on_rv32.is_available(), reason="needs gcc-riscv64-unknown-elf and qemu-user")
-def test_a_pulse_takes_less_than_5_ms_of_a_50_mhz_rv32im() -> None:
-    """At two cycles an instruction."""
-    assert on_rv32.instructions_per_edge(8) * 2 < 5e-3 * 50e6
+def test_a_pulse_takes_less_than_10_000_instructions_of_a_rv32im() -> None:
+    """Some 8 cycles each, most of them for products, shifts and instructions that are fetched: see docs/firmware.md."""
+    assert on_rv32.instructions_per_edge(8) < 10_000
