@@ -260,13 +260,13 @@ def test_shell_tells_what_the_registers_tell(running: Running) -> None:
     assert "there is no register 'nix'" in running.shell("regs read nix")
 
 
-def test_an_edge_takes_2_ms_at_most_of_a_processor_at_50_mhz(running: Running) -> None:
-    """With block RAM: of the 5 ms that an edge may take, the rest is for RAM that is slower."""
+def test_an_edge_takes_3_ms_at_most_of_a_processor_at_50_mhz(running: Running) -> None:
+    """With block RAM, other threads among it: of the 5 ms that an edge may take, the rest is for RAM that is slower."""
     said = re.search(r"(\d+) us an edge, at most (\d+) us", running.shell("clock"))
     assert said
     usual, most = (int(us) * 1000 // SYS_NS for us in said.groups())
     print(f"edge: {usual} cycles, {usual / CYCLES_MS:.2f} ms at 50 MHz; at most {most}, {most / CYCLES_MS:.2f} ms")
-    assert 0 < usual <= most <= 2 * CYCLES_MS
+    assert 0 < usual <= 2 * CYCLES_MS and usual <= most <= 3 * CYCLES_MS
 
 
 def test_probe_measures_a_train_by_itself(running: Running) -> None:
