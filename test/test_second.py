@@ -102,6 +102,24 @@ def test_a_receiver_without_a_fix_is_not_believed() -> None:
     assert answers["times"][-1] == 20
 
 
+@pytest.mark.parametrize(
+    "void",
+    [
+        sentence("GNRMC,,V,,,,,,,,,,N"),  # No antenna since it was switched on.
+        sentence("GNRMC,120000.00,V,,,,,,,,,,N"),
+        sentence("GNGGA,,,,,,0,00,99.99,,,,,,"),
+        rmc(START, is_valid=False),
+    ],
+)
+def test_a_receiver_without_an_antenna_talks_and_has_no_fix(void: bytes) -> None:
+    """Not to be mistaken for a wire that is cut: it leaves the time empty, or runs on by itself."""
+    answers = seconds(10, lambda _, __: void).run()
+    assert not answers["is_known"].any()
+    assert answers["faults"][-1] == NO_FIX | UNKNOWN
+    lost = seconds(20, lambda number, utc: rmc(utc) if number < 10 else void).run()[1::2]
+    assert (lost["tai"][-1], lost["faults"][9], lost["faults"][-1]) == (tai(START) + 19, 0, NO_FIX)
+
+
 def test_a_year_before_the_firmware_is_a_week_count_that_wrapped() -> None:
     old = START - timedelta(weeks=1024)
     answers = seconds(10, lambda _, utc: rmc(utc), old).run()
@@ -147,7 +165,7 @@ def test_a_shift_of_a_second_at_another_time_is_no_leap() -> None:
 def test_pulses_without_sentences_keep_the_second_and_say_so() -> None:
     answers = seconds(30, lambda number, utc: rmc(utc) if number < 10 else b"").run()[1::2]
     assert answers["tai"][-1] == tai(START) + 29
-    assert answers["faults"][-1] == NO_NMEA | NO_FIX
+    assert answers["faults"][-1] == NO_NMEA
     assert answers["is_known"][-1] == 1
 
 
@@ -210,7 +228,8 @@ BAD = [
     sentence("GNRMC,120000.50,A,,,,,,,040326"),
     sentence("GNRMC,120000x,A,,,,,,,040326"),
     sentence("GNRMC,12000,A,,,,,,,040326"),
-    sentence("GNRMC,,V,,,,,,,,,,N"),
+    sentence("GNRMC,,A,,,,,,,,,,N"),
+    sentence("GNRMC,,V"),
     sentence(f"GNRMC,{UTC_TEXT},A,,,,,,,310426"),
     sentence(f"GNRMC,{UTC_TEXT},A,,,,,,,290227"),
     sentence(f"GNRMC,{UTC_TEXT},A,,,,,,,001326"),

@@ -3,10 +3,14 @@
 
 """The simulated probes that the system tests share; each is built once and cached by content."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from liteprobe.host import ProbeError
+from liteprobe.host.firmware_build import Tools, find_tools
+from liteprobe.host.firmware_build import build as build_firmware
 from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_defines, harness_files
 
 
@@ -41,3 +45,20 @@ def shared() -> Path:
 def uart() -> Path:
     """The whole probe, reached through its serial port."""
     return build_probe("uart")
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    """What Zephyr is built with; who has set ZEPHYR_BASE wants to hear what else is missing."""
+    try:
+        return find_tools()
+    except ProbeError as error:
+        if "ZEPHYR_BASE" in os.environ:
+            raise
+        pytest.skip(f"firmware isn't tested: {error}")
+
+
+@pytest.fixture(scope="session")
+def image(tools: Tools, own: Path) -> Path:
+    """The firmware for the simulated probe."""
+    return build_firmware(own / "csr.json", tools).path

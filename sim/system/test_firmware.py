@@ -7,182 +7,27 @@ itself; whatever goes wrong, a host learns it.
 Needs Zephyr (ZEPHYR_BASE, or build/zephyr) and its tools; skipped where there is no Zephyr.
 """
 
-import math
-import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState
-from liteprobe.host import Probe, ProbeError, UsageError
-from liteprobe.host.firmware import Console, Image, load, read_image
-from liteprobe.host.firmware_build import build as build_firmware
-from liteprobe.host.firmware_build import Tools, find_tools
-from liteprobe.host.link.sim import SimLink
-from liteprobe.sim.models.receiver import rmc, utc_of
+from liteprobe.host import UsageError
+from liteprobe.host.firmware import Image, load, read_image
+from liteprobe.sim.bench.firmware_run import PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 
 pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
 
-NOMINAL_NS = 10_000_000
-PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.
-RATE_PPB = 50_400
-FIRST_NS = 25_000_000
-UTC_OF_FIRST = 1_796_000_000
-TAI_UTC = 37
-SENTENCE_AFTER_NS = 4_500_000
-CHUNK, CHUNK_NS = 16, 400_000  # 40 octets a millisecond: the FIFO has 64, and is emptied each millisecond.
-SYS_NS = 16
 CYCLES_MS = 50_000  # Of a processor at 50 MHz.
-PROMPT = b"~$ "
-CLOCK = (
-    "state",
-    "uncertainty",
-    "offset",
-    "rate",
-    "edges",
-    "rejected",
-    "holdover",
-    "tai_utc",
-    "error",
-    "updates",
-    "alive",
-)
-
-
-class Receiver:
-    """A receiver of the simulated probe: a "second" is a period, and sentences follow their pulses by 0.45 of one."""
-
-    def __init__(self, link: SimLink) -> None:
-        self.link = link
-        self.number = 0  # Of the next pulse.
-        self.has_pulses = True
-        self.has_sentences = False
-        self.is_garbled = False
-        self.ahead_s = 0  # Of the true second.
-
-    def give(self, ahead: int) -> None:
-        """Make sure that what comes in the next periods is known to the simulation."""
-        now_ns = self.link.now_ns()
-        self.number = max(self.number, math.ceil((now_ns + 1000 - FIRST_NS) / PERIOD_NS))
-        while FIRST_NS + self.number * PERIOD_NS < now_ns + ahead * PERIOD_NS:
-            at_ns = FIRST_NS + self.number * PERIOD_NS
-            if self.has_pulses:
-                self.link.receive(f"pps {at_ns} 8000")
-            if self.has_sentences:
-                self._say(at_ns + SENTENCE_AFTER_NS)
-            self.number += 1
-
-    def _say(self, at_ns: int) -> None:
-        octets = rmc(utc_of(UTC_OF_FIRST + self.number + self.ahead_s))
-        if self.is_garbled:
-            octets = octets.replace(b"A", b"B", 1)
-        for first in range(0, len(octets), CHUNK):
-            self.link.receive(f"gnss {at_ns} {octets[first : first + CHUNK].hex()}")
-            at_ns += CHUNK_NS
-
-
-@dataclass
-class Running:
-    """A probe whose firmware runs."""
-
-    probe: Probe
-    console: Console
-    receiver: Receiver
-    boot_cycles: int  # From the jump into the image to the first publication, and one look more.
-
-    def clock(self) -> dict[str, int]:
-        """Return what any host reads of the clock; signed where it is."""
-        values = self.probe.registers.read_many(f"clock_{name}" for name in CLOCK)
-        return {name.removeprefix("clock_"): value for name, value in values.items()}
-
-    def edge(self) -> tuple[int, int]:
-        """Return what the clock showed at the last edge: whole periods, and nanoseconds from there (either way).
-
-        The edge is at the beginning of its tick, which the stamp tells; the servo takes it for the middle of the tick, so
-        the clock is 4 ns behind at the edge.
-        """
-        registers = self.probe.registers
-        registers.write("pps_latch", 1)
-        now = registers.read("pps_now")
-        number = (now + NOMINAL_NS // 2) // NOMINAL_NS
-        return number, now - number * NOMINAL_NS
-
-    def tai(self) -> int:
-        """Return the second that the last pulse began, which the receiver knows."""
-        at_ns = self.receiver.link.now_ns()
-        return UTC_OF_FIRST + TAI_UTC + (at_ns - FIRST_NS) // PERIOD_NS
-
-    def wait(self, periods: float) -> None:
-        """Let periods pass, pulses and sentences among them."""
-        while periods > 0:
-            self.receiver.give(ahead=3)
-            self.probe.wait(min(periods, 1) * PERIOD_NS / 1e9)
-            periods -= 1
-
-    def until(self, states: set[ClockState], periods: int) -> dict[str, int]:
-        """Wait for one of some states, for up to so many periods."""
-        for _ in range(periods):
-            found = self.clock()
-            if found["state"] in states:
-                return found
-            self.wait(1)
-        raise AssertionError(f"still {self.clock()}")
-
-    def until_error(self, bit: ClockError, is_set: bool, periods: int) -> dict[str, int]:
-        """Wait until a bit of the errors is as wanted, for up to so many periods."""
-        for _ in range(periods):
-            found = self.clock()
-            if bool(found["error"] & bit) == is_set:
-                return found
-            self.wait(1)
-        raise AssertionError(f"still {self.clock()}")
-
-    def shell(self, line: str) -> str:
-        """Type a command, and return what it answers."""
-        self.receiver.give(ahead=5)
-        self.console.write(line.encode() + b"\n")
-        said = b""
-        for _ in range(60):
-            self.receiver.give(ahead=3)
-            said += self.console.follow(PERIOD_NS / 1e9, PROMPT)
-            if PROMPT in said:
-                return said.decode()
-        raise AssertionError(f"no prompt after {said!r}")
-
-
-@pytest.fixture(scope="session")
-def tools() -> Tools:
-    """What Zephyr is built with; who has set ZEPHYR_BASE wants to hear what else is missing."""
-    try:
-        return find_tools()
-    except ProbeError as error:
-        if "ZEPHYR_BASE" in os.environ:
-            raise
-        pytest.skip(f"firmware isn't tested: {error}")
 
 
 @pytest.fixture(scope="module")
-def image(tools: Tools, own: Path) -> Path:
-    """The firmware for the simulated probe."""
-    return build_firmware(own / "csr.json", tools).path
-
-
-@pytest.fixture(scope="module")
-def running(tools: Tools, own: Path, image: Path) -> Iterator[Running]:
+def running(own: Path, image: Path) -> Iterator[Running]:
     """One simulation for all tests of this file, which is what takes time; they go in their order."""
-    with Probe(f"sim://cable?delay=1us&build={own}") as probe:
-        link = probe.registers.link
-        assert isinstance(link, SimLink)
-        probe.registers.write_many({"pps_period": NOMINAL_NS})
-        load(probe.registers, read_image(image))
-        began_ns = link.now_ns()
-        while not probe.registers.read("clock_updates") and link.now_ns() < began_ns + 20_000_000:
-            probe.wait(20e-6)
-        boot_cycles = (link.now_ns() - began_ns) // SYS_NS
-        yield Running(probe, Console(probe.registers), Receiver(link), boot_cycles)
+    with boot(own, image) as booted:
+        yield booted
 
 
 def other_image(image: Path, folder: Path) -> Image:

@@ -50,6 +50,7 @@ static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
 static uint32_t last_qerr;
+static uint32_t undone; /* What the servo asked for last and was not done: bits of clock_error, until it asks again. */
 static bool is_alone;
 
 static void on_edge(const struct device *dev, const struct lp_pps_edge *edge, void *user)
@@ -138,6 +139,7 @@ static int start_servo(void)
 		return ret;
 	}
 	out = (struct lp_servo_output){0};
+	undone = 0;
 	if (ticks_per_ms != config.period_ns / TICK_NS / 1000) {
 		k_mutex_lock(&lock, K_FOREVER);
 		ticks_per_ms = config.period_ns / TICK_NS / 1000;
@@ -198,7 +200,7 @@ static uint32_t obey(bool may_set)
 	return error;
 }
 
-static void publish(uint32_t error)
+static void publish(void)
 {
 	struct lp_status status = {
 		.state = (enum lp_clock_state)out.state,
@@ -218,7 +220,7 @@ static void publish(uint32_t error)
 	}
 	k_mutex_lock(&lock, K_FOREVER);
 	status.tai_utc = (uint32_t)second.tai_utc;
-	status.error = error | faults();
+	status.error = undone | faults();
 	shown.status = status;
 	shown.increment = lp_timebase_increment(timebase);
 	shown.period = servo.config.period_ns;
@@ -245,7 +247,7 @@ static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 	k_mutex_unlock(&lock);
 }
 
-static uint32_t take(const struct lp_pps_edge *edge)
+static void take(const struct lp_pps_edge *edge)
 {
 	struct lp_servo_edge given = {
 		.stamp = {.now = edge->now, .fraction = edge->fraction, .ticks = edge->ticks},
@@ -253,23 +255,20 @@ static uint32_t take(const struct lp_pps_edge *edge)
 	};
 	struct lp_time now;
 	uint32_t start = k_cycle_get_32();
-	uint32_t error;
 
 	if ((edge->flags & LP_PPS_SPURIOUS) != 0 || lp_timebase_read(timebase, &now) < 0) {
-		return 0;
+		return;
 	}
 	/* What the servo takes hardly changes from edge to edge. */
 	given.latency = (uint32_t)(now.ticks - edge->ticks) + servo_ticks;
 	number(edge, &given);
 	lp_servo_edge(&servo, &given, &out);
-	error = obey(given.has_second);
+	undone = obey(given.has_second);
 
 	uint32_t cycles = k_cycle_get_32() - start;
 
 	servo_ticks = (uint32_t)((uint64_t)cycles * 125000000u / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
 	last_silence = 0;
-
-	return error;
 }
 
 /* Tell the servo of each period without an edge, half a period after it was due; return whether there was one. */
@@ -293,7 +292,7 @@ static bool miss(void)
 
 	lp_servo_silence(&servo, &stamp, servo_ticks, &out);
 	last_silence = now.ticks;
-	(void)obey(false);
+	undone = obey(false);
 
 	return true;
 }
@@ -306,6 +305,7 @@ static bool follow_mode(void)
 		if (!is_alone) {
 			LOG_INF("left alone, by the host");
 			lp_pps_stop(pps);
+			undone = 0;
 			is_alone = true;
 		}
 		return false;
@@ -347,24 +347,23 @@ static void discipline(void *p1, void *p2, void *p3)
 	servo.config.period_ns = NS_PER_S;
 	discipline_set_tai_utc(CONFIG_LITEPROBE_TAI_UTC);
 	is_alone = start_servo() < 0;
-	publish(0);
+	publish();
 	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);
 	for (;;) {
 		bool is_edge = k_msgq_get(&edges, &edge, patience()) == 0;
 		bool was_alone = is_alone;
 		bool is_news = is_edge;
 		uint32_t start = k_cycle_get_32();
-		uint32_t error = 0;
 
 		if (follow_mode()) {
 			if (is_edge) {
-				error = take(&edge);
+				take(&edge);
 			} else {
 				is_news = miss();
 			}
 		}
 		if (is_news || is_alone != was_alone || k_uptime_get() - published >= PUBLISH_MS) {
-			publish(error);
+			publish();
 			published = k_uptime_get();
 		}
 		if (is_edge) {

@@ -123,11 +123,18 @@ static bool read_rmc(const char *fields[FIELDS], int count, struct lp_nmea_time 
 {
 	const char *date = fields[count > 9 ? 9 : 0];
 
-	if (count < 10 || strlen(date) != 6 || number(date, 6) < 0) {
+	if (count < 10) {
+		return false;
+	}
+	if (strcmp(fields[2], "V") == 0) {
+		return true;
+	}
+	if (strlen(date) != 6 || number(date, 6) < 0) {
 		return false;
 	}
 	time->has_fix = strcmp(fields[2], "A") == 0;
-	return set_date(2000 + number(date + 4, 2), number(date + 2, 2), number(date, 2), time);
+	return read_clock(fields[1], time) &&
+	       set_date(2000 + number(date + 4, 2), number(date + 2, 2), number(date, 2), time);
 }
 
 static bool read_zda(const char *fields[FIELDS], int count, struct lp_nmea_time *time)
@@ -136,7 +143,8 @@ static bool read_zda(const char *fields[FIELDS], int count, struct lp_nmea_time 
 		return false;
 	}
 	time->has_fix = true;
-	return set_date(number(fields[4], 4), number(fields[3], 2), number(fields[2], 2), time);
+	return read_clock(fields[1], time) &&
+	       set_date(number(fields[4], 4), number(fields[3], 2), number(fields[2], 2), time);
 }
 
 static bool read_gga(const char *fields[FIELDS], int count, struct lp_nmea_time *time)
@@ -146,7 +154,7 @@ static bool read_gga(const char *fields[FIELDS], int count, struct lp_nmea_time 
 	}
 	/* 6, 7, 8: estimated, manual, simulated. */
 	time->has_fix = strlen(fields[6]) == 1 && fields[6][0] >= '1' && fields[6][0] <= '5';
-	return true;
+	return !time->has_fix || read_clock(fields[1], time);
 }
 
 /* Return whether the sentence is of a kind that tells the time; ``is_good``: whether it does. */
@@ -172,7 +180,7 @@ static bool read_sentence(struct lp_nmea *n, struct lp_nmea_time *time, bool *is
 	} else {
 		return false;
 	}
-	*is_good = read_clock(fields[1], time) && read(fields, count, time);
+	*is_good = read(fields, count, time);
 	return true;
 }
 

@@ -26,7 +26,7 @@ enum lp_nmea_kind {
 	LP_NMEA_GGA,
 };
 
-/** A second of UTC. */
+/** A second of UTC; without a fix only ``kind`` means anything, as receivers leave the rest empty. */
 struct lp_nmea_time {
 	enum lp_nmea_kind kind;
 	bool has_fix;     /* The receiver vouches for it; always true of ZDA, which doesn't say. */
@@ -45,12 +45,15 @@ struct lp_nmea {
 	bool is_inside;
 	uint32_t sentences; /* With a good checksum, of any kind. */
 	uint32_t refused;   /* Bad checksum, too long, or cut short. */
-	uint32_t malformed; /* Good checksum, but a time that can't be; or none (no fix yet). */
+	uint32_t malformed; /* Good checksum, but a time that can't be, or none with a fix. */
 };
 
 void lp_nmea_clear(struct lp_nmea *n);
 
-/** Take an octet; return whether it completes a sentence with a whole second of UTC, which goes to ``time``. */
+/**
+ * Take an octet; return whether it completes a sentence with a whole second of UTC, which goes to ``time``, or one that
+ * says that there is no fix.
+ */
 bool lp_nmea_octet(struct lp_nmea *n, uint8_t octet, struct lp_nmea_time *time);
 
 /** Return the seconds from 1970-01-01 UTC to a date and time of day, leap seconds not counted (POSIX). */

@@ -154,12 +154,15 @@ void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, ui
 
 uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms)
 {
+	bool is_heard = s->has_sentence && ms - s->sentence_ms <= NMEA_MS;
+	bool is_fixed = s->has_fix && ms - s->fix_ms <= NMEA_MS;
 	uint32_t faults = 0;
 
 	faults |= !s->has_edge || ms - s->edge_ms > PPS_MS ? LP_SECOND_NO_PPS : 0;
-	faults |= !s->has_sentence || ms - s->sentence_ms > NMEA_MS ? LP_SECOND_NO_NMEA : 0;
+	faults |= !is_heard ? LP_SECOND_NO_NMEA : 0;
 	faults |= s->contradicted > 0 ? LP_SECOND_WRONG : 0;
-	faults |= !s->has_fix || ms - s->fix_ms > NMEA_MS ? LP_SECOND_NO_FIX : 0;
+	/* Who hears nothing can't tell. */
+	faults |= is_heard && !is_fixed ? LP_SECOND_NO_FIX : 0;
 	faults |= !s->is_known ? LP_SECOND_UNKNOWN : 0;
 	faults |= s->is_leap ? LP_SECOND_LEAP : 0;
 	return faults;

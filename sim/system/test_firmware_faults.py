@@ -1,0 +1,138 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What can be wrong with a receiver, as the firmware on the simulated SoC meets it, wire by wire; a host learns each.
+
+A garbled sentence, a wrong second and pulses that end are in test_firmware.py.
+Needs Zephyr (ZEPHYR_BASE, or build/zephyr) and its tools; skipped where there is no Zephyr.
+"""
+
+import random
+from calendar import timegm
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from liteprobe.cores.formats import ClockError, ClockState, TransmitState
+from liteprobe.host import ProbeError, TrainProgram
+from liteprobe.host.clock import FAULTS
+from liteprobe.host.train import schedule
+from liteprobe.sim.bench.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
+from liteprobe.sim.models.receiver import sentence
+
+pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
+
+SETTLE = 5  # Periods until the firmware has missed what should have come.
+FREE, LOCKED, NONE = ClockState.FREE_RUNNING, ClockState.LOCKED, ClockError.NONE
+# What receivers say that see no sky since they were switched on.
+VOID = sentence("GNRMC,,V,,,,,,,,,,N")
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def running(own: Path, image: Path) -> Iterator[Running]:
+    """One simulation for all tests of this file, which is what takes time; they go in their order."""
+    with boot(own, image) as booted:
+        booted.receiver.has_pulses = False
+        yield booted
+
+
+def told(running: Running) -> tuple[ClockState, ClockError]:
+    """Return what a host reads of the clock; each fault is told in words, too."""
+    status = running.status()
+    assert status.is_alive
+    assert status.faults == [text for bit, text in FAULTS.items() if bit in status.errors]
+    return status.state, status.errors
+
+
+def test_no_receiver_at_all_is_told(running: Running) -> None:
+    running.wait(SETTLE)
+    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_NMEA)
+    assert running.status().uncertainty_ns is None
+
+
+def test_sentences_without_pulses_set_no_clock(running: Running) -> None:
+    running.receiver.has_sentences = True
+    running.wait(SETTLE)
+    assert told(running) == (FREE, ClockError.NO_PPS)
+    assert running.probe.timebase.now_ns < 10**9
+
+
+def test_no_antenna_is_not_taken_for_a_wire_that_is_cut(running: Running) -> None:
+    """Before its first fix a receiver sends empty sentences; most send pulses, too, which are no second."""
+    running.receiver.instead = VOID
+    running.wait(SETTLE)
+    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_FIX)
+    running.receiver.has_pulses = True
+    running.until({LOCKED}, periods=10)
+    assert told(running) == (LOCKED, ClockError.NO_FIX)
+    assert running.edge()[0] < 1000
+
+
+def test_pulses_without_sentences_are_followed(running: Running) -> None:
+    running.receiver.has_sentences = False
+    running.wait(SETTLE)
+    assert told(running) == (LOCKED, ClockError.NO_NMEA)
+    assert running.edge()[0] < 1000
+
+
+def test_noise_on_the_uart_is_told_and_moves_nothing(running: Running) -> None:
+    running.receiver.has_sentences, running.receiver.instead = True, None
+    running.wait(8)  # Three sentences, and a pulse at which the clock is set.
+    assert told(running) == (LOCKED, NONE)
+    print("seed", SEED)
+    running.receiver.instead = b"$GN" + random.Random(SEED).randbytes(80) + b"\n"
+    running.wait(SETTLE)
+    assert told(running) == (LOCKED, ClockError.NO_NMEA | ClockError.BAD_NMEA)
+    running.receiver.instead = None
+    running.wait(12)  # A bad sentence is told of for ten seconds.
+    assert told(running) == (LOCKED, NONE)
+    number, off = running.edge()
+    assert number == running.tai() and -8 <= off <= 0
+
+
+def test_a_step_waits_for_the_end_of_a_train(running: Running) -> None:
+    """A clock that somebody moved by 10 us is stepped back, but not under a train; nor may the host set it then."""
+    probe = running.probe
+    transmit = probe.ports[0].transmit
+    program = TrainProgram(60, 2, start_time_ns=probe.timebase.now_ns + 100 * NOMINAL_NS)
+    transmit.load(program, schedule(program, probe.timebase.increment))
+    transmit.arm()
+    running.wait(0.1)
+    probe.registers.write("probe_start", 1)
+    assert transmit.look()[0] == TransmitState.WAITING
+    with pytest.raises(ProbeError, match="port 0 runs a train"):
+        probe.set_time(0)
+    probe.timebase.adjust(10_000)
+    running.wait(2)
+    assert told(running) == (ClockState.ACQUIRING, ClockError.STEP_REFUSED)
+    assert running.edge()[1] > 5_000
+    transmit.stop()
+    running.wait(3)
+    assert told(running) == (LOCKED, NONE)
+    number, off = running.edge()
+    assert number == running.tai() and -20 <= off <= 12
+
+
+def test_a_leap_second_moves_utc_and_not_the_clock(running: Running) -> None:
+    """The receiver says 23:59:59, 23:59:60, 00:00:00; each pulse begins the next second of TAI."""
+    receiver = running.receiver
+    receiver.has_sentences = False
+    running.wait(4)
+    running.shell(f"clock leap {TAI_UTC}")  # Forgets the second, which is another from here on.
+    receiver.has_sentences = True
+    receiver.leap = receiver.number + 14
+    receiver.utc_of_first = timegm((2027, 1, 1, 0, 0, 0)) - receiver.leap
+    running.wait(10)
+    assert told(running) == (LOCKED, NONE)
+    assert (running.status().tai_utc_s, running.edge()[0]) == (TAI_UTC, running.tai())
+    before = running.edge()[0]
+    assert before < receiver.utc_of_first + TAI_UTC + receiver.leap
+    for _ in range(12):
+        running.wait(1)
+        number, off = running.edge()
+        assert number == running.tai() and -8 <= off <= 0
+    assert number > receiver.utc_of_first + TAI_UTC + receiver.leap + 3
+    assert told(running) == (LOCKED, NONE)
+    assert running.status().tai_utc_s == TAI_UTC + 1
