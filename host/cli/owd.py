@@ -3,6 +3,7 @@
 """Measures the one-way delay from one probe to another."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from liteprobe.host.discipline import Discipline, settle
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.url import other_of_pair
 from liteprobe.host.probe import Probe
+from liteprobe.host.report import files
 from liteprobe.host.sweep import Sweep, SweepRequest
 
 HELP = "measure the one-way delay from one probe to another, on a PPS"
@@ -51,8 +53,6 @@ def run(args: argparse.Namespace) -> None:
     to = args.to or other_of_pair(args.probe)
     if to is None:
         raise UsageError("give the probe that receives: --to URL")
-    if args.report:
-        raise UsageError("owd writes no report yet: take --json or --csv")
     if (args.save_calibration is None) != (args.known_delay is None):
         raise UsageError("--save-calibration and --known-delay go together")
     calibrated = calibration.load(args.calibration) if args.calibration else None
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
         sender = stack.enter_context(Probe(args.probe, args.map))
         receiver = stack.enter_context(Probe(to, args.map_to))
         tend = _disciplined(args, sender, receiver)
-        sweeps = _measure(args, request, sender, receiver, tend)
+        sweeps, results = _measure(args, request, sender, receiver, tend)
     if calibrated:
         for sweep in sweeps:
             sweep.rows[:] = [calibrated.correct(row) for row in sweep.rows]
@@ -73,7 +73,14 @@ def run(args: argparse.Namespace) -> None:
     if args.save_calibration:
         rows = [row for sweep in sweeps for row in sweep.rows]
         calibration.calibrate(rows, 0.0, args.known_delay).save(args.save_calibration)
-    train.write(args, sweeps)
+    train.write_tables(args, sweeps)
+    if args.report:
+        from liteprobe.host.report import owd_page  # Plots take a second to load.
+
+        named = zip(("There", "Back"), sweeps, results, strict=False)
+        ways = [owd_page.Way(name, sweep, found) for name, sweep, found in named]
+        owd_page.write(args.report, ways, files.document(sweeps, ["liteprobe", *sys.argv[1:]]))
+        print(f"report: {args.report}", file=sys.stderr)
 
 
 def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None] | None:
@@ -93,20 +100,22 @@ def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None]
 
 def _measure(
     args: argparse.Namespace, request: SweepRequest, sender: Probe, receiver: Probe, tend: Callable[[], None] | None
-) -> list[Sweep]:
-    """Run all programs, and return a sweep for each direction."""
+) -> tuple[list[Sweep], list[list[owd.OneWayResult]]]:
+    """Run all programs, and return a sweep for each direction, and the results of each."""
     ways = [(sender, receiver, args.transmit, args.receive)]
     ways += [(receiver, sender, args.receive, args.transmit)] if args.both_ways else []
+    results: list[list[owd.OneWayResult]] = [[] for _ in ways]
     sweeps = [Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
     with _bar(len(request.programs)) as advance:
         for program in request.programs:
             directions = [owd.Direction(program, a, b, x, y) for a, b, x, y in ways]
             found = owd.OneWay(directions, request.waiting_time_ns, tend, args.any_clock).run()
-            for sweep, result in zip(sweeps, found, strict=True):
+            for sweep, of_way, result in zip(sweeps, results, found, strict=True):
+                of_way.append(result)
                 sweep.results.append(result.train)
                 sweep.rows.append(owd_figures.row(result, request.waiting_time_ns))
             advance()
-    return sweeps
+    return sweeps, results
 
 
 @contextmanager

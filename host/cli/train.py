@@ -146,16 +146,20 @@ def run(args: argparse.Namespace) -> None:
     write(args, [measured])
 
 
-def write(args: argparse.Namespace, sweeps: list[sweep.Sweep]) -> None:
-    """Write the files that were asked for."""
-    content = files.document(sweeps, ["liteprobe", *sys.argv[1:]])
+def write_tables(args: argparse.Namespace, sweeps: list[sweep.Sweep]) -> None:
+    """Write JSON and CSV, where they were asked for."""
     if args.json:
-        files.write_json(args.json, content)
+        files.write_json(args.json, files.document(sweeps, ["liteprobe", *sys.argv[1:]]))
     if args.csv:
         with args.csv.open("w", newline="", encoding="utf-8") as stream:
             files.write_csv(stream, sweeps)
+
+
+def write(args: argparse.Namespace, sweeps: list[sweep.Sweep]) -> None:
+    """Write the files that were asked for."""
+    write_tables(args, sweeps)
     if args.report:
         from liteprobe.host.report.page import write_report  # Plots take a second to load.
 
-        write_report(args.report, sweeps, content)
+        write_report(args.report, sweeps, files.document(sweeps, ["liteprobe", *sys.argv[1:]]))
         print(f"report: {args.report}", file=sys.stderr)

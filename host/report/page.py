@@ -53,19 +53,24 @@ def page(sweeps: Sequence[Sweep], content: Row, report: Report) -> str:
         f"<h1>{escape(report.title)}</h1>",
         f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         *(f"<p>{escape(text)}</p>" for text in report.paragraphs or _paragraphs(sweeps)),
-        *_notes(sweeps),
+        *notes(sweeps),
         _tiles(sweeps),
         _figures(sweeps),
         *(_tables(sweep) for sweep in sweeps),
         _paper(sweeps) if report.is_paper else "",
         _error_bars(sweeps),
-        _definitions(),
-        _environment(sweeps, content),
+        definitions(),
+        environment(sweeps, content),
     ]
+    return document(report.title, parts)
+
+
+def document(title: str, parts: Sequence[str]) -> str:
+    """Return a page of its parts, those that are empty left out."""
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(report.title)}</title>\n<style>{STYLE_SHEET}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE_SHEET}</style>\n</head>\n"
     )
     return head + "<body>\n" + "\n".join(filter(None, parts)) + "\n</body>\n</html>\n"
 
@@ -116,15 +121,15 @@ def _paragraphs(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def _notes(sweeps: Sequence[Sweep]) -> list[str]:
+def notes(sweeps: Sequence[Sweep]) -> list[str]:
     """Return what a reader must know before any figure."""
     found = []
     for sweep in sweeps:
         for row in sweep.rows:
-            notes = ([] if row["complete"] else ["results are incomplete"]) + row["notes"]
-            if notes:
+            said_of_it = ([] if row["complete"] else ["results are incomplete"]) + row["notes"]
+            if said_of_it:
                 where = f"{sweep.name}, length {row['length']}, count {row['count']}"
-                found.append(f'<p class="note">{escape(where)}: {escape("; ".join(notes))}.</p>')
+                found.append(f'<p class="note">{escape(where)}: {escape("; ".join(said_of_it))}.</p>')
     return found
 
 
@@ -184,7 +189,12 @@ def _marks(sweeps: Sequence[Sweep]) -> str:
 COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
-LOCAL = re.compile(r"[?&](?:build|truth|pcap)=[^&]*")
+LOCAL = re.compile(r"[?&](?:build|truth|pcap)=[^&\s]*")
+
+
+def address(text: str) -> str:
+    """Return a URL, or a text with some, without what only says where files lie."""
+    return re.sub(r"(?m)(^|\s)([^?&\s]*)&", r"\1\2?", LOCAL.sub("", text))
 
 
 def _tables(sweep: Sweep) -> str:
@@ -198,8 +208,7 @@ def _tables(sweep: Sweep) -> str:
         "One-way delay, ns": (delays, [_delay_cells(row, has_truth, has_theory) for row in sweep.rows]),
     }
     title = escape(sweep.name[:1].upper() + sweep.name[1:])
-    url = re.sub(r"^([^?&]*)&", r"\1?", LOCAL.sub("", sweep.url))  # Without what only says where files lie.
-    head = f'<h2>{title}</h2>\n<p class="meta"><code>{escape(url)}</code></p>'
+    head = f'<h2>{title}</h2>\n<p class="meta"><code>{escape(address(sweep.url))}</code></p>'
     for name, (heads, lines) in shown.items():
         cells = [[*_kind(row), *line] for row, line in zip(sweep.rows, lines, strict=True)]
         head += f"\n<h3>{escape(name)}</h3>\n{table(['Length', 'Trains', *heads], cells)}"
@@ -279,14 +288,14 @@ def _error_bars(sweeps: Sequence[Sweep]) -> str:
     return "<h2>How far to trust it</h2>\n" + "".join(f"<p>{escape(text)}</p>\n" for text in bounds) + fits
 
 
-def _definitions() -> str:
-    items = "\n".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(said(text))}</dd>" for name, text in words.DEFINITIONS.items()
-    )
+def definitions(names: Sequence[str] = tuple(words.DEFINITIONS)) -> str:
+    """Return what these words mean."""
+    items = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(said(words.DEFINITIONS[name]))}</dd>" for name in names)
     return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"
 
 
-def _environment(sweeps: Sequence[Sweep], content: Row) -> str:
+def environment(sweeps: Sequence[Sweep], content: Row) -> str:
+    """Return what a report was made with, and on which probes."""
     facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
     probes = [
         [escape(f"{sweep.name}: {name.replace('_', ' ')}"), escape(str(value))]

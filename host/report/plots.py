@@ -87,9 +87,10 @@ def thin(x: NDArray[np.number], y: NDArray[np.number], most: int = POINTS_MAX) -
     return x[kept], y[kept]
 
 
-def _axes(
+def axes_of(
     rows: int = 1, height_in: float = HEIGHT_IN, ratios: Sequence[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
+    """Return a figure as wide as a page's column, and its panels from above."""
     figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
     grid = figure.subplots(rows, 1, squeeze=False, height_ratios=ratios, sharex=rows > 1 and ratios is not None)
     return figure, list(grid[:, 0])
@@ -114,7 +115,7 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
     """Draw throughput against size: frames, IP and UDP payload, above; how far from theory, below."""
     sweeps = over_sizes(sweeps)
     with matplotlib.rc_context(STYLE):
-        figure, (rates, errors) = _axes(2, 4.6, (2, 1))
+        figure, (rates, errors) = axes_of(2, 4.6, (2, 1))
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         smooth = np.geomspace(lengths[0], lengths[-1], 80) if len(lengths) > 1 else np.array(lengths, dtype=float)
         layers = (("frame", "frame_bps", 0), ("IP packet", "ip_bps", 14), ("UDP payload", "udp_payload_bps", 42))
@@ -152,7 +153,7 @@ def delay(sweeps: Sequence[Sweep]) -> str:
     """Draw one-way delay against size, with the line of calibration through each sweep."""
     sweeps = over_sizes(sweeps)
     with matplotlib.rc_context(STYLE):
-        figure, (axes,) = _axes()
+        figure, (axes,) = axes_of()
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         for place, sweep in enumerate(sweeps):
             rows = [row for row in sweep.rows if row["owd_ns"]["mean"] is not None]
@@ -183,7 +184,7 @@ def delay(sweeps: Sequence[Sweep]) -> str:
 def histogram(sweeps: Sequence[Sweep]) -> str:
     """Draw how often which delay over the least of its program came, one panel a sweep, from every packet."""
     with matplotlib.rc_context(STYLE):
-        figure, panels = _axes(len(sweeps), 1.1 + 1.25 * len(sweeps))
+        figure, panels = axes_of(len(sweeps), 1.1 + 1.25 * len(sweeps))
         for place, (sweep, axes) in enumerate(zip(sweeps, panels, strict=True)):
             over = [summary.packets(result).owd_ns for result in sweep.results]
             values = np.concatenate([part - part.min() for part in over if len(part)] or [np.zeros(0, dtype=np.int64)])
@@ -225,7 +226,7 @@ def typical_train(sweeps: Sequence[Sweep]) -> tuple[Sweep, TrainResult, NDArray[
 def dispersion(sweeps: Sequence[Sweep]) -> str:
     """Draw the times between arrivals of one train, against those between its departures."""
     with matplotlib.rc_context(STYLE):
-        figure, (axes,) = _axes()
+        figure, (axes,) = axes_of()
         sweep, result, values = typical_train(sweeps)
         number = np.arange(1, len(values) + 1)
         interval_ns = result.program.interval_ns or theory.slot_ns(result.program.length)

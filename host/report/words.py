@@ -57,6 +57,28 @@ DISPERSION = """
     {name}, {count} frames of {length} octets: time from arrival to arrival, {least} to {most} ns. Drawn thinned where
     the train is long."""
 
+OWD_SENT = """
+    {frames} frames were sent from probe to probe, {names}. The first of each program left at a whole period of the PPS.
+    Every figure below is computed from all of them."""
+
+OWD_OVER_TIME = """
+    Each packet, at the time at which it was sent. The band is the 95 % bound of the error of a delay about the mean of
+    its program; a stroke at the bottom is a packet that was lost. Drawn thinned where there are many."""
+
+OWD_SHARES = """
+    Every packet, in bins of one width a panel."""
+
+OWD_CLOCKS = """
+    What each probe said of its own clock at the end of each row. The rate is that of its oscillator, free-running,
+    against the PPS."""
+
+OWD_BOUND = """
+    A delay is arrival by one clock less departure by another, so it is off by the bounds of both clocks, and by what is
+    left of the tick of 8 ns in which an arrival is stamped: that sum is the bound above. It holds what a probe can know
+    of itself; delays of the antenna's cable, of the receiver and inside of PHYs are constants, which a calibration over
+    a short cable takes out. With both ways, half of the difference between them is the asymmetry of the way and of
+    those constants: nothing measured here can tell the two apart."""
+
 SENT = """
     {frames} frames of {span} octets were sent as packet trains through: {names}. Every figure below is computed from
     all of them."""

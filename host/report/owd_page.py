@@ -1,0 +1,139 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report of a one-way delay between two probes: both ways over time, clocks and their bounds, loss."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.owd import OneWayResult
+from liteprobe.host.report import owd_plots, page, words
+from liteprobe.host.report.owd_plots import Points
+from liteprobe.host.report.page import number, table
+from liteprobe.host.report.words import words as said
+from liteprobe.host.sweep import Sweep
+
+Row = dict[str, Any]
+TITLE = "One-way delay, measured"
+DEFINED = ("Frame length", "Time stamps", "One-way delay", "IPDV, PDV", "Lost, duplicated, reordered", "Late")
+COUNTS = ("lost", "duplicated", "reordered", "late")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction: what it is called, its figures, and the results that they are of, program by program."""
+
+    name: str
+    sweep: Sweep
+    results: Sequence[OneWayResult]
+
+    @property
+    def ends(self) -> str:
+        """From where to where."""
+        return page.address(self.sweep.name)
+
+    @property
+    def points(self) -> list[Points]:
+        """What is drawn of each program, constant delays of a calibration taken off as in the rows."""
+        return [
+            Points.of(result, row.get("calibration_ns", 0.0), row["uncertainty_ns"])
+            for result, row in zip(self.results, self.sweep.rows, strict=True)
+        ]
+
+
+def write(path: Path, ways: Sequence[Way], content: Row) -> None:
+    """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
+    sweeps = [way.sweep for way in ways]
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
+        f"<p>{escape(_sent(ways))}</p>",
+        *page.notes(sweeps),
+        _tiles(sweeps),
+        _figures(ways),
+        *(_delays(way) for way in ways),
+        _clocks(ways),
+        f"<h2>How far to trust it</h2>\n<p>{escape(said(words.OWD_BOUND))}</p>",
+        page.definitions(DEFINED),
+        page.environment(sweeps, content),
+    ]
+    path.write_text(page.document(TITLE, parts), encoding="utf-8")
+
+
+def _sent(ways: Sequence[Way]) -> str:
+    rows = [row for way in ways for row in way.sweep.rows]
+    return said(
+        words.OWD_SENT,
+        frames=f"{sum(row['sent'] for row in rows):,}",
+        names="; ".join(f"{way.name.lower()} {way.ends}" for way in ways),
+    )
+
+
+def asymmetry_ns(sweeps: Sequence[Sweep]) -> float | None:
+    """Return half of what the mean delay there is above that back, over the rows that both ways have; None: one way."""
+    if len(sweeps) != 2:
+        return None
+    pairs = [
+        (there["owd_ns"]["mean"], back["owd_ns"]["mean"]) for there, back in zip(*(s.rows for s in sweeps), strict=True)
+    ]
+    known = [(there - back) / 2 for there, back in pairs if there is not None and back is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _tiles(sweeps: Sequence[Sweep]) -> str:
+    rows = [row for sweep in sweeps for row in sweep.rows]
+    bounds = [row["uncertainty_ns"] for row in rows]
+    bound = None if None in bounds else max(bounds)
+    deviations = [row["owd_ns"]["std"] for row in rows if row["owd_ns"]["std"] is not None]
+    tiles = [
+        (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
+        (f"{sum(row['lost'] for row in rows):,}", "lost"),
+        (f"{number(bound, 1)} ns", "bound of a delay's error (95 %), the worst row"),
+        (f"{number(max(deviations, default=None), 1)} ns", "deviation of delay, the worst row"),
+    ]
+    if (half := asymmetry_ns(sweeps)) is not None:
+        tiles.append((f"{number(half, 1)} ns", "half of there less back: asymmetry of the way, or clocks apart"))
+    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _figures(ways: Sequence[Way]) -> str:
+    named = [(way.name, way.points) for way in ways]
+    captions = [
+        (owd_plots.over_time(named), "One-way delay over time.", words.OWD_OVER_TIME),
+        (owd_plots.shares(named), "How often which delay.", words.OWD_SHARES),
+    ]
+    figures = "".join(
+        f"<figure>{drawn}<figcaption><b>{title}</b> {escape(said(text))}</figcaption></figure>\n"
+        for drawn, title, text in captions
+    )
+    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+
+
+def _delays(way: Way) -> str:
+    heads = ["Length", "Trains", "Mean", "Std", "Least", "Greatest", "p99", "p99.9", "IPDV std", "Bound (95 %)"]
+    heads.append("Lost, doubled,<br>reordered, late")
+    rows = []
+    for row in way.sweep.rows:
+        delay = row["owd_ns"]
+        cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
+        cells += [number(delay[name], 2) for name in ("mean", "std", "min", "max", "p99", "p99_9")]
+        cells += [number(row["ipdv_ns"]["std"], 2), number(row["uncertainty_ns"], 1)]
+        rows.append([*cells, " · ".join(str(row[name]) for name in COUNTS)])
+    head = f'<h2>{escape(way.name)}</h2>\n<p class="meta"><code>{escape(way.ends)}</code></p>'
+    return f"{head}\n<h3>One-way delay, ns</h3>\n{table(heads, rows)}"
+
+
+def _clocks(ways: Sequence[Way]) -> str:
+    heads = ["Way, length", "Probe", "State", "Bound, ns (95 %)", "Last offset, ns", "Oscillator, ppm", "Edges refused"]
+    rows = []
+    for way in ways:
+        for row in way.sweep.rows:
+            for end in ("sender", "receiver"):
+                clock = row[end]
+                cells = [f"{escape(way.name)}, {row['length']}", end, clock["clock_state"]]
+                cells += [number(clock["uncertainty_ns"], 1), number(clock["offset_ns"], 2)]
+                rows.append([*cells, number(clock["rate_ppb"] / 1e3, 4), str(clock["rejected"])])
+    return f"<h2>Clocks</h2>\n<p>{escape(said(words.OWD_CLOCKS))}</p>\n{table(heads, rows)}"

@@ -1,0 +1,127 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plots of one-way delays, a panel each way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from liteprobe.host.owd import OneWayResult
+from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
+
+BINS = 40
+
+
+@dataclass(frozen=True)
+class Points:
+    """Packets of a program.
+
+    Attributes
+    ----------
+    length : int
+        Of its frames (octets).
+    sent_ns : array, shape (packets,)
+        When each that arrived was sent, by the sender's clock.
+    owd_ns : array, shape (packets,)
+    lost_ns : array, shape (lost packets,)
+        When each that is lost was sent, to within an interval.
+    bound_ns : float or None
+        95 % bound of the error of each delay.
+    """
+
+    length: int
+    sent_ns: NDArray[np.int64]
+    owd_ns: NDArray[np.float64]
+    lost_ns: NDArray[np.int64]
+    bound_ns: float | None
+
+    @staticmethod
+    def of(result: OneWayResult, constant_ns: float, bound_ns: float | None) -> Points:
+        """Return what is drawn of a result; ``constant_ns`` is taken off each delay."""
+        arrived = result.arrived
+        order = np.argsort(arrived.sequence, kind="stable")
+        number, sent_ns = arrived.sequence[order], arrived.tx_stamp[order].astype(np.int64)
+        lost = np.setdiff1d(np.arange(result.train.sent), number)
+        known = len(number) > 0
+        start = result.start_time_ns
+        lost_ns = start + np.interp(lost, number, sent_ns - start) if known else np.full(len(lost), float(start))
+        owd_ns = result.owd_ns[order] - constant_ns
+        return Points(result.train.program.length, sent_ns, owd_ns, lost_ns.astype(np.int64), bound_ns)
+
+
+def _colour(points: Points, named: Sequence[tuple[str, Sequence[Points]]]) -> str:
+    lengths = sorted({one.length for _, drawn in named for one in drawn})
+    return SERIES[lengths.index(points.length) % len(SERIES)]
+
+
+def _begin(named: Sequence[tuple[str, Sequence[Points]]]) -> tuple[int, float, str]:
+    """Return the first moment (ns), and what the time since then is divided by, with its unit."""
+    moments = [part for _, drawn in named for one in drawn for part in (one.sent_ns, one.lost_ns) if len(part)]
+    if not moments:
+        return 0, 1e9, "s"
+    first, last = min(int(part.min()) for part in moments), max(int(part.max()) for part in moments)
+    return first, *((1e6, "ms") if last - first < 10**9 else (1e9, "s"))
+
+
+def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
+    """Draw the delay of each packet at the time at which it was sent, its bound behind it, what was lost below."""
+    first_ns, factor, unit = _begin(named)
+    with matplotlib.rc_context(STYLE):
+        figure, panels = axes_of(len(named), 0.9 + 2.1 * len(named))
+        for axes, (name, drawn) in zip(panels, named, strict=True):
+            axes.set_title(name, loc="left")
+            shown: set[int] = set()
+            for one in drawn:
+                label = None if one.length in shown else f"{one.length} octets"
+                shown.add(one.length)
+                _program(axes, one, (first_ns, factor), _colour(one, named), label)
+            axes.set_ylabel("delay (ns)")
+            axes.ticklabel_format(axis="y", useOffset=False)
+            axes.margins(y=0.15)
+            axes.legend(loc="upper right", ncols=4, markerscale=2)
+        panels[-1].set_xlabel(f"time since the first frame ({unit})")
+    return svg(figure, "owd-time")
+
+
+def _program(axes: Axes, one: Points, time: tuple[int, float], colour: str, label: str | None) -> None:
+    first_ns, factor = time
+    at = (one.sent_ns - first_ns) / factor
+    if len(at):
+        x, y = thin(at, one.owd_ns)
+        axes.plot(x, y, ".", ms=3, color=colour, label=label)
+        if one.bound_ns is not None:
+            mean = float(one.owd_ns.mean())
+            ends = [float(at[0]), float(at[-1])]
+            axes.fill_between(ends, mean - one.bound_ns, mean + one.bound_ns, color=colour, alpha=0.15, lw=0)
+    for moment in (one.lost_ns - first_ns) / factor:
+        axes.axvline(moment, 0, 0.06, color=INK, lw=1)
+
+
+def shares(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
+    """Draw how often which delay came, a panel each way, one outline a length."""
+    with matplotlib.rc_context(STYLE):
+        figure, panels = axes_of(len(named), 0.9 + 1.6 * len(named))
+        for axes, (name, drawn) in zip(panels, named, strict=True):
+            axes.set_title(name, loc="left")
+            delays = [one.owd_ns for one in drawn if len(one.owd_ns)]
+            if not delays:
+                axes.set_title(f"{name}: nothing arrived", loc="left")
+                continue
+            everything = np.concatenate(delays)
+            edges = np.linspace(everything.min() - 0.5, everything.max() + 0.5, BINS + 1)
+            for length in sorted({one.length for one in drawn}):
+                of_length = [one for one in drawn if one.length == length]
+                counts, _ = np.histogram(np.concatenate([one.owd_ns for one in of_length]), edges)
+                share = 100 * counts / max(1, counts.sum())
+                axes.stairs(share, edges, color=_colour(of_length[0], named), lw=1.4, label=f"{length} octets")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.ticklabel_format(axis="x", useOffset=False)
+            axes.legend(loc="upper left")
+        panels[-1].set_xlabel("one-way delay (ns)")
+    return svg(figure, "owd-shares")
