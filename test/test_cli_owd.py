@@ -38,11 +38,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
-def test_what_makes_no_sense_is_a_usage_error(run: Run, models: dict[str, ModelProbe], tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_a_usage_error(run: Run, models: dict[str, ModelProbe]) -> None:
     to = ("--to", "etherbone://b")
     for arguments, said in (
         ((), "--to URL"),
-        ((*to, "--report", str(tmp_path / "x.html")), "no report"),
         ((*to, "--known-delay", "1us"), "go together"),
         ((*to, "--receive", "2"), "there is no receive port 2 in etherbone://b"),
         ((*to, "--transmit", "7"), "there is no transmit port 7 in etherbone://a"),

@@ -4,7 +4,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,10 @@ from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import SIZE_MAX, Report, number, page
 from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.bench.page_cells import Cells
 from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire
 
 SEED = 42
-VOID = {"meta", "br", "use", "path"}
 
 
 def switch(tick_of: list[ModelProbe]) -> Wire:
@@ -57,44 +56,9 @@ def html(sweeps: list[sweep.Sweep]) -> str:
     return page(sweeps, files.document(sweeps, ["liteprobe", "train"]), Report(is_paper=True))
 
 
-class Cells(HTMLParser):
-    """Collects the cells of every table, and checks that what is opened is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tables: list[list[list[str]]] = []
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.ids += [found["id"]] if found.get("id") else []  # type: ignore[list-item]
-        self.links += [value for name, value in attrs if name in ("href", "src") and value]
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
-            self.tables[-1][-1][-1] += data
-
-
 @pytest.fixture(scope="module")
 def cells(html: str) -> Cells:
-    parser = Cells()
-    parser.feed(html)
-    parser.close()
-    return parser
+    return Cells.of(html)
 
 
 def test_page_is_small_and_whole(html: str, cells: Cells) -> None:

@@ -84,7 +84,8 @@ def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
             axes.set_ylabel("delay (ns)")
             axes.ticklabel_format(axis="y", useOffset=False)
             axes.margins(y=0.15)
-            axes.legend(loc="upper right", ncols=4, markerscale=2)
+            if any(len(one.sent_ns) for one in drawn):
+                axes.legend(loc="upper right", ncols=4, markerscale=2)
         panels[-1].set_xlabel(f"time since the first frame ({unit})")
     return svg(figure, "owd-time")
 
