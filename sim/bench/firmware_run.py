@@ -23,7 +23,7 @@ FIRST_NS = 25_000_000
 UTC_OF_FIRST = 1_796_000_000
 TAI_UTC = 37
 SENTENCE_AFTER_NS = 4_500_000
-CHUNK, CHUNK_NS = 16, 400_000  # 40 octets a millisecond: the FIFO has 64, and is emptied each millisecond.
+CHUNK, CHUNK_NS = 16, 800_000  # 20 octets a millisecond: the FIFO has 64, and is emptied every other one.
 SYS_NS = 16  # A cycle of the processor.
 PROMPT = b"~$ "
 CLOCK = (
@@ -110,15 +110,18 @@ class Running:
         number = (now + NOMINAL_NS // 2) // NOMINAL_NS
         return number, now - number * NOMINAL_NS
 
+    def pulses(self) -> int:
+        """Return the number of the last pulse, from 0."""
+        return (self.receiver.link.now_ns() - FIRST_NS) // PERIOD_NS
+
     def tai(self) -> int:
         """Return the second that the last pulse began, which the receiver knows."""
-        at_ns = self.receiver.link.now_ns()
-        return self.receiver.utc_of_first + TAI_UTC + (at_ns - FIRST_NS) // PERIOD_NS
+        return self.receiver.utc_of_first + TAI_UTC + self.pulses()
 
     def wait(self, periods: float) -> None:
         """Let periods pass, pulses and sentences among them."""
         while periods > 0:
-            self.receiver.give(ahead=3)
+            self.receiver.give(ahead=2)
             self.probe.wait(min(periods, 1) * PERIOD_NS / 1e9)
             periods -= 1
 
