@@ -113,12 +113,7 @@ class HeldCrossing(LiteXModule):
         sync += If(self.take, held.eq(self.i))
 
         self.still = still = StillCrossing(width, cd_from, cd_to)
-        self.comb += [
-            still.i.eq(held),
-            still.take.eq(self.take),
-            self.o.eq(still.o),
-            self.taken.eq(still.taken),
-        ]
+        self.comb += [still.i.eq(held), still.take.eq(self.take), self.o.eq(still.o), self.taken.eq(still.taken)]
 
 # Followed Word Crossing ---------------------------------------------------------------------------
 

@@ -74,10 +74,9 @@ TX_STATUS = {
     "management_sent": 32,
     "management_held": 16,
     "management_dropped": 16,
-    "link_up": 1,
     "disturbed": 16,
 }
-TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS
+TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
 ACCUMULATORS = {
     "frames": 32,
     "octets": 64,
