@@ -123,6 +123,6 @@ def shares(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
                 axes.stairs(share, edges, color=_colour(of_length[0], named), lw=1.4, label=f"{length} octets")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
             axes.ticklabel_format(axis="x", useOffset=False)
-            axes.legend(loc="upper left")
+            axes.legend(loc="best")
         panels[-1].set_xlabel("one-way delay (ns)")
     return svg(figure, "owd-shares")
