@@ -9,6 +9,7 @@ from litex_boards.platforms import colorlight_i5
 
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ddr_samples import DdrSamples
+from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -41,6 +42,9 @@ class Board:
     seed         = 1 # Of placement.
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
+    sdram_bytes  = SDRAM_BYTES
+    spare_bytes  = 0
+    flash_offset = 0x100000 # Of firmware; a bitstream of the LFE5U-25F takes 0.7 MB at most.
     pps_is_serial_rx = False
     cable        = "cmsisdap" # DAPLink of the extension board.
     limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
@@ -82,3 +86,11 @@ class Board:
     def gnss(self):
         """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
         return self.platform.request("gnss")
+
+    def sdram(self):
+        """Return the PHY of the SDRAM, and the frequency at which its times are kept."""
+        return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
+
+    def flash(self):
+        """Return the pads of the SPI flash."""
+        return FlashPins(self.platform.request("spiflash"))

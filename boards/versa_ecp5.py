@@ -9,6 +9,7 @@ from litex_boards.platforms import lattice_versa_ecp5
 
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ddr_samples import DdrSamples
+from liteprobe.boards.memories import FlashPins
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -41,6 +42,9 @@ class Board:
     seed         = 1 # Of placement.
     block_rams   = 108 # LFE5UM5G-45F.
     with_serial  = True
+    sdram_bytes  = 0 # Its DDR3 isn't wired.
+    spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
+    flash_offset = 0x200000 # Of firmware; a bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
     pps_is_serial_rx = False
     cable        = "ft2232" # On board.
     limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
@@ -82,3 +86,7 @@ class Board:
     def gnss(self):
         """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
         return self.platform.request("gnss")
+
+    def flash(self):
+        """Return the pads of the SPI flash."""
+        return FlashPins(self.platform.request("spiflash"))

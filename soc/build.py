@@ -252,29 +252,39 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     default = ProbeConfig()
     parser.add_argument("board", choices=list(BOARDS), help="what to build for")
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
     parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
     parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument("--with-discipline", action="store_true", help="build in PPS, GNSS receiver, firmware's registers")
-    parser.add_argument("--main-ram", dest="main_ram_bytes", type=int, default=0, help="RAM for firmware (bytes)")
+    parser.add_argument(
+        "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
+        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, with --with-discipline)",
+    )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD)")
     return parser.parse_args(arguments)
 
 
+def main_ram_of(text: str) -> dict[str, Any]:
+    """Return the fields of ProbeConfig that ``--main-ram`` means."""
+    return {"main_ram": "block", "main_ram_bytes": int(text)} if text.isdecimal() else {"main_ram": text}
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Build, report and, if asked for, load; return the exit code."""
+    """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("ports", "link", "with_cpu", "record_depth", "with_discipline", "main_ram_bytes", "gnss_baud", "ip_address")
+    names = ("ports", "link", "with_cpu", "record_depth", "with_discipline", "gnss_baud", "ip_address")
     try:
-        report = build(args.board, ProbeConfig(**{name: getattr(args, name) for name in names}), args.seed, args.out)
+        fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
+        report = build(args.board, ProbeConfig(**fields), args.seed, args.out)
         print(summary(report))
-        if args.load:
-            load(board(args.board).cable, (args.out or BUILD / args.board) / f"{TOP}.bit")
+        if args.load or args.flash:
+            load(board(args.board).cable, (args.out or BUILD / args.board) / f"{TOP}.bit", 0 if args.flash else None)
     except ValueError as error:
         say(f"build: {error}")
         return 2

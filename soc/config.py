@@ -11,11 +11,12 @@ from typing import Protocol
 
 LINKS = ("own", "shared", "uart")
 CPU_VARIANTS = ("lite", "standard")
+MAIN_RAMS = ("auto", "sdram", "block", "none")
 LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
-LEAST_MAIN_RAM, LARGEST_MAIN_RAM = 32 * 1024, 16 * 1024 * 1024
+LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
 
 
@@ -42,6 +43,14 @@ class Holder(Protocol):
     def with_serial(self) -> bool:
         """Whether a serial port is wired."""
 
+    @property
+    def sdram_bytes(self) -> int:
+        """SDRAM that a probe can use; 0: none."""
+
+    @property
+    def spare_bytes(self) -> int:
+        """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
+
 
 @dataclass(frozen=True)
 class ProbeConfig:
@@ -55,8 +64,10 @@ class ProbeConfig:
     record_depth : records held for each port, a power of two.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
-    main_ram_bytes : RAM that firmware is loaded into and runs in, of block RAM; a power of two, 0: none. Needs both
-        ``with_cpu`` and ``with_discipline`` to be of use.
+    main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
+        ``main_ram_bytes`` is given, else, where firmware can be started (``with_cpu``, ``with_discipline``), the board's
+        SDRAM, or block RAM where it has that to spare.
+    main_ram_bytes : size of ``block``, a multiple of 8192; 0: what the board has to spare.
     ip_address, mac_address : of the management stack.
     uart_baud : bits a second of the UARTBone.
     gnss_baud : bits a second of the GNSS receiver's UART.
@@ -72,6 +83,7 @@ class ProbeConfig:
     cpu_variant: str = "lite"
     rom_bytes: int = 1024
     ram_bytes: int = 8192
+    main_ram: str = "auto"
     main_ram_bytes: int = 0
     ip_address: str = "192.168.1.50"
     mac_address: int = 0x10E2D5000000
@@ -85,6 +97,20 @@ class ProbeConfig:
         """PHYs that this configuration takes."""
         return self.ports + (self.link == "own")
 
+    def main_ram_kind(self, board: Holder) -> str:
+        """Return what the main RAM is on ``board``: ``sdram``, ``block`` or ``none``."""
+        if self.main_ram != "auto":
+            return self.main_ram
+        if self.main_ram_bytes:
+            return "block"
+        if not (self.with_cpu and self.with_discipline):
+            return "none"
+        return "sdram" if board.sdram_bytes else "block" if board.spare_bytes else "none"
+
+    def main_ram_block_bytes(self, board: Holder) -> int:
+        """Return the block RAM that is main RAM on ``board``."""
+        return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
+
     def check(self, board: Holder) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this configuration."""
         self._check_ports(board)
@@ -92,6 +118,7 @@ class ProbeConfig:
         self._check_data_width(board)
         self._check_records()
         self._check_cpu()
+        self._check_main_ram(board)
         self._check_uart(board)
         self._check_block_rams(board)
 
@@ -140,11 +167,21 @@ class ProbeConfig:
         for name, size in (("rom_bytes", self.rom_bytes), ("ram_bytes", self.ram_bytes)):
             if not 256 <= size <= 128 * 1024 or size & (size - 1):
                 raise ValueError(f"{name} {size} is not a power of two from 256 to 131072: use 8192")
-        size = self.main_ram_bytes
-        if size and (not LEAST_MAIN_RAM <= size <= LARGEST_MAIN_RAM or size & (size - 1)):
-            raise ValueError(f"main_ram_bytes {size} is not 0 or a power of two from 32768 to 16777216: use 131072")
-        if size and not self.with_discipline:
-            raise ValueError("main_ram_bytes is for firmware, which nothing can start without with_discipline: set it too")
+
+    def _check_main_ram(self, board: Holder) -> None:
+        if self.main_ram not in MAIN_RAMS:
+            raise ValueError(f"main_ram {self.main_ram!r} is unknown: choose one of {', '.join(MAIN_RAMS)}")
+        kind, size = self.main_ram_kind(board), self.main_ram_block_bytes(board)
+        if kind == "none" or not self.with_cpu:
+            return
+        if not self.with_discipline:
+            raise ValueError("main RAM is for firmware, which nothing can start without with_discipline: set it too")
+        if kind == "block" and (not LEAST_MAIN_RAM <= size <= LARGEST_MAIN_RAM or size % MAIN_RAM_STEP):
+            raise ValueError(f"main_ram_bytes {size} is not a multiple of 8192 from 32768 to 16777216: use 106496")
+        if kind == "sdram" and self.main_ram_bytes:
+            raise ValueError("main_ram_bytes is the size of block RAM: leave it out, or use main_ram=block")
+        if kind == "sdram" and not board.sdram_bytes:
+            raise ValueError(f"{board.name} has no SDRAM for a probe: use block RAM, main_ram_bytes=106496 (--main-ram 106496)")
 
     def _check_uart(self, board: Holder) -> None:
         fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
@@ -162,7 +199,7 @@ class ProbeConfig:
             return
         # What is known before synthesis; FIFOs of the paths come on top, so a build may still not fit.
         bits = self.ports * self.record_depth * RECORD_BITS
-        bits += 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_bytes) if self.with_cpu else 0
+        bits += 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
         needed = -(-bits // BLOCK_RAM_BITS)
         if needed > board.block_rams:
             raise ValueError(

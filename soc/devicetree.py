@@ -155,6 +155,7 @@ def devicetree(soc: Mapping[str, Any]) -> str:
         "",
         "\tchosen {",
         f"\t\tzephyr,sram = &{ram};",
+        *(["\t\tzephyr,dtcm = &sram;"] if ram != "sram" and "sram" in soc["memories"] else []),
         *(["\t\tzephyr,console = &uart0;", "\t\tzephyr,shell-uart = &uart0;"] if "uart" in soc["csr_bases"] else []),
         "\t};",
         "",
@@ -203,7 +204,9 @@ def _memories(memories: Mapping[str, Any]) -> Iterator[str]:
             if kind == "memory":
                 yield '\t\tdevice_type = "memory";'
             elif kind == "sram":
-                yield '\t\tcompatible = "mmio-sram";'
+                # Block RAM: what should not wait for a SDRAM.
+                yield '\t\tcompatible = "zephyr,memory-region", "mmio-sram";'
+                yield '\t\tzephyr,memory-region = "DTCM";'
             yield f"\t\treg = <{entry['base']:#x} {entry['size']:#x}>;"
             yield "\t};"
             yield ""

@@ -1,12 +1,19 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Loads a bitstream into a board, by openFPGALoader."""
+"""Loads a bitstream into a board, or writes it, or firmware, into the board's flash, by openFPGALoader.
+
+``python -m liteprobe.soc.load BOARD FILE`` writes firmware (``liteprobe firmware pack``).
+"""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
+import sys
 from pathlib import Path
+
+from liteprobe.boards import BOARDS, board
 
 from liteprobe.soc.toolchain import LOG_TAIL_LINES, BuildError, find_tool
 
@@ -15,13 +22,13 @@ NO_BOARD = 3
 
 def run_loader(arguments: list[str]) -> tuple[int, str]:
     """Run openFPGALoader; return its exit code and the end of what it said."""
-    result = subprocess.run([find_tool("openFPGALoader"), *arguments], capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run([find_tool("openFPGALoader"), *arguments], capture_output=True, text=True, timeout=600, check=False)
     lines = (result.stdout + result.stderr).strip().splitlines()
     return result.returncode, "\n".join(f"  {line}" for line in lines[-LOG_TAIL_LINES:])
 
 
-def load(cable: str, bitstream: Path) -> None:
-    """Load ``bitstream`` into the SRAM of the board behind ``cable``.
+def load(cable: str, file: Path, flash_offset: int | None = None) -> None:
+    """Load a bitstream into the SRAM of the board behind ``cable``, or write ``file`` into its flash at ``flash_offset``.
 
     Raises BuildError: exit code 3 when no cable or no device answers, 1 when loading itself fails.
     """
@@ -35,6 +42,30 @@ def load(cable: str, bitstream: Path) -> None:
             f"connect the cable, power the board and check that you may use its USB device, then run this again",
             NO_BOARD,
         )
-    code, said = run_loader(["--cable", cable, str(bitstream)])
+    how = [] if flash_offset is None else ["--write-flash", "--verify", "--offset", f"{flash_offset:#x}"]
+    how += ["--file-type", "raw"] if flash_offset else []
+    code, said = run_loader(["--cable", cable, *how, str(file)])
     if code != 0:
-        raise BuildError(f"loading {bitstream} failed:\n{said}")
+        raise BuildError(f"{'loading' if flash_offset is None else 'writing'} {file} failed:\n{said}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write firmware into a board's flash; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m liteprobe.soc.load", description="Write firmware into a board's flash.")
+    parser.add_argument("board", choices=list(BOARDS), help="which board is on the cable")
+    parser.add_argument("file", type=Path, help="what 'liteprobe firmware pack' has made")
+    args = parser.parse_args(arguments)
+    target = board(args.board)
+    try:
+        if not args.file.is_file():
+            raise BuildError(f"there is no file {args.file}: make it by 'liteprobe firmware pack'")
+        load(target.cable, args.file, target.flash_offset)
+    except BuildError as error:
+        print(f"load: {error}", file=sys.stderr)
+        return error.exit_code
+    print(f"{args.file} is in the flash of {args.board}, from {target.flash_offset:#x} on")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

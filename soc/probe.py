@@ -19,10 +19,10 @@ from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.start import StartGate
-from liteprobe.soc.boot import BootRegisters, boot_program
 from liteprobe.soc.bus import BusRegister
-from liteprobe.soc.export import identity
+from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.links import ManagementStack
+from liteprobe.soc.main_ram import add_boot, write_boot_program
 from liteprobe.soc.management_port import ManagementPort
 from liteprobe.soc.processor import processor_parameters
 from liteprobe.soc.read_back import ReadBack
@@ -61,8 +61,9 @@ class ProbeSoC(SoCCore):
         Gives ``name``, ``platform``, ``ports``, ``sys_clk_freq``, ``block_rams``, ``with_serial``, ``crg()`` (a
         module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
         ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS
-        input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``), and
-        ``pps_is_serial_rx``.
+        input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``),
+        ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``sdram()`` (LiteDRAM's PHY, and the frequency at
+        which the chip's times are kept), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
@@ -77,7 +78,7 @@ class ProbeSoC(SoCCore):
         SoCCore.__init__(self, board.platform, int(board.sys_clk_freq),
             ident       = f"liteprobe on {board.name}",
             bus_timeout = BUS_TIMEOUT,
-            **processor_parameters(config),
+            **processor_parameters(config, board),
         )
         self.crg = board.crg()
         self.add_bus_registers()
@@ -136,7 +137,7 @@ class ProbeSoC(SoCCore):
         self.add_gnss()
         self.clock = ClockStatus(self.board.sys_clk_freq)
         if self.probe_config.with_cpu:
-            self.boot = BootRegisters()
+            add_boot(self)
 
     def add_pps(self):
         """Take a PPS and give one; a serial link on the same pin goes first, and the input then stays silent."""
@@ -270,5 +271,5 @@ class ProbeSoC(SoCCore):
         # Known only now that every register has its address; the Verilog is written later.
         self.read_back.learn(self.csr_bankarray.banks)
         if self.probe_config.with_cpu and self.probe_config.with_discipline:
-            self.init_rom("rom", boot_program(self.csr.regions["boot"].origin), auto_size=False)
+            write_boot_program(self, soc_map(self)["csr_registers"])
         self.probe.map_hash.status.reset = Constant(identity(self), 32)

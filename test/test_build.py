@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.boards import BOARDS, board
 from liteprobe.soc import load as loader
 from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
 from liteprobe.soc.report import Clock, clocks_of, late_crossings, misses
@@ -184,6 +185,29 @@ def test_load_gives_the_bitstream_to_the_board_that_was_found(monkeypatch):
     asked = fake_loader(monkeypatch, FOUND, (0, "done"))
     loader.load("ft232", Path("x.bit"))
     assert asked == [["--cable", "ft232", "--detect"], ["--cable", "ft232", "x.bit"]]
+
+
+def test_bitstream_and_firmware_are_written_at_their_places_in_the_flash(monkeypatch, tmp_path, capsys):
+    asked = fake_loader(monkeypatch, FOUND, (0, "done"), FOUND, (0, "done"))
+    loader.load("ft232", Path("x.bit"), 0)
+    file = tmp_path / "liteprobe.flash"
+    file.write_bytes(b"x")
+    assert loader.main(["versa_ecp5", str(file)]) == 0
+    write = ["--write-flash", "--verify", "--offset"]
+    assert asked[1] == ["--cable", "ft232", *write, "0x0", "x.bit"]
+    assert asked[3] == ["--cable", "ft2232", *write, "0x200000", "--file-type", "raw", str(file)]
+    assert "in the flash of versa_ecp5, from 0x200000 on" in capsys.readouterr().out
+    assert loader.main(["versa_ecp5", str(tmp_path / "none")]) == 1
+    assert "make it by 'liteprobe firmware pack'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(BOARDS))
+def test_firmware_in_flash_is_behind_the_largest_bitstream(name):
+    # Uncompressed, with block RAMs (ECP5 sysCONFIG Usage Guide, FPGA-TN-02039): 5.42 and 9.74 Mb.
+    largest = {"25F": 5.42e6 / 8, "45F": 9.74e6 / 8}
+    target = board(name)
+    (size,) = (octets for part, octets in largest.items() if part in target.platform.device)
+    assert size < target.flash_offset and target.flash_offset % 65536 == 0
 
 
 def test_loader_that_lacks_a_library_says_what_to_install(monkeypatch):

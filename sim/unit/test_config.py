@@ -20,6 +20,8 @@ class Board:
     sys_clk_freq: float = 50e6
     block_rams: int | None = 56
     with_serial: bool = True
+    sdram_bytes: int = 0
+    spare_bytes: int = 0
 
 
 REFUSED = [
@@ -46,8 +48,12 @@ REFUSED = [
     ({"with_discipline": True, "main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
     ({"main_ram_bytes": 32768}, "set it too"),
     ({"with_discipline": True, "gnss_baud": 300}, "use 1200 to 6250000"),
-    ({"main_ram_bytes": 16384}, "main_ram_bytes 16384 is not 0 or a power of two"),
-    ({"main_ram_bytes": 98304}, "main_ram_bytes 98304 is not 0 or a power of two"),
+    ({"with_discipline": True, "main_ram_bytes": 16384}, "main_ram_bytes 16384 is not a multiple of 8192 from 32768"),
+    ({"with_discipline": True, "main_ram_bytes": 100000}, "main_ram_bytes 100000 is not a multiple of 8192 .* use 106496"),
+    ({"with_discipline": True, "main_ram": "block"}, "main_ram_bytes 0 is not a multiple of 8192 .* use 106496"),
+    ({"with_discipline": True, "main_ram": "tape"}, "choose one of auto, sdram, block, none"),
+    ({"with_discipline": True, "main_ram": "sdram"}, "paper has no SDRAM for a probe: use block RAM, main_ram_bytes=106496"),
+    ({"main_ram": "sdram"}, "set it too"),
     ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
     ({"link": "uart", "uart_baud": 300}, "use 1200 to 6250000"),
 ]
@@ -83,6 +89,31 @@ def test_uart_needs_a_serial_port():
 def test_slow_sys_clock_names_the_frequency_that_would_do():
     with pytest.raises(ValueError, match="raise sys_clk_freq to 39.0625 MHz"):
         ProbeConfig().check(Board(sys_clk_freq=39e6))
+
+
+@pytest.mark.parametrize(
+    ("board", "fields", "kind", "octets"),
+    [
+        ({"sdram_bytes": 1}, {}, "none", 0),
+        ({"sdram_bytes": 1}, {"with_discipline": True}, "sdram", 0),
+        ({"sdram_bytes": 1}, {"with_discipline": True, "with_cpu": False}, "none", 0),
+        ({"sdram_bytes": 1}, {"with_discipline": True, "main_ram": "none"}, "none", 0),
+        ({"sdram_bytes": 1}, {"with_discipline": True, "main_ram_bytes": 32768}, "block", 32768),
+        ({"spare_bytes": 40960}, {"with_discipline": True}, "block", 40960),
+        ({"spare_bytes": 40960}, {"with_discipline": True, "main_ram_bytes": 49152}, "block", 49152),
+        ({"spare_bytes": 40960}, {}, "none", 0),
+        ({}, {"with_discipline": True}, "none", 0),
+    ],
+)
+def test_main_ram_is_the_sdram_where_firmware_can_be_started_unless_asked_otherwise(board, fields, kind, octets):
+    config, paper = ProbeConfig(record_depth=16, **fields), Board(**board)
+    config.check(paper)
+    assert (config.main_ram_kind(paper), config.main_ram_block_bytes(paper)) == (kind, octets)
+
+
+def test_size_of_block_ram_is_no_size_of_a_sdram():
+    with pytest.raises(ValueError, match="leave it out, or use main_ram=block"):
+        ProbeConfig(with_discipline=True, main_ram="sdram", main_ram_bytes=65536).check(Board(sdram_bytes=1))
 
 
 def test_simulation_has_no_limit_of_block_rams():

@@ -93,11 +93,11 @@ DISCIPLINE = {
     "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr",
               "update", "updates", "watchdog", "alive", "mode"),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
-    "boot": ("entry", "state"),
+    "boot": ("entry", "state", "ram", "flash"),
     "port0_rx": ("line_latch", "line_count", "line_now"),
     "port1_rx": ("line_latch", "line_count", "line_now"),
 }
-CPU_ONLY = {"boot_entry", "boot_state"}
+CPU_ONLY = {"boot_entry", "boot_state", "boot_ram", "boot_flash"}
 
 
 @pytest.mark.parametrize("with_cpu", [True, False])
@@ -107,7 +107,8 @@ def test_discipline_adds_its_registers_and_nothing_else(with_cpu):
     expected = {f"{block}_{name}" for block, names in DISCIPLINE.items() for name in names}
     assert on - off == expected - (set() if with_cpu else CPU_ONLY)
     assert off - on == set()
-    assert set(maps[0]["memories"]) == set(maps[1]["memories"])
+    assert set(maps[1]["memories"]) - set(maps[0]["memories"]) == ({"main_ram"} if with_cpu else set())
+    assert set(maps[0]["memories"]) <= set(maps[1]["memories"])
     interrupts = [{name for name in found["constants"] if name.endswith("_interrupt")} for found in maps]
     assert interrupts[1] - interrupts[0] == ({"pps_interrupt", "gnss_interrupt"} if with_cpu else set())
 
@@ -116,9 +117,29 @@ def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
     for on in (False, True):
         design, _ = elaborate("colorlight_5a_75b", ProbeConfig(with_discipline=on), tmp_path / str(on))
         rom = (design.folder / "liteprobe_rom.init").read_text().split()
-        assert [int(word, 16) for word in rom[:2]] == IDLE_PROGRAM if not on else len(rom) == 10
+        assert [int(word, 16) for word in rom[:2]] == IDLE_PROGRAM if not on else 100 < len(rom) <= 256
         constraints = (design.folder / "liteprobe.lpf").read_text()
-        assert [pad in constraints for pad in ("pps_out", "gnss_tx", "gnss_rx", "user_btn_n")] == [on] * 4
+        pads = ("pps_out", "gnss_tx", "gnss_rx", "user_btn_n", "sdram_clock", "sdram_dq[31]", "spiflash_cs_n")
+        assert [pad in constraints for pad in pads] == [on] * len(pads)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "octets"),
+    [
+        ("colorlight_5a_75b", {}, 4 << 20),
+        ("colorlight_5a_75b_v7_0", {}, 4 << 20),
+        ("colorlight_i5", {}, 4 << 20),
+        ("versa_ecp5", {}, 104 << 10),
+        ("versa_ecp5", {"record_depth": 512, "main_ram_bytes": 128 << 10}, 128 << 10),
+        ("colorlight_5a_75b", {"main_ram": "none"}, None),
+    ],
+)
+def test_each_board_has_ram_for_firmware_with_discipline(name, fields, octets):
+    soc = ProbeSoC(board(name), ProbeConfig(with_discipline=True, **fields))
+    soc.finalize()
+    found = soc_map(soc)
+    assert found["memories"].get("main_ram", {}).get("size") == octets
+    assert ("boot_flash" in found["csr_registers"]) == (octets is not None)
 
 
 @pytest.mark.parametrize("fields", [{"link": "own", "ports": 1}, {"link": "shared"}, {"link": "uart"}])
