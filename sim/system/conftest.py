@@ -36,6 +36,12 @@ def own() -> Path:
 
 
 @pytest.fixture(scope="session")
+def sdram() -> Path:
+    """The whole probe, with SDRAM as main RAM, as boards have it."""
+    return build_probe("own", main_ram="sdram")
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The whole probe, with Etherbone in band on test port 0."""
     return build_probe("shared")

@@ -56,6 +56,7 @@ private:
     std::string answer(Node &node, const std::string &command, const std::string &first, const std::string &second);
     void inject(Node &node, unsigned port, const std::string &hex);
     void start_receivers();
+    void fill_flashes();
     void wait(int milliseconds);
     int benchmark();
 
@@ -98,6 +99,7 @@ Session::Session(const Options &options) : options_(options) {
         simulator_ = std::make_unique<Pair>(
             spec, options.oscillators, std::array<uint64_t, 2>{options.clocks[0].phase_ps, options.clocks[1].phase_ps}, truth_);
     start_receivers();
+    fill_flashes();
     if (WITH_UART)
         return;
     for (unsigned probe = 0; probe < simulator_->probes(); probe++) {
@@ -116,6 +118,11 @@ void Session::start_receivers() {
         if (!options_.pps.empty())
             timing.generate(options_.pps[std::min<size_t>(probe, options_.pps.size() - 1)]);
     }
+}
+
+void Session::fill_flashes() {
+    for (unsigned probe = 0; probe < simulator_->probes() && !options_.flash.empty(); probe++)
+        simulator_->node(probe).flash.load(options_.flash);
 }
 
 int Session::run() {

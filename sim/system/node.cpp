@@ -66,6 +66,7 @@ void Node::after_edge() {
     timing.step(tick, top.pps_out, top.gnss_tx);
     top.pps = timing.pps;
     top.gnss_rx = timing.gnss_rx;
+    top.flash_miso = flash.step(top.flash_cs_n, top.flash_clk, top.flash_mosi);
 #ifdef LINK_UART
     if (uart)
         top.serial_rx = uart->step(top.serial_tx);

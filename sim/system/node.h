@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // One Verilated probe with all that sits at its pins. The macros come from sim/system/build.py:
-// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; GNSS_BAUD; MANAGEMENT_PORT.
+// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; GNSS_BAUD; FLASH_OFFSET; MANAGEMENT_PORT.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "Vliteprobe_sim.h"
+#include "flash.h"
 #include "oscillator.h"
 #include "pins.h"
 #include "timing.h"
@@ -51,6 +52,7 @@ public:
     std::vector<std::unique_ptr<Path>> paths;  // That lead away from it.
     std::unique_ptr<Uart> uart;
     Timing timing;
+    Flash flash;
 
     void connect(const WireSpec &spec, unsigned port, Feeder &to);
     void set_rate(double ppm);
