@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from liteprobe.cores.formats import BootState, flash_image
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.registers import Registers
 
@@ -15,7 +16,8 @@ FORMAT = 1
 FIELDS = struct.Struct("<16s4I32s")  # struct lp_image of firmware/include/liteprobe/image.h.
 BURST_WORDS = 1024
 CPU_RESET = 2  # Bit of ``ctrl_reset`` that holds the processor.
-STARTED = 1  # ``boot_state`` once the program in ROM has jumped.
+RAM_TRIES = 50
+RAM_STEP_S = 100e-6  # SDRAM is ready 0.4 ms after the probe's reset.
 START_TRIES = 50
 START_STEP_S = 20e-6
 CONSOLE_STEP_S = 100e-6
@@ -75,7 +77,7 @@ def read_image(path: Path) -> Image:
 
 
 def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -> None:
-    """Load an image into the probe's RAM, and start it: the protocol of docs/design/idle-rom.md.
+    """Load an image into the probe's RAM, and start it: the protocol of docs/design/boot.md.
 
     What ran before is stopped, and stays so when something fails.
 
@@ -92,9 +94,10 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
     UsageError
         When the image is for another gateware, or the probe has no processor, or no RAM for it.
     ProbeError
-        When the RAM doesn't keep it, or the processor doesn't start.
+        When the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
     """
     _check(registers, image)
+    _wait_for_ram(registers)
     words = list(struct.unpack(f"<{-(-len(image.octets) // 4)}I", image.octets + bytes(-len(image.octets) % 4)))
     registers.write("ctrl_reset", CPU_RESET)
     registers.write_many({"boot_entry": 0, "boot_state": 0})
@@ -105,18 +108,51 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
     registers.write_many({"boot_entry": image.start})
     registers.write("ctrl_reset", 0)
     for _ in range(START_TRIES):
-        if registers.read("boot_state") == STARTED:
+        if registers.read("boot_state") == BootState.STARTED:
             return
         registers.link.wait(START_STEP_S)
     registers.write("ctrl_reset", CPU_RESET)
     raise ProbeError("the processor doesn't start: reset the probe, load again, and report this if it happens again")
 
 
-def _check(registers: Registers, image: Image) -> None:
+def pack(image: Image) -> bytes:
+    """Return an image as it is written into a board's flash."""
+    return flash_image(image.octets, image.start, image.start, image.map_hash)
+
+
+def boot_state(registers: Registers) -> BootState:
+    """Return what became of firmware since the processor's last reset.
+
+    Raises
+    ------
+    UsageError
+        When the probe can't run firmware.
+    """
+    _check_boot(registers)
+    return BootState(registers.read("boot_state"))
+
+
+def _wait_for_ram(registers: Registers) -> None:
+    """Wait until the RAM is started, which it does by itself after the probe's reset."""
+    for _ in range(RAM_TRIES):
+        if registers.read("boot_ram"):
+            return
+        registers.link.wait(RAM_STEP_S)
+    raise ProbeError(
+        f"the probe's RAM isn't ready {RAM_TRIES * RAM_STEP_S * 1e3:g} ms after it was asked for: "
+        "switch the probe off and on, load again, and report this if it happens again"
+    )
+
+
+def _check_boot(registers: Registers) -> None:
     if "boot_entry" not in registers.names:
         raise UsageError(
             "this probe can't start firmware: build its gateware with --with-discipline and its VexRiscv (without --no-cpu)"
         )
+
+
+def _check(registers: Registers, image: Image) -> None:
+    _check_boot(registers)
     if image.map_hash != registers.map_hash:
         raise UsageError(
             f"{image.path} was built for another gateware (hash {image.map_hash:08x}, the probe's is "
@@ -124,7 +160,9 @@ def _check(registers: Registers, image: Image) -> None:
         )
     memory = registers.memory("main_ram") if "main_ram" in registers.memory_names else None
     if memory is None:
-        raise UsageError("this probe has no RAM for firmware: build its gateware with --main-ram BYTES")
+        raise UsageError(
+            "this probe has no RAM for firmware: build its gateware with --main-ram sdram, or BYTES of block RAM"
+        )
     if image.start != memory.address or image.end > memory.address + 4 * memory.words:
         raise UsageError(
             f"{image.path} takes {image.ram_bytes} bytes from {image.start:#x}, the probe has {4 * memory.words} from "

@@ -116,7 +116,7 @@ def find_map(path: Path | None = None) -> Path:
             return candidate
     raise UsageError(
         "no build at hand has a processor with RAM for firmware: give --map FILE, the csr.json of the gateware "
-        "(liteprobe build BOARD --main-ram BYTES, or python -m liteprobe.sim.system.build)"
+        "(liteprobe build BOARD --with-discipline, or python -m liteprobe.sim.system.build)"
     )
 
 
@@ -146,7 +146,7 @@ def build(map_file: Path, tools: Tools, out: Path | None = None, options: tuple[
             f"the gateware of {map_file} has no RAM for firmware: build it with a processor and --main-ram"
         )
     # CMake takes relative paths for its own.
-    folder = (out or ROOT / "build" / "firmware" / f"{map_hash(soc):08x}").resolve()
+    folder = (out or folder_of(map_file)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     log.write_text("", encoding="utf-8")
@@ -163,6 +163,11 @@ def build(map_file: Path, tools: Tools, out: Path | None = None, options: tuple[
     if image.map_hash != map_hash(soc):
         raise ProbeError(f"{image.path} holds the hash of another gateware: delete {folder}, and build again")
     return image
+
+
+def folder_of(map_file: Path) -> Path:
+    """Return the folder that firmware for a gateware is built in."""
+    return ROOT / "build" / "firmware" / f"{map_hash(load_map(map_file)):08x}"
 
 
 def ram_of(map_file: Path) -> int:

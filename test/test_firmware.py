@@ -4,6 +4,7 @@
 
 import ctypes
 import json
+import math
 import shutil
 import struct
 import subprocess
@@ -24,20 +25,21 @@ from liteprobe.host.registers import Registers
 
 ROOT = Path(__file__).resolve().parent.parent
 RAM, RAM_BYTES = 0x40000000, 0x8000
-NAMES = ("ctrl_reset", "boot_entry", "boot_state", "probe_map_hash")
+NAMES = ("ctrl_reset", "boot_entry", "boot_state", "probe_map_hash", "boot_ram")
 MAP = {
     "csr_registers": {name: {"addr": 0xF0000000 + 4 * n, "size": 1, "type": "rw"} for n, name in enumerate(NAMES)},
     "memories": {"main_ram": {"base": RAM, "size": RAM_BYTES, "type": "cached"}},
 }
-CPU_RESET, ENTRY, STATE = (0xF0000000 + 4 * n for n in range(3))
+CPU_RESET, ENTRY, STATE, _, RAM_READY = (0xF0000000 + 4 * n for n in range(5))
 
 
 class Processor(Link):
     """A bus with RAM, and what the program in ROM does when the processor's reset ends."""
 
-    def __init__(self, starts: bool = True) -> None:
-        self.words: dict[int, int] = {}
+    def __init__(self, starts: bool = True, ready_after: float = 0) -> None:
+        self.words: dict[int, int] = {RAM_READY: int(ready_after == 0)}
         self.starts = starts
+        self.ready_after = ready_after  # Waits.
         self.seen: list[tuple[int, int]] = []
         self.ran: dict[int, int] | None = None
 
@@ -65,7 +67,9 @@ class Processor(Link):
         """Nothing is open."""
 
     def wait(self, seconds: float) -> None:
-        """No time passes."""
+        """The RAM becomes ready when its time has come."""
+        self.ready_after -= 1
+        self.words[RAM_READY] |= int(self.ready_after == 0)
 
 
 def write_image(folder: Path, map_hash: int, size: int = 1001, **changes: int) -> Path:
@@ -98,6 +102,17 @@ def test_processor_that_does_not_start_is_held_and_told(tmp_path: Path) -> None:
     with pytest.raises(ProbeError, match="the processor doesn't start: reset the probe"):
         load(probe, read_image(write_image(tmp_path, probe.map_hash)))
     assert link.words[CPU_RESET] == 2
+
+
+def test_loader_waits_for_the_ram_before_it_touches_anything(tmp_path: Path) -> None:
+    link = Processor(ready_after=4)
+    probe = registers(link)
+    load(probe, read_image(write_image(tmp_path, probe.map_hash)))
+    assert link.ran and link.ready_after <= 0
+    link = Processor(ready_after=math.inf)
+    with pytest.raises(ProbeError, match="the probe's RAM isn't ready 5 ms after .* switch the probe off and on"):
+        load(registers(link), read_image(tmp_path / "image.bin"))
+    assert link.seen == []
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,45 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Builds the firmware for a gateware, loads it into a probe, and talks to its shell."""
+"""Builds the firmware for a gateware, loads it into a probe or its flash, and talks to its shell."""
 
 import argparse
+import importlib.util
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+from liteprobe.cores.formats import BootState
 from liteprobe.host.cli.arguments import add_probe, time_ns
-from liteprobe.host.errors import UsageError
-from liteprobe.host.firmware import Console, load, read_image
-from liteprobe.host.firmware_build import IMAGE, ROOT, build, find_map, find_tools, ram_of
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.firmware import Console, Image, boot_state, load, pack, read_image
+from liteprobe.host.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
 from liteprobe.host.probe import Probe
 
-HELP = "build, load or talk to the firmware of the probe's processor"
+HELP = "build, load, flash or talk to the firmware of the probe's processor"
 PROMPT = b"~$ "
+FLASH_FILE = "liteprobe.flash"
+FLASH_PROGRAM = "liteprobe.soc.load"
+STATES = {
+    BootState.NOTHING: "nothing was started: the probe has no flash to look into, or is still reading it",
+    BootState.STARTED: "firmware was started by a host",
+    BootState.STARTED_FROM_FLASH: "firmware was started from flash",
+    BootState.NO_IMAGE: "the flash holds no firmware: liteprobe firmware flash --board BOARD, or firmware load",
+    BootState.OTHER_GATEWARE: "the flash holds firmware for another gateware: build it for this one's map, and flash it",
+    BootState.DAMAGED: "the firmware in the flash is damaged, or the RAM doesn't keep it: flash it again",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("action", choices=["build", "load", "console"], help="what to do")
+    parser.add_argument("action", choices=list(ACTIONS), help="what to do")
     parser.add_argument(
-        "image", nargs="?", type=Path, help="image to load (default: the one that was built for this probe)"
+        "image", nargs="?", type=Path, help="image to load or pack (default: the one that was built for this map)"
     )
+    parser.add_argument("--board", metavar="BOARD", help="board on the JTAG cable whose flash is written (flash)")
     parser.add_argument("--zephyr", metavar="FOLDER", type=Path, help="sources of Zephyr (default: ZEPHYR_BASE)")
     parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help="products of the build (default: build/firmware/HASH)"
+        "--out", metavar="FOLDER", type=Path, help="products of build and pack (default: build/firmware/HASH)"
     )
     parser.add_argument(
         "--define", metavar="NAME=VALUE", action="append", default=[], help="an option of Kconfig, for the build"
@@ -45,18 +59,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Build, or load, or talk."""
-    if args.action == "build":
-        if args.image:
-            raise UsageError("firmware build takes no image: it makes one (--out FOLDER)")
-        _build(args)
-        return
-    if args.action == "console" and args.image:
-        raise UsageError("firmware console takes no image: see 'liteprobe firmware load IMAGE'")
+    """Do what is asked for."""
+    if args.image and args.action == "build":
+        raise UsageError("firmware build takes no image: it makes one (--out FOLDER)")
+    if args.image and args.action in ("console", "state"):
+        raise UsageError(f"firmware {args.action} takes no image: see 'liteprobe firmware load IMAGE'")
+    if args.board and args.action != "flash":
+        raise UsageError(f"firmware {args.action} takes no --board: that is for 'liteprobe firmware flash'")
+    ACTIONS[args.action](args)
+
+
+def _state(args: argparse.Namespace) -> None:
     with Probe(args.probe, args.map) as probe:
-        if args.action == "load":
-            _load(probe, args.image)
+        print(STATES[boot_state(probe.registers)])
+
+
+def _load_and_talk(args: argparse.Namespace) -> None:
+    with Probe(args.probe, args.map) as probe:
+        _load(probe, args.image)
         _talk(probe, args.lines, args.follow / 1e9)
+
+
+def _console(args: argparse.Namespace) -> None:
+    with Probe(args.probe, args.map) as probe:
+        _talk(probe, args.lines, args.follow / 1e9)
+
+
+def _image_for_map(args: argparse.Namespace) -> Image:
+    """Return the image that is given, or the one that was built for the map."""
+    return read_image(args.image or folder_of(find_map(args.map)) / IMAGE)
+
+
+def _pack(args: argparse.Namespace) -> Path:
+    image = _image_for_map(args)
+    file = Path(args.out or image.path.parent) / FLASH_FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    octets = pack(image)
+    file.write_bytes(octets)
+    print(f"{file}  {len(octets)} bytes for the flash, version {image.version}, gateware {image.map_hash:08x}")
+    return file
+
+
+def _flash(args: argparse.Namespace) -> None:
+    if not args.board:
+        raise UsageError("which board is it? liteprobe firmware flash --board colorlight_5a_75b")
+    if importlib.util.find_spec("migen") is None:
+        raise ProbeError(
+            "the gateware's packages are not installed: use './run liteprobe firmware flash', which installs them"
+        )
+    file = _pack(args)
+    done = subprocess.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file)], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)  # It has said why.
 
 
 def _build(args: argparse.Namespace) -> None:
@@ -98,3 +152,13 @@ def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
 def _print(octets: bytes) -> None:
     sys.stdout.write(octets.decode("ascii", "replace").replace("\r", ""))
     sys.stdout.flush()
+
+
+ACTIONS = {
+    "build": _build,
+    "load": _load_and_talk,
+    "pack": _pack,
+    "flash": _flash,
+    "state": _state,
+    "console": _console,
+}

@@ -41,6 +41,8 @@ class SimOptions:
         Whether the simulated SoC has its softcore.
     truth, pcap : Path or None
         File of the truth, prefix of the captures that the simulation writes.
+    flash : Path or None
+        What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
     build : Path or None
         Folder of a simulated probe that is built already; None: build it, or take it from the cache.
     pps_ns, jitter_ns : int or None, int
@@ -60,6 +62,7 @@ class SimOptions:
     truth: Path | None = None
     pcap: Path | None = None
     build: Path | None = None
+    flash: Path | None = None
     pps_ns: int | None = None
     jitter_ns: int = 0
     receivers: tuple[Path, ...] = ()
@@ -200,6 +203,7 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
     command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
     command += ["--truth", str(options.truth)] if options.truth else []
     command += ["--pcap", str(options.pcap)] if options.pcap else []
+    command += ["--flash", str(options.flash)] if options.flash else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
     for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]

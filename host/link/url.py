@@ -26,7 +26,7 @@ PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
-SIM_PATHS = ("truth", "pcap", "build")
+SIM_PATHS = ("truth", "pcap", "build", "flash")
 SIM_OPTIONS = ("link", "cpu", "pps", "jitter", "receivers", *SIM_PATHS)  # For the host; all others are the wire's.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
@@ -142,6 +142,7 @@ def sim_options(url: str) -> SimOptions:
         paths.get("truth"),
         paths.get("pcap"),
         paths.get("build"),
+        paths.get("flash"),
         pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
         jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
         receivers=_receivers(url, own["receivers"], 1 + is_pair) if "receivers" in own else (),

@@ -6,6 +6,7 @@
 #include <zephyr/device.h>
 #include <zephyr/init.h>
 #include <zephyr/kernel.h>
+#include <zephyr/linker/sections.h>
 #include <zephyr/logging/log.h>
 
 #include <liteprobe/image.h>
@@ -27,6 +28,18 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 #define BAD_NMEA_MS 10000
 #define TICK_NS 8
 
+/*
+ * What is used for each edge is in the processor's own RAM, which answers sooner than a SDRAM. Nothing else is there: the
+ * stack takes a quarter of it.
+ */
+#if DT_HAS_CHOSEN(zephyr_dtcm)
+#define NEAR Z_GENERIC_SECTION(_DTCM_BSS_SECTION_NAME)
+#define NEAR_STACK Z_GENERIC_SECTION(_DTCM_NOINIT_SECTION_NAME)
+#else
+#define NEAR
+#define NEAR_STACK __stackmem
+#endif
+
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
 static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
 static const struct device *const status_dev = DEVICE_DT_GET(DT_NODELABEL(clock));
@@ -35,17 +48,17 @@ K_MSGQ_DEFINE(edges, sizeof(struct lp_pps_edge), EDGES_WAITING, 8);
 static K_MUTEX_DEFINE(lock);
 
 /* Under the lock: what others read and write. */
-static struct discipline_view shown;
-static struct lp_second second;
-static struct lp_qerr qerr;
+static NEAR struct discipline_view shown;
+static NEAR struct lp_second second;
+static NEAR struct lp_qerr qerr;
 static uint64_t bad_ms;
 static bool is_bad;
 /* Of the receiver, whose second is a period of its pulses: in simulation both are shorter. */
 static uint32_t ticks_per_ms = NS_PER_S / TICK_NS / 1000;
 
 /* The thread's own. */
-static struct lp_servo servo;
-static struct lp_servo_output out;
+static NEAR struct lp_servo servo;
+static NEAR struct lp_servo_output out;
 static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
@@ -377,5 +390,7 @@ static void discipline(void *p1, void *p2, void *p3)
 	}
 }
 
-K_THREAD_DEFINE(discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, discipline, NULL, NULL, NULL,
-		CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, 0);
+/* K_THREAD_DEFINE, with its stack in another place. */
+Z_KERNEL_STACK_DEFINE_IN(_k_thread_stack_discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, NEAR_STACK);
+Z_THREAD_COMMON_DEFINE(discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, discipline, NULL, NULL, NULL,
+		       CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, 0);

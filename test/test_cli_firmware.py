@@ -1,0 +1,82 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command ``firmware`` where it needs neither Zephyr nor a board: pack, flash, state."""
+
+import json
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
+from liteprobe.host.cli import firmware as command
+from liteprobe.host.cli import main as cli
+from liteprobe.host.firmware import FIELDS, SIGNATURE
+from liteprobe.host.firmware_build import folder_of
+
+RAM = 0x40000000
+MAP = {
+    "csr_registers": {"boot_entry": {"addr": 0xF0000000, "size": 1, "type": "rw"}},
+    "memories": {"main_ram": {"base": RAM, "size": 0x8000, "type": "cached"}},
+}
+
+
+def write_image(folder: Path, octets: int) -> Path:
+    path = folder / "liteprobe.bin"
+    path.write_bytes(FIELDS.pack(SIGNATURE, 1, map_hash(MAP), RAM, RAM + 0x4000, b"1.2.3") + bytes(range(octets)))
+    return path
+
+
+def test_pack_writes_what_the_rom_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = write_image(tmp_path, 7)
+    assert cli.main(["firmware", "pack", str(image), "--out", str(tmp_path / "out")]) == 0
+    flash = (tmp_path / "out" / "liteprobe.flash").read_bytes()
+    magic, length, start, entry, gateware, check = struct.unpack_from("<6I", flash)
+    padded = image.read_bytes() + b"\0"
+    assert (magic, length, start, entry, gateware) == (FLASH_MAGIC, len(padded), RAM, RAM, map_hash(MAP))
+    assert flash[:4] == b"LPFW" and flash[24:] == padded
+    assert check == zlib.crc32(flash[4:20] + padded)
+    assert f"{len(flash)} bytes for the flash, version 1.2.3" in capsys.readouterr().out
+
+
+def test_pack_takes_the_image_that_was_built_for_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    map_file = tmp_path / "csr.json"
+    map_file.write_text(json.dumps(MAP))
+    assert cli.main(["firmware", "pack", "--map", str(map_file)]) == 2
+    assert f"can't read {folder_of(map_file) / 'liteprobe.bin'}" in capsys.readouterr().err
+
+
+def test_flash_hands_the_packed_file_to_the_gatewares_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(arguments: list[str], check: bool) -> "subprocess.CompletedProcess[str]":
+        asked.append(arguments)
+        return subprocess.CompletedProcess(arguments, 3)
+
+    monkeypatch.setattr(command.subprocess, "run", run)
+    image = write_image(tmp_path, 8)
+    with pytest.raises(SystemExit, match="3"):
+        cli.main(["firmware", "flash", str(image), "--board", "colorlight_i5"])
+    file = str(tmp_path / "liteprobe.flash")
+    assert asked == [[sys.executable, "-m", "liteprobe.soc.load", "colorlight_i5", file]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["flash", "x.bin"], "which board is it"),
+        (["load", "--board", "colorlight_i5"], "takes no --board"),
+        (["state", "x.bin"], "firmware state takes no image"),
+        (["build", "x.bin"], "takes no image"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["firmware", *arguments]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_every_state_of_the_boot_is_told() -> None:
+    assert set(command.STATES) == set(BootState)
