@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import _boards
 import numpy as np
 from _figures import Figure, Row, run
 
@@ -200,6 +201,12 @@ def two_probes(is_full: bool) -> Iterator[Figure]:
         yield Figure("owd_pair_in_bound", 100 * float(np.mean(np.concatenate(inside))), "%", 95, is_least=True)
 
 
+def board(is_full: bool) -> Iterator[Figure]:
+    """Colorlight 5A-75B with all that a clock on a reference takes, and SDRAM for firmware: three seeds in strict timing."""
+    del is_full
+    yield from _boards.figures(Path("build") / _boards.BOARD)
+
+
 ROWS: dict[str, Row] = {
     "tracking": tracking,
     "others": others,
@@ -211,7 +218,9 @@ ROWS: dict[str, Row] = {
     "processor": processor,
     "two_clocks": two_clocks,
     "two_probes": two_probes,
+    "board": board,
 }
+LONG = ("board",)
 
 if __name__ == "__main__":
-    sys.exit(run("clock", __doc__, ROWS))
+    sys.exit(run("clock", __doc__, ROWS, LONG))

@@ -18,6 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import _boards
 import numpy as np
 from _figures import ROOT, Figure, Row, run
 from numpy.typing import NDArray
@@ -33,9 +34,6 @@ from liteprobe.host.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
 
-BOARD = "colorlight_5a_75b"
-SEEDS = (1, 2, 3)
-MHZ = {"sys": 50}  # What each clock must reach; all others 125, whatever the build asks for.
 OVERHEAD = 24
 TICK_NS = 8
 LENGTHS = (*sweep.PAPER_LENGTHS, 9000)
@@ -288,24 +286,12 @@ def in_band(bench: Bench) -> Iterator[Figure]:
 
 
 def board(bench: Bench) -> Iterator[Figure]:
-    """Colorlight 5A-75B with two ports, VexRiscv and Etherbone in band: three seeds in strict timing."""
-    reports = []
-    for seed in SEEDS:
-        # A process each: names, and so the netlist, depend on what Migen has elaborated before.
-        command = [sys.executable, "-m", "liteprobe.soc.build", BOARD, "--seed", str(seed)]
-        if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode == 0:
-            reports.append(json.loads((ROOT / "build" / BOARD / f"seed{seed}" / "report.json").read_text()))
-    yield Figure("seeds_built", len(reports), "seeds", len(SEEDS), is_least=True)
-    if not reports:
-        return
-    for domain in sorted(reports[0]["clocks"]):
-        least = min(report["clocks"][domain]["fmax_mhz"] for report in reports)
-        yield Figure(f"fmax_{domain}", least, "MHz", MHZ.get(domain, 125), is_least=True)
-    yield Figure("luts", max(report["area"]["lut4"]["percent"] for report in reports), "%", 80)
-    command = [sys.executable, "-m", "liteprobe.soc.build", BOARD]
-    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
-    report = json.loads((ROOT / "build" / BOARD / "report.json").read_text())
-    yield Figure("source_to_bitstream", report["seconds"]["total"], "s", 300)
+    """Colorlight 5A-75B with two ports, VexRiscv and Etherbone in band, no discipline: three seeds in strict timing."""
+    folder = Path("build/colorlight_5a_75b_train")
+    yield from _boards.figures(folder, "--no-discipline")
+    report = _boards.build(folder, "--no-discipline")
+    if report:
+        yield Figure("source_to_bitstream", report["seconds"]["total"], "s", 300)
 
 
 ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {

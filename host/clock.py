@@ -204,7 +204,7 @@ class Clock:
         """Raise ProbeError when the gateware has no disciplined clock."""
         if not (self.has_status and self.has_pps):
             raise ProbeError(
-                "this gateware has no PPS and no clock status: build it with 'liteprobe build BOARD --with-discipline'"
+                "this gateware has no PPS and no clock status: build it without --no-discipline (liteprobe build BOARD)"
             )
 
     # PPS --------------------------------------------------------------------------------------

@@ -146,9 +146,7 @@ def _wait_for_ram(registers: Registers) -> None:
 
 def _check_boot(registers: Registers) -> None:
     if "boot_entry" not in registers.names:
-        raise UsageError(
-            "this probe can't start firmware: build its gateware with --with-discipline and its VexRiscv (without --no-cpu)"
-        )
+        raise UsageError("this probe can't start firmware: build its gateware without --no-discipline and --no-cpu")
 
 
 def _check(registers: Registers, image: Image) -> None:

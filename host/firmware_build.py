@@ -116,7 +116,7 @@ def find_map(path: Path | None = None) -> Path:
             return candidate
     raise UsageError(
         "no build at hand has a processor with RAM for firmware: give --map FILE, the csr.json of the gateware "
-        "(liteprobe build BOARD --with-discipline, or python -m liteprobe.sim.system.build)"
+        "(liteprobe build BOARD, or python -m liteprobe.sim.system.build)"
     )
 
 

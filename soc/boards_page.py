@@ -24,7 +24,7 @@ Every figure is of a bitstream: two test ports, VexRiscv, Etherbone in band, aft
 measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes.
-`--seed N` places anew; `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--with-discipline`, `--main-ram`,
+`--seed N` places anew; `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--no-discipline`, `--main-ram`,
 `--gnss-baud` and `--ip-address` change what is built in.
 """
 

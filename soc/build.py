@@ -258,10 +258,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
     parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
-    parser.add_argument("--with-discipline", action="store_true", help="build in PPS, GNSS receiver, firmware's registers")
+    parser.add_argument(
+        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
+    )
     parser.add_argument(
         "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
-        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, with --with-discipline)",
+        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")

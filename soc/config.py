@@ -73,7 +73,7 @@ class ProbeConfig:
     gnss_baud : bits a second of the GNSS receiver's UART.
     data_width : of the frame streams in ``sys`` (bits), 32 or 64.
     with_discipline : build in what a clock on a reference takes: PPS in and out, the receiver's UART, clock status, line
-        clocks, and the registers that start firmware. Off by default, until the boards' timing is shown with it.
+        clocks, and the registers that start firmware.
     """
 
     ports: int = 2
@@ -90,7 +90,7 @@ class ProbeConfig:
     uart_baud: int = 115200
     gnss_baud: int = 9600
     data_width: int = 32
-    with_discipline: bool = False
+    with_discipline: bool = True
 
     @property
     def phys(self) -> int:

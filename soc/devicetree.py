@@ -140,7 +140,7 @@ def devicetree(soc: Mapping[str, Any]) -> str:
     if "config_cpu_type_vexriscv" not in constants:
         raise MapError("this gateware has no processor: build it with its VexRiscv (without --no-cpu)")
     if "boot_entry" not in soc["csr_registers"]:
-        raise MapError("this gateware has no registers that start firmware: build it with --with-discipline")
+        raise MapError("this gateware has no registers that start firmware: build it without --no-discipline")
     ram = "main_ram" if "main_ram" in soc["memories"] else "sram"
     lines = [
         f"/* {ORIGIN} */",

@@ -48,7 +48,7 @@ def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
 
 def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
     for name in BOARDS:
-        design, _ = elaborate(name, ProbeConfig(with_discipline=True), tmp_path / name)
+        design, _ = elaborate(name, ProbeConfig(), tmp_path / name)
         verilog = (design.folder / "liteprobe.v").read_text()
         value = {key: int(found) for key, found in re.findall(r"\.(CLK\w+_DIV)\s*\(\s*\d*'?d?(\d+)", verilog)}
         oscillator = 100.0 if name.startswith("versa") else 25.0

@@ -98,7 +98,7 @@ def test_a_gateware_without_the_clock_says_how_to_build_one(
         ["status"], ["log", "--out", log, "--for", "1s"], ["set", "--mode", "reacquire"], ["discipline", "--for", "1s"],
     ):  # fmt: skip
         code, _, err = run("clock", *command)
-        assert (code, "--with-discipline" in err) == (1, True), command
+        assert (code, "build it without --no-discipline" in err) == (1, True), command
 
 
 # Results ------------------------------------------------------------------------------------------

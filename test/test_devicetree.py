@@ -37,9 +37,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     name = request.param
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
-        soc = ProbeSoC(Board(), ProbeConfig(link="own", with_discipline=True, main_ram_bytes=ram))
+        soc = ProbeSoC(Board(), ProbeConfig(link="own", main_ram_bytes=ram))
     else:
-        soc = ProbeSoC(board(name), ProbeConfig(with_discipline=True))
+        soc = ProbeSoC(board(name), ProbeConfig())
     soc.finalize()
     logging.disable(logging.NOTSET)
     folder = tmp_path_factory.mktemp(name)
@@ -193,8 +193,8 @@ def test_generator_needs_no_hdl_and_touches_nothing_that_is_right(built: tuple[A
 @pytest.mark.parametrize(
     ("config", "lacks", "fix"),
     [
-        (ProbeConfig(with_cpu=False, with_discipline=True), "no processor", "with its VexRiscv (without --no-cpu)"),
-        (ProbeConfig(), "no registers that start firmware", "with --with-discipline"),
+        (ProbeConfig(with_cpu=False), "no processor", "with its VexRiscv (without --no-cpu)"),
+        (ProbeConfig(with_discipline=False), "no registers that start firmware", "without --no-discipline"),
     ],
 )
 def test_gateware_that_cannot_run_firmware_is_refused(

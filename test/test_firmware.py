@@ -135,7 +135,7 @@ def test_image_that_cannot_run_here_is_refused_untouched(changes: dict[str, int]
 def test_probe_without_processor_or_ram_is_told_what_to_build(tmp_path: Path) -> None:
     image = Image(tmp_path, b"", 0, RAM, RAM, "")
     bare = Registers(Processor(), {"csr_registers": {}, "memories": {}})
-    with pytest.raises(UsageError, match="can't start firmware: build its gateware with --with-discipline"):
+    with pytest.raises(UsageError, match="can't start firmware: build its gateware without --no-discipline"):
         load(bare, image)
     without = Registers(Processor(), {**MAP, "memories": {}})
     with pytest.raises(UsageError, match="no RAM for firmware"):

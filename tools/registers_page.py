@@ -100,7 +100,7 @@ def regions() -> dict[str, list[Any]]:
 
     logging.disable(logging.INFO)  # LiteX tells every step.
     board: Any = Board  # Gateware has no types.
-    soc = ProbeSoC(board(), ProbeConfig(with_discipline=True))
+    soc = ProbeSoC(board(), ProbeConfig())
     soc.finalize()
     logging.disable(logging.NOTSET)
     found = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}

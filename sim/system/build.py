@@ -267,9 +267,9 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"
-    options = {**bauds, "with_discipline": True, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
+    options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
     parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
-    files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
     key = content_key(name, [*files, *harness_files()], parameters)
 

@@ -45,15 +45,15 @@ REFUSED = [
     ({"rom_bytes": 1000}, "use 8192"),
     ({"ram_bytes": 262144}, "use 8192"),
     ({"ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
-    ({"with_discipline": True, "main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
-    ({"main_ram_bytes": 32768}, "set it too"),
-    ({"with_discipline": True, "gnss_baud": 300}, "use 1200 to 6250000"),
-    ({"with_discipline": True, "main_ram_bytes": 16384}, "main_ram_bytes 16384 is not a multiple of 8192 from 32768"),
-    ({"with_discipline": True, "main_ram_bytes": 100000}, "main_ram_bytes 100000 is not a multiple of 8192 .* use 106496"),
-    ({"with_discipline": True, "main_ram": "block"}, "main_ram_bytes 0 is not a multiple of 8192 .* use 106496"),
-    ({"with_discipline": True, "main_ram": "tape"}, "choose one of auto, sdram, block, none"),
-    ({"with_discipline": True, "main_ram": "sdram"}, "paper has no SDRAM for a probe: use block RAM, main_ram_bytes=106496"),
-    ({"main_ram": "sdram"}, "set it too"),
+    ({"main_ram_bytes": 131072}, "lower record_depth, ram_bytes or main_ram_bytes"),
+    ({"with_discipline": False, "main_ram_bytes": 32768}, "set it too"),
+    ({"gnss_baud": 300}, "use 1200 to 6250000"),
+    ({"main_ram_bytes": 16384}, "main_ram_bytes 16384 is not a multiple of 8192 from 32768"),
+    ({"main_ram_bytes": 100000}, "main_ram_bytes 100000 is not a multiple of 8192 .* use 106496"),
+    ({"main_ram": "block"}, "main_ram_bytes 0 is not a multiple of 8192 .* use 106496"),
+    ({"main_ram": "tape"}, "choose one of auto, sdram, block, none"),
+    ({"main_ram": "sdram"}, "paper has no SDRAM for a probe: use block RAM, main_ram_bytes=106496"),
+    ({"with_discipline": False, "main_ram": "sdram"}, "set it too"),
     ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
     ({"link": "uart", "uart_baud": 300}, "use 1200 to 6250000"),
 ]
@@ -65,8 +65,8 @@ TAKEN = [
     {"data_width": 64},
     {"record_depth": 2048},
     {"record_depth": 16},
-    {"gnss_baud": 300},
-    {"with_discipline": True, "gnss_baud": 1200},
+    {"with_discipline": False, "gnss_baud": 300},
+    {"gnss_baud": 1200},
 ]
 
 
@@ -94,15 +94,15 @@ def test_slow_sys_clock_names_the_frequency_that_would_do():
 @pytest.mark.parametrize(
     ("board", "fields", "kind", "octets"),
     [
-        ({"sdram_bytes": 1}, {}, "none", 0),
-        ({"sdram_bytes": 1}, {"with_discipline": True}, "sdram", 0),
-        ({"sdram_bytes": 1}, {"with_discipline": True, "with_cpu": False}, "none", 0),
-        ({"sdram_bytes": 1}, {"with_discipline": True, "main_ram": "none"}, "none", 0),
-        ({"sdram_bytes": 1}, {"with_discipline": True, "main_ram_bytes": 32768}, "block", 32768),
-        ({"spare_bytes": 40960}, {"with_discipline": True}, "block", 40960),
-        ({"spare_bytes": 40960}, {"with_discipline": True, "main_ram_bytes": 49152}, "block", 49152),
-        ({"spare_bytes": 40960}, {}, "none", 0),
-        ({}, {"with_discipline": True}, "none", 0),
+        ({"sdram_bytes": 1}, {"with_discipline": False}, "none", 0),
+        ({"sdram_bytes": 1}, {}, "sdram", 0),
+        ({"sdram_bytes": 1}, {"with_cpu": False}, "none", 0),
+        ({"sdram_bytes": 1}, {"main_ram": "none"}, "none", 0),
+        ({"sdram_bytes": 1}, {"main_ram_bytes": 32768}, "block", 32768),
+        ({"spare_bytes": 40960}, {}, "block", 40960),
+        ({"spare_bytes": 40960}, {"main_ram_bytes": 49152}, "block", 49152),
+        ({"spare_bytes": 40960}, {"with_discipline": False}, "none", 0),
+        ({}, {}, "none", 0),
     ],
 )
 def test_main_ram_is_the_sdram_where_firmware_can_be_started_unless_asked_otherwise(board, fields, kind, octets):
@@ -113,7 +113,7 @@ def test_main_ram_is_the_sdram_where_firmware_can_be_started_unless_asked_otherw
 
 def test_size_of_block_ram_is_no_size_of_a_sdram():
     with pytest.raises(ValueError, match="leave it out, or use main_ram=block"):
-        ProbeConfig(with_discipline=True, main_ram="sdram", main_ram_bytes=65536).check(Board(sdram_bytes=1))
+        ProbeConfig(main_ram="sdram", main_ram_bytes=65536).check(Board(sdram_bytes=1))
 
 
 def test_simulation_has_no_limit_of_block_rams():

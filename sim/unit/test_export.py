@@ -135,7 +135,7 @@ def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
     ],
 )
 def test_each_board_has_ram_for_firmware_with_discipline(name, fields, octets):
-    soc = ProbeSoC(board(name), ProbeConfig(with_discipline=True, **fields))
+    soc = ProbeSoC(board(name), ProbeConfig(**fields))
     soc.finalize()
     found = soc_map(soc)
     assert found["memories"].get("main_ram", {}).get("size") == octets
