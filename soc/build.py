@@ -57,10 +57,13 @@ synth_ecp5 {OPTIONS} -run map_luts:
 write_json {TOP}.json
 """
 TIMING_RIPUP = "--tmg-ripup"
-# The static placer leaves the shorter wires, so routing is quicker, too. router1 rips up arcs for many minutes on a full
-# device; router2 settles them together, and routes anew (--tmg-ripup) what had to make way and now misses its constraint.
-# sys and timebase come from one PLL, but nothing relies on it: all crossings are those of cores/crossing.py.
-PLACE_AND_ROUTE = ("--placer", "static", "--router", "router2", TIMING_RIPUP, "--ignore-rel-clk")
+# The static placer leaves the shorter wires, so routing is quicker, too; but it spreads cells until 70 % of each place are
+# taken, and a probe with discipline fills more than that of a 5A-75B. HeAP then needs fewer rounds of routing.
+PLACERS = {False: "static", True: "heap"}
+# router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
+# had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
+# are those of cores/crossing.py.
+PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk")
 # Where a constraint can't be met it would try 1500 rounds; the boards meet theirs in 46 to 122.
 ROUTER_ROUNDS = 200
 
@@ -107,7 +110,8 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
-    arguments = (*device_arguments(soc.platform), *PLACE_AND_ROUTE)
+    placer = ("--placer", PLACERS[config.with_discipline])
+    arguments = (*device_arguments(soc.platform), *placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, target.seed)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
 
