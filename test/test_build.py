@@ -128,7 +128,9 @@ def test_colorlight_5a_75b_meets_timing_area_and_time():
     assert report["config"]["with_cpu"]
     asked = {name: entry["constraint_mhz"] for name, entry in report["clocks"].items()}
     # nextpnr rounds a period to a picosecond.
-    assert asked == pytest.approx({"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 50.0, "timebase": 125.0, "timebase2x": 250.0}, abs=0.01)
+    assert asked == pytest.approx(
+        {"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 50.0, "timebase": 125.0, "timebase2x": 250.0}, abs=0.01
+    )
     assert all(entry["fmax_mhz"] >= entry["constraint_mhz"] for entry in report["clocks"].values())
     assert report["area"]["lut4"]["available"] == 24288
     assert report["area"]["lut4"]["percent"] <= SHARE_OF_LUTS
