@@ -25,6 +25,7 @@ TAI_UTC = 37
 SENTENCE_AFTER_NS = 4_500_000
 CHUNK, CHUNK_NS = 16, 800_000  # 20 octets a millisecond: the FIFO has 64, and is emptied every other one.
 SYS_NS = 16  # A cycle of the processor.
+CYCLES_MS = 50_000  # Of a processor at 50 MHz.
 PROMPT = b"~$ "
 CLOCK = (
     "state",

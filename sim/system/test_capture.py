@@ -3,7 +3,6 @@
 
 """The capture of the PPS in parts of a tick, and the receiver's quantisation error: the whole probe against its pins."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,13 +12,11 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import ClockState, PpsControl
-from liteprobe.host import Probe, ProbeError
+from liteprobe.host import Probe
 from liteprobe.host.clock import TICK_PS
-from liteprobe.host.firmware import load, read_image
-from liteprobe.host.firmware_build import build as build_firmware
-from liteprobe.host.firmware_build import find_tools
 from liteprobe.host.link.sim import SimLink
 from liteprobe.sim.bench import truth
+from liteprobe.sim.bench.firmware_run import NOMINAL_NS, boot
 from liteprobe.sim.bench.harness import probe_of
 from liteprobe.sim.models.receiver import rmc, tim_tp, ubx, utc_of
 
@@ -55,7 +52,6 @@ def test_an_edge_lies_in_the_quarter_of_a_tick_that_it_tells(own: Path, tmp_path
 
 # Quantisation error -------------------------------------------------------------------------------
 
-NOMINAL_NS = 10_000_000
 PERIOD_PS = 10_000_504_137  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.
 FIRST_PS = 25_000_000_000
 UTC_OF_FIRST = 1_796_000_000
@@ -122,20 +118,10 @@ class Receiver:
 
 
 @pytest.fixture(scope="module")
-def receiver(own: Path) -> Iterator[Receiver]:
+def receiver(own: Path, image: Path) -> Iterator[Receiver]:
     """A probe whose firmware runs, with a receiver; needs Zephyr, as sim/system/test_firmware.py does."""
-    try:
-        tools = find_tools()
-    except ProbeError as error:
-        if "ZEPHYR_BASE" in os.environ:
-            raise
-        pytest.skip(f"firmware isn't tested: {error}")
-    with Probe(f"sim://cable?delay=1us&build={own}") as probe:
-        probe.registers.write_many({"pps_period": NOMINAL_NS})
-        load(probe.registers, read_image(build_firmware(own / "csr.json", tools).path))
-        while not probe.registers.read("clock_updates"):
-            probe.wait(1e-3)
-        yield Receiver(probe)
+    with boot(own, image) as running:
+        yield Receiver(running.probe)
 
 
 def test_the_servo_follows_the_second_and_not_the_sawtooth_that_is_told(receiver: Receiver) -> None:

@@ -16,11 +16,9 @@ import pytest
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import UsageError
 from liteprobe.host.firmware import Image, load, read_image
-from liteprobe.sim.bench.firmware_run import PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
+from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 
 pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
-
-CYCLES_MS = 50_000  # Of a processor at 50 MHz.
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,10 @@ from liteprobe.host.firmware import Console, boot_state, pack, read_image
 from liteprobe.host.firmware_build import Tools
 from liteprobe.host.firmware_build import build as build_firmware
 from liteprobe.host.link.sim import SimLink
-from liteprobe.sim.system.test_firmware import CYCLES_MS, NOMINAL_NS, PROMPT, SYS_NS, Receiver, Running, tools
+from liteprobe.sim.bench.firmware_run import CYCLES_MS, NOMINAL_NS, PROMPT, SYS_NS, Receiver, Running
 
 pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
 
-__all__ = ["tools"]  # A fixture.
 SLOWEST_BOOT_NS = 1_000_000_000
 
 
