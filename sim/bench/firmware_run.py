@@ -102,8 +102,8 @@ class Running:
     def edge(self) -> tuple[int, int]:
         """Return what the clock showed at the last edge: whole periods, and nanoseconds from there (either way).
 
-        The edge is at the beginning of its tick, which the stamp tells; the servo takes it for the middle of the tick, so
-        the clock is 4 ns behind at the edge.
+        The edge is at the beginning of its tick, which the stamp tells; the servo takes it for the middle of its quarter, so
+        the clock is 1 ns behind at the edge.
         """
         registers = self.probe.registers
         registers.write("pps_latch", 1)

@@ -66,7 +66,7 @@ def test_clock_shows_whole_periods_at_the_edges(running: Running) -> None:
         running.wait(1)
         offsets.append(running.edge()[1])
     print(f"offset of now at the pulses: {offsets} ns")
-    assert all(-8 <= off <= 0 for off in offsets)
+    assert all(-2 <= off <= 0 for off in offsets)
 
 
 def test_sentences_name_the_second(running: Running) -> None:
