@@ -39,6 +39,7 @@ class Board:
     """What a SoC may ask of this board, and nothing of what it does with it."""
     ports        = 2
     sys_clk_freq = 50e6
+    placer       = "heap"
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
     sdram_bytes  = SDRAM_BYTES
@@ -51,7 +52,7 @@ class Board:
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
-        self.seed     = {"7.0": 1, "8.0": 3}[revision] # Of placement; of 1 to 3, which all meet timing, 3 is the quickest.
+        self.seed     = {"7.0": 1, "8.0": 3}[revision] # Of placement; 1 to 3 all meet timing.
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)

@@ -40,6 +40,7 @@ class Board:
     ports        = 2
     sys_clk_freq = 62.5e6
     seed         = 1 # Of placement.
+    placer       = "heap"
     block_rams   = 108 # LFE5UM5G-45F.
     with_serial  = True
     sdram_bytes  = 0 # Its DDR3 isn't wired.
