@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from liteprobe.boards import BOARDS, board
-
 from liteprobe.soc.toolchain import LOG_TAIL_LINES, BuildError, find_tool
 
 NO_BOARD = 3
