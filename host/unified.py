@@ -1,0 +1,101 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What unified headers say, as one array a field, whatever the frames carried.
+
+Source: docs/design/unified-header.md; RFC 791, 8200, 2474, 3168 (IP), 9293 (TCP).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import EXTENSION, UNIFIED_DTYPE, UNIFIED_OCTETS, Layer3, UnifiedFlag
+from liteprobe.host.errors import ProbeError
+
+FRAGMENT_HEADER = EXTENSION | 44
+
+
+def unified_headers(octets: bytes) -> NDArray[np.void]:
+    """Return a view of unified headers as they left the board.
+
+    Raises
+    ------
+    ProbeError
+        If the octets are not whole headers.
+    """
+    if len(octets) % UNIFIED_OCTETS:
+        raise ProbeError(
+            f"{len(octets)} octets are no whole unified headers of {UNIFIED_OCTETS}: give all that the probe sent"
+        )
+    return np.frombuffer(octets, UNIFIED_DTYPE)
+
+
+def layer3(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Return the `Layer3` of each header."""
+    return np.asarray(headers["layers"] & 3)
+
+
+def tag_count(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Return how many VLAN tags each frame has (of those taken)."""
+    return np.asarray(headers["layers"] >> 2 & 7)
+
+
+def label_count(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Return how many MPLS labels each frame has (of those taken)."""
+    return np.asarray(headers["layers"] >> 5)
+
+
+def has(headers: NDArray[np.void], flag: UnifiedFlag) -> NDArray[np.bool_]:
+    """Return which headers have ``flag``."""
+    return np.asarray(headers["flags"] & int(flag) != 0)
+
+
+def ip_fields(headers: NDArray[np.void]) -> dict[str, NDArray[np.uint32]]:
+    """Return what both versions of IP say, and what only one does, by name; 0 where a frame has none of it.
+
+    Returns
+    -------
+    dict of arrays, shape (headers,)
+        ``dscp``, ``ecn``, ``ttl`` (hop limit), ``ip_length`` (octets with the IP header; IPv6: header and payload, as
+        the packet says), ``ip_id``, ``flow_label``, ``fragment_offset`` (octets), ``more_fragments``,
+        ``dont_fragment``, ``ip_checksum``, ``arp_operation``.
+    """
+    words = headers["ip"].astype(np.uint32)
+    first, second, third = words[:, 0], words[:, 1], words[:, 2]
+    kind = layer3(headers)
+    is_arp, is_ipv4, is_ipv6 = (kind == value for value in (Layer3.ARP, Layer3.IPV4, Layer3.IPV6))
+    # IPv6 has no third word: there, it is the first of the fragment header.
+    is_fragment_header = is_ipv6 & (headers["extensions"] == FRAGMENT_HEADER).any(axis=1)
+    traffic_class = np.where(is_ipv4, first >> 16, first >> 20) & 0xFF & -(is_ipv4 | is_ipv6).astype(np.int64)
+
+    def pick(ipv4: NDArray[np.uint32] | int, ipv6: NDArray[np.uint32] | int) -> NDArray[np.uint32]:
+        """Return the field of either version."""
+        return np.where(is_ipv4, ipv4, np.where(is_ipv6, ipv6, 0)).astype(np.uint32)
+
+    return {
+        "dscp": (traffic_class >> 2).astype(np.uint32),
+        "ecn": (traffic_class & 3).astype(np.uint32),
+        "ttl": pick(third >> 24, second & 0xFF),
+        "ip_length": pick(first & 0xFFFF, (second >> 16) + 40),
+        "ip_id": pick(second >> 16, 0),
+        "flow_label": pick(0, first & 0xFFFFF),
+        "fragment_offset": pick(8 * (second & 0x1FFF), np.where(is_fragment_header, third & 0xFFF8, 0)),
+        "more_fragments": pick(second >> 13 & 1, np.where(is_fragment_header, third & 1, 0)),
+        "dont_fragment": pick(second >> 14 & 1, 0),
+        "ip_checksum": pick(third & 0xFFFF, 0),
+        "arp_operation": np.where(is_arp, first & 0xFFFF, 0).astype(np.uint32),
+    }
+
+
+def tcp_flags(headers: NDArray[np.void]) -> NDArray[np.uint16]:
+    """Return TCP's twelve bits of flags, reserved ones included; 0 where a frame is no TCP."""
+    return np.where(has(headers, UnifiedFlag.TCP), headers["detail"][:, 0] & 0xFFF, 0).astype(np.uint16)
+
+
+def tcp_window(headers: NDArray[np.void]) -> NDArray[np.uint16]:
+    """Return TCP's window as it stands in the header, not scaled; 0 where a frame is no TCP."""
+    return np.where(has(headers, UnifiedFlag.TCP), headers["detail"][:, 1], 0).astype(np.uint16)
+
+
+def stream_id(headers: NDArray[np.void]) -> NDArray[np.uint16]:
+    """Return the stream of each probe frame; 0 where a frame is none."""
+    return np.where(has(headers, UnifiedFlag.PROBE), headers["detail"][:, 1], 0).astype(np.uint16)

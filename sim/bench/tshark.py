@@ -1,0 +1,318 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What tshark reads in frames, in the words of the unified header: an independent witness of the parser.
+
+Only the dissectors of the headers in question are on: nothing is guessed from payloads, and defragmentation is off. Where
+tshark walks on into tunnels and ICMP's quotations, the first occurrence of a field is that of the outer header.
+"""
+
+import ipaddress
+import os
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from liteprobe.cores.formats import EXTENSION, Layer3, UnifiedFlag
+from liteprobe.host import unified as fields
+from liteprobe.host.unified import unified_headers
+from liteprobe.sim.models import unified
+
+#: Dissectors that stay on, apart from those of IPv6's extension headers.
+DISSECTORS = "frame eth ethertype llc vlan ieee8021ad mpls arp ip ipv6 ah tcp udp sctp icmp icmpv6".split()
+OFF = ("ip.defragment", "ipv6.defragment", "tcp.analyze_sequence_numbers", "tcp.desegment_tcp_streams")
+
+FIELDS = """
+frame.protocols eth.dst eth.src eth.type eth.len
+vlan.id vlan.priority vlan.dei vlan.etype vlan.len
+ieee8021ad.id ieee8021ad.priority ieee8021ad.dei ieee8021ah.etype
+arp.hw.type arp.proto.type arp.hw.size arp.proto.size
+mpls.label mpls.exp mpls.bottom mpls.ttl arp.opcode arp.src.proto_ipv4 arp.dst.proto_ipv4
+ip.src ip.dst ip.len ip.id ip.flags.df ip.flags.mf ip.frag_offset ip.ttl ip.proto ip.checksum ip.dsfield.dscp ip.dsfield.ecn
+ipv6.src ipv6.dst ipv6.plen ipv6.nxt ipv6.hlim ipv6.flow ipv6.tclass.dscp ipv6.tclass.ecn
+ipv6.hopopts.nxt ipv6.routing.nxt ipv6.dstopts.nxt ah.next_header
+ipv6.fraghdr.nxt ipv6.fraghdr.offset ipv6.fraghdr.more
+tcp.srcport tcp.dstport tcp.seq_raw tcp.flags tcp.window_size_value udp.srcport udp.dstport sctp.srcport sctp.dstport
+icmp.type icmp.code icmpv6.type icmpv6.code
+""".split()
+
+Row = dict[str, list[str]]
+Values = dict[str, object]
+
+PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
+EXTENSION_FIELDS = {
+    unified.HOP_BY_HOP: "ipv6.hopopts.nxt",
+    unified.ROUTING: "ipv6.routing.nxt",
+    unified.FRAGMENT: "ipv6.fraghdr.nxt",
+    unified.AUTHENTICATION: "ah.next_header",
+    unified.DESTINATION_OPTIONS: "ipv6.dstopts.nxt",
+}
+PORT_FIELDS = {
+    unified.TCP: ("tcp.srcport", "tcp.dstport"),
+    unified.UDP: ("udp.srcport", "udp.dstport"),
+    unified.SCTP: ("sctp.srcport", "sctp.dstport"),
+    unified.ICMP: ("icmp.type", "icmp.code"),
+    unified.ICMPV6: ("icmpv6.type", "icmpv6.code"),
+}
+
+
+def write_pcap(path: Path, frames: Iterable[bytes]) -> None:
+    """Write frames as they are: none is longer than its octets."""
+    with path.open("wb") as file:
+        file.write(PCAP_HEADER)
+        for number, frame in enumerate(frames):
+            file.write(struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame)
+
+
+def read(frames: Iterable[bytes]) -> Iterator[Row]:
+    """Yield, for each frame, the values of `FIELDS` in the order in which tshark met them."""
+    with TemporaryDirectory() as folder:
+        write_pcap(Path(folder) / "frames.pcap", frames)
+        environment = {**os.environ, "WIRESHARK_CONFIG_DIR": folder}
+        listed = run(["tshark", "-G", "protocols"], environment).splitlines()
+        names = [line.split("\t")[2] for line in listed]
+        off = [name for name in names if name not in DISSECTORS and not name.startswith("ipv6.")]
+        (Path(folder) / "disabled_protos").write_text("\n".join(off) + "\n", encoding="utf-8")
+        command = ["tshark", "-n", "-r", f"{folder}/frames.pcap", "-T", "fields", "-E", "occurrence=a"]
+        command += [word for preference in OFF for word in ("-o", f"{preference}:FALSE")]
+        command += [word for name in FIELDS for word in ("-e", name)]
+        for line in run(command, environment).splitlines():
+            values = line.split("\t")
+            yield {name: value.split(",") if value else [] for name, value in zip(FIELDS, values, strict=True)}
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> str:
+    """Return what tshark prints."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"tshark failed: {done.stderr[-1000:]}")
+    return done.stdout
+
+
+def first(row: Row, name: str) -> int | None:
+    """Return the first occurrence of a number."""
+    return int(row[name][0], 0) if row[name] else None
+
+
+class Reading:
+    """One frame as tshark sees it, in the words of `values`."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.chain = row["frame.protocols"][0].split(":") if row["frame.protocols"] else []
+        self.values: Values = {}
+        self.link()
+
+    def pop(self, *names: str) -> str:
+        """Step over one of these dissectors, if it is next; return its name."""
+        return self.chain.pop(0) if self.chain and self.chain[0] in names else ""
+
+    def link(self) -> None:
+        """MACs, tags, labels, then what is behind."""
+        row, values = self.row, self.values
+        self.pop("eth")
+        values["macs"] = [row[name][0] if row[name] else None for name in ("eth.dst", "eth.src")]
+        type_ = [*row["eth.type"], *row["eth.len"]][:1]
+        self.pop("ethertype")
+        tags, seen = [], {"vlan": 0, "ieee8021ad": 0}
+        while name := self.pop("vlan", "ieee8021ad"):
+            place = seen[name]
+            seen[name] += 1
+            parts = [row[f"{name}.{part}"][place : place + 1] for part in ("priority", "dei", "id")]
+            if not all(parts):
+                break
+            priority, dei, number = (int(part[0], 0) for part in parts)
+            tags.append(priority << 13 | dei << 12 | number)
+            of_tag = row["vlan.etype"] + row["vlan.len"] if name == "vlan" else row["ieee8021ah.etype"]
+            type_ = of_tag[place : place + 1]
+            self.pop("ethertype")
+        values["tags"], values["type"] = tags, int(type_[0], 0) if type_ else None
+        labels = []
+        if self.pop("mpls"):
+            columns = [row[f"mpls.{part}"] for part in ("label", "exp", "bottom", "ttl")]
+            for label, exp, bottom, ttl in zip(*columns, strict=False):
+                labels.append(int(label) << 12 | int(exp) << 9 | int(bottom) << 8 | int(ttl))
+                if int(bottom):
+                    break
+        values["labels"] = labels
+        kind = self.layer3()
+        values["layer3"] = kind
+        {Layer3.ARP: self.arp, Layer3.IPV4: self.ipv4, Layer3.IPV6: self.ipv6, Layer3.NONE: lambda: None}[kind]()
+
+    def layer3(self) -> Layer3:
+        """Return which layer 3 tshark read in full, of those that a unified header has."""
+        name, ethernet_ipv4 = self.pop("arp", "ip", "ipv6"), [1, 0x0800, 6, 4]
+        if name == "arp":
+            sort = [first(self.row, f"arp.{part}") for part in ("hw.type", "proto.type", "hw.size", "proto.size")]
+            is_ours = sort == ethernet_ipv4 and self.values["type"] == unified.ARP and self.row["arp.dst.proto_ipv4"]
+            return Layer3.ARP if is_ours else Layer3.NONE
+        # It shows no address where a header is malformed or cut.
+        if not name or not self.row[f"{name}.dst"]:
+            return Layer3.NONE
+        return Layer3.IPV4 if name == "ip" else Layer3.IPV6
+
+    def take(self, **names: str) -> None:
+        """Take the first occurrence of each field under another name."""
+        for name, field in names.items():
+            self.values[name] = first(self.row, field)
+
+    def addresses(self, source: str, destination: str) -> None:
+        """Take the first address of either end."""
+        self.values["source"], self.values["destination"] = (
+            self.row[name][0] if self.row[name] else None for name in (source, destination)
+        )
+
+    def in_octets(self, name: str) -> None:
+        """Turn a field of units of 8 octets into octets."""
+        value = self.values[name]
+        self.values[name] = 8 * value if isinstance(value, int) else None
+
+    def arp(self) -> None:
+        """ARP of IPv4."""
+        self.addresses("arp.src.proto_ipv4", "arp.dst.proto_ipv4")
+        self.take(arp_operation="arp.opcode")
+
+    def ipv4(self) -> None:
+        """IPv4."""
+        self.addresses("ip.src", "ip.dst")
+        self.take(ip_length="ip.len", ip_id="ip.id", ttl="ip.ttl", ip_checksum="ip.checksum", protocol="ip.proto")
+        self.take(dscp="ip.dsfield.dscp", ecn="ip.dsfield.ecn", fragment_offset="ip.frag_offset")
+        self.take(more_fragments="ip.flags.mf", dont_fragment="ip.flags.df")
+        self.in_octets("fragment_offset")
+        self.transport()
+
+    def ipv6(self) -> None:
+        """IPv6, walking through its extension headers by their next-header fields."""
+        self.addresses("ipv6.src", "ipv6.dst")
+        self.take(ip_length="ipv6.plen", ttl="ipv6.hlim", flow_label="ipv6.flow", protocol="ipv6.nxt")
+        self.take(dscp="ipv6.tclass.dscp", ecn="ipv6.tclass.ecn")
+        length = self.values["ip_length"]
+        self.values["ip_length"] = length + 40 if isinstance(length, int) else None
+        extensions, seen, protocol = list[int](), dict.fromkeys(FIELDS, 0), first(self.row, "ipv6.nxt")
+        while protocol in EXTENSION_FIELDS and len(extensions) < 2 and not self.values.get("fragment_offset"):
+            name = EXTENSION_FIELDS[protocol]
+            following = self.row[name][seen[name] : seen[name] + 1]
+            if not following:
+                break
+            seen[name] += 1
+            extensions.append(protocol)
+            if protocol == unified.FRAGMENT:
+                self.take(fragment_offset="ipv6.fraghdr.offset", more_fragments="ipv6.fraghdr.more")
+                self.in_octets("fragment_offset")
+            protocol = int(following[0])
+        self.values["extensions"], self.values["protocol"] = extensions, protocol
+        self.transport()
+
+    def transport(self) -> None:
+        """What is behind IP."""
+        protocol = self.values["protocol"]
+        if not isinstance(protocol, int) or protocol not in PORT_FIELDS or self.values.get("fragment_offset"):
+            return
+        ports = [first(self.row, name) for name in PORT_FIELDS[protocol]]
+        if None not in ports:
+            self.values["ports"] = ports
+        if protocol == unified.TCP and self.row["tcp.window_size_value"]:
+            self.take(tcp_sequence="tcp.seq_raw", tcp_flags="tcp.flags", tcp_window="tcp.window_size_value")
+
+
+# What we read, in the same words -------------------------------------------------------------------
+
+
+def values(octets: bytes) -> list[Values]:
+    """Return what unified headers say, in the words of `Reading`."""
+    headers = unified_headers(octets)
+    columns = {name: column.tolist() for name, column in fields.ip_fields(headers).items()}
+    columns["tcp_flags"], columns["tcp_window"] = fields.tcp_flags(headers).tolist(), fields.tcp_window(headers).tolist()
+    return [values_of(header, {name: column[n] for name, column in columns.items()}) for n, header in enumerate(headers)]
+
+
+def values_of(header: np.void, of_ip: dict[str, int]) -> Values:
+    """Return what one header says."""
+    flags, kind = UnifiedFlag(int(header["flags"])), Layer3(int(header["layers"]) & 3)
+    has_link = len(header["destination_mac"].tobytes().strip(b"\0")) or header["ethertype"]
+    found: Values = {
+        "macs": [header[f"{end}_mac"].tobytes().hex(":") if has_link else None for end in ("destination", "source")],
+        "tags": header["tags"]["tci"][: header["layers"] >> 2 & 7].tolist(),
+        "type": int(header["ethertype"]) if has_link else None,
+        "labels": header["labels"][: header["layers"] >> 5].tolist(),
+        "layer3": kind,
+    }
+    if kind is Layer3.NONE:
+        return found
+    octets = 16 if kind is Layer3.IPV6 else 4
+    for end in ("source", "destination"):
+        found[end] = str(ipaddress.ip_address(header[end].tobytes()[:octets]))
+    if kind is Layer3.ARP:
+        return found | {"arp_operation": of_ip["arp_operation"]}
+    extensions = [int(kind) & ~EXTENSION for kind in header["extensions"] if kind]
+    names = ["ip_length", "ttl", "dscp", "ecn"]
+    names += ["ip_id", "ip_checksum", "dont_fragment"] if kind is Layer3.IPV4 else ["flow_label"]
+    if kind is Layer3.IPV6:
+        found["extensions"] = extensions
+    if kind is Layer3.IPV4 or unified.FRAGMENT in extensions:
+        names += ["fragment_offset", "more_fragments"]
+    found |= {name: of_ip[name] for name in names} | {"protocol": int(header["protocol"])}
+    if flags & UnifiedFlag.TRANSPORT:
+        found["ports"] = [int(header[f"{end}_port"]) for end in ("source", "destination")]
+        if found["protocol"] in (unified.ICMP, unified.ICMPV6):
+            found["ports"] = list(divmod(int(header["source_port"]), 256))
+    if flags & UnifiedFlag.TCP:
+        found |= {"tcp_sequence": int(header["sequence"]), **{n: of_ip[n] for n in ("tcp_flags", "tcp_window")}}
+    return found
+
+
+# Side by side --------------------------------------------------------------------------------------
+
+ISL = (bytes.fromhex("01000c0000"), bytes.fromhex("0c000c0000"))
+"""Destinations of Cisco's Inter-Switch Link, which tshark unwraps: no Ethernet frames of 802.3."""
+
+
+@dataclass
+class Comparison:
+    """What came of holding unified headers against tshark."""
+
+    compared: int = 0
+    fields: int = 0
+    skipped: int = 0
+    found: list[str] = field(default_factory=list)
+
+    def add(self, frame: bytes, mine: Values, theirs: Values, flags: UnifiedFlag) -> None:
+        """Compare one frame."""
+        if frame.startswith(ISL):
+            self.skipped += 1
+            return
+        mine, theirs = dict(mine), dict(theirs)
+        if mine["layer3"] is Layer3.IPV4 and mine["ip_length"] == 0:
+            # It puts the frame's length in the place of a length of 0.
+            mine["ip_length"] = len(frame) - 14 - 4 * len(frame_words(mine))
+        if UnifiedFlag.TRUNCATED in flags and mine.get("extensions") and mine["extensions"] != theirs["extensions"]:
+            # We take an extension header at its first word, it takes whole ones.
+            for name in ("extensions", "protocol", "fragment_offset", "more_fragments"):
+                mine[name] = theirs[name] = None
+        self.compared += 1
+        self.fields += len(mine.keys() | theirs.keys())
+        differing = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
+        if differing:
+            what = {name: (mine.get(name), theirs.get(name)) for name in differing}
+            self.found.append(f"{what} {flags!r} {frame[:100].hex()}")
+
+
+def frame_words(found: Values) -> list[int]:
+    """Return the words of tags and labels."""
+    tags, labels = found["tags"], found["labels"]
+    assert isinstance(tags, list) and isinstance(labels, list)
+    return tags + labels
+
+
+def compare(frames: Sequence[bytes], octets: bytes) -> Comparison:
+    """Hold the unified headers of frames against tshark's reading of them."""
+    result = Comparison()
+    flags = unified_headers(octets)["flags"].tolist()
+    for frame, mine, row, flag in zip(frames, values(octets), read(frames), flags, strict=True):
+        result.add(frame, mine, Reading(row).values, UnifiedFlag(flag))
+    return result
