@@ -177,7 +177,9 @@ class Walk:
         header.source, header.destination = fixed[8:24], fixed[24:40]
         if at + 40 + payload > len(self.frame):
             header.flags |= UnifiedFlag.LENGTH_ERROR
-        self.end = min(self.end, at + 40 + payload)
+        # RFC 2675: a length of 0 before a hop-by-hop header is that of a jumbogram, said there.
+        is_jumbogram = payload == 0 and header.protocol == HOP_BY_HOP
+        self.end = min(self.end, at + 40 + (UNBOUNDED if is_jumbogram else payload))
         at += 40
         while header.protocol in EXTENSIONS:
             if self.is_later_fragment():
@@ -202,6 +204,7 @@ class Walk:
 
     def fragment(self, offset: int, more: bool) -> None:
         """Note whether the packet is a fragment, and which."""
+        self.header.flags &= ~(UnifiedFlag.FRAGMENT | UnifiedFlag.FIRST_FRAGMENT)  # The last header decides.
         if offset or more:
             self.header.flags |= UnifiedFlag.FRAGMENT
         if more and not offset:
