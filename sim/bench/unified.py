@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
-from liteprobe.cores.receive.unified_store import UnifiedParser
+from liteprobe.cores.receive.unified import UnifiedParser
 
 # Unified Bench ------------------------------------------------------------------------------------
 
@@ -32,6 +32,7 @@ class UnifiedBench(LiteXModule):
         self.comb += [
             self.add_pin("lost", 1).eq(parser.lost),
             parser.noted.eq(1),
+            # A known note of each frame.
             parser.note.snap_length.eq(parser.length),
             parser.note.stamp.eq(Cat(parser.length, Constant(0x1234, 16), parser.length)),
         ]

@@ -13,7 +13,7 @@ from liteprobe.cores.ethernet import GIANT_LENGTH, MIN_LENGTH
 from liteprobe.cores.formats import UNIFIED_WORDS, Layer3, UnifiedFlag
 from liteprobe.cores.last_be import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
-from liteprobe.cores.receive.unified import UnifiedWalk
+from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class UnifiedParser(LiteXModule):
         # Writing.
         # --------
         memory = Memory(32, headers*UNIFIED_WORDS)
-        writer, reader = memory.get_port(write_capable=True), memory.get_port()
+        writer, reader = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
         self.specials += memory, writer, reader
         takes  = Signal()
         writes = Signal()

@@ -1,0 +1,21 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Numbers of the headers that the parser knows, and names of the steps of its walk."""
+
+# Steps --------------------------------------------------------------------------------------------
+
+# Which header a word belongs to; ``ip`` is the first word of either version.
+link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(11)
+
+# Protocols ----------------------------------------------------------------------------------------
+
+hop_by_hop, routing, fragment, authentication, destination_options = 0, 43, 44, 51, 60
+icmp, tcp, udp, icmpv6, sctp = 1, 6, 17, 58, 132
+
+def any_of(signal, *values):
+    """Return whether a signal has one of these values."""
+    found = signal == values[0]
+    for value in values[1:]:
+        found = found | (signal == value)
+    return found

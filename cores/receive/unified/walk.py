@@ -1,0 +1,178 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Walks through the headers of any frame, and takes the words of its unified header as they pass."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.formats import EXTENSIONS_MAX
+from liteprobe.cores.receive.frames import frame_layout
+from liteprobe.cores.receive.unified.bound import PacketBound
+from liteprobe.cores.receive.unified.ip import IPSteps
+from liteprobe.cores.receive.unified.link import LinkSteps
+from liteprobe.cores.receive.unified.numbers import *
+from liteprobe.cores.receive.unified.words import WordPlaces
+
+# Unified Walk -------------------------------------------------------------------------------------
+
+class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
+    """Walks through the headers of a frame, a word a cycle, and hands on those words that its unified header keeps.
+
+    Behind the 14 octets of Ethernet all headers lie at 2 mod 4: half a word from the stream's. So a word of a header is
+    the last half of one word of the stream and the first half of the next; the addresses of ARP and the probe's header
+    lie half a word further, and are taken as the stream has them.
+
+    Attributes
+    ----------
+    sink : Endpoint(frame_layout(32)), in
+        Frames; always ready.
+    address, data : Signal(5), Signal(32), out
+        With ``sink.valid``, a word of the unified header; none at address 0.
+        Words that come to nothing are there, too: what holds is said by the signals below.
+    is_cut, is_unparsed, is_bad_length : Signal(), out
+        How the walk ended. Like all below, of the last frame until the cycle after the next one's first word.
+    has_link, has_transport, has_tcp, has_probe, has_fragment : Signal(), out
+        MACs, ports, words of TCP or of a probe, first word of a fragment header (IPv6) are there.
+    is_fragment, is_first_fragment : Signal(), out
+    layer3, tags, labels : Signal(2), Signal(3), Signal(3), out
+    ethertype, protocol, kinds : Signal(16), Signal(8), Signal(8), out
+        As in the unified header.
+    extensions : Array of two Signal(8), out
+
+    Source: docs/design/unified-header.md; sim/models/unified.py says the same in plain Python.
+    """
+    def __init__(self):
+        self.sink              = sink = stream.Endpoint(frame_layout(32))
+        self.address           = Signal(5)
+        self.data              = Signal(32)
+        self.is_cut            = Signal()
+        self.is_unparsed       = Signal()
+        self.is_bad_length     = Signal()
+        self.has_link          = Signal()
+        self.has_transport     = Signal()
+        self.has_tcp           = Signal()
+        self.has_probe         = Signal()
+        self.has_fragment      = Signal()
+        self.is_fragment       = Signal()
+        self.is_first_fragment = Signal()
+        self.layer3            = Signal(2)
+        self.tags              = Signal(3)
+        self.labels            = Signal(3)
+        self.ethertype         = Signal(16)
+        self.protocol          = Signal(8)
+        self.kinds             = Signal(8)
+        self.extensions        = [Signal(8) for _ in range(EXTENSIONS_MAX)]
+
+        # # #
+
+        self.add_state()
+
+        # Words.
+        # ------
+        # A header's word: the last half of one of the stream's, and the first half of the next.
+        half        = Signal(16, reset_less=True)
+        self.octets = octets = [half[:8], half[8:], sink.data[:8], sink.data[8:16]]
+        self.high, self.low  = Cat(octets[1], octets[0]), Cat(octets[3], octets[2])
+        is_whole    = Signal()
+        is_first    = Signal(reset=1)
+        self.take   = Signal() # A whole word of a header.
+        self.comb += [
+            sink.ready.eq(1),
+            is_whole.eq(~sink.last | (sink.last_be[1:] != 0)),
+            self.take.eq(sink.valid & is_whole & ~is_first),
+        ]
+        self.sync += If(sink.valid, half.eq(sink.data[16:]), is_first.eq(sink.last))
+
+        self.words = words = WordPlaces()
+        self.comb += [
+            *[getattr(words, name).eq(getattr(self, name)) for name in ("state", "position", "walked", "tags", "labels")],
+            words.raw.eq(sink.data),
+            words.half.eq(half),
+            words.is_first.eq(is_first),
+            self.address.eq(words.address),
+            self.data.eq(words.data),
+        ]
+
+        # Walk.
+        # -----
+        self.bound = bound = PacketBound()
+        self.comb += [
+            bound.count.eq(self.take & any_of(self.state, ipv4, extension, skip, transport, done)),
+            bound.finish.eq(sink.valid & sink.last),
+            bound.last_be.eq(sink.last_be),
+        ]
+        self.add_walk(sink.valid & is_first)
+        self.add_verdict()
+
+    def add_state(self):
+        """Add what the walk remembers."""
+        self.state     = Signal(max=done + 1)
+        self.position  = Signal(4)                  # Word of the header.
+        self.walked    = Signal(8, reset_less=True) # Protocol of the header that comes next.
+        self.skipped   = Signal(9, reset_less=True) # Words to pass over, less the last.
+        self.is_later  = Signal(reset_less=True)    # Fragment offset is not 0.
+        self.is_more   = Signal(reset_less=True)    # Fragments follow.
+        self.is_ipv6   = Signal(reset_less=True)
+        self.versions  = Signal(2, reset_less=True) # Of IP that may come: 4, 6.
+        self.stopped   = Signal()                   # Malformed, or beyond a limit.
+        self.was_cut   = Signal()                   # By the end of the IP packet.
+        self.bad_total = Signal()                   # IPv4 packet shorter than its header.
+        self.is_payload = Signal()                  # Of UDP: it may end anywhere.
+
+    def add_walk(self, starts):
+        """Take a step with each word."""
+        self.sync += [
+            If(self.take,
+                self.position.eq(self.position + 1),
+                Case(self.state, {
+                    link      : self.walk_link(),
+                    tag       : self.walk_tag(),
+                    label     : self.walk_label(),
+                    ip        : self.walk_ip(),
+                    ipv4      : self.walk_ipv4(),
+                    ipv6      : self.walk_ipv6(),
+                    extension : self.within(self.walk_extension()),
+                    skip      : self.within(self.walk_skip()),
+                    transport : self.within(self.walk_transport()),
+                    arp       : self.walk_arp(),
+                }),
+            ),
+            If(starts,
+                self.state.eq(link),
+                self.position.eq(1),
+                *[signal.eq(0) for signal in [self.layer3, self.tags, self.labels, self.ethertype, self.kinds,
+                    *self.extensions, self.has_link, self.has_transport, self.has_tcp, self.has_probe, self.has_fragment,
+                    self.stopped, self.was_cut, self.bad_total]],
+            ),
+        ]
+
+    def add_verdict(self):
+        """Say how the walk ended: once the frame has, a header that still waits for words was cut."""
+        is_ip = self.layer3[1]
+        self.comb += [
+            self.is_payload.eq((self.state == transport) & (self.walked == udp) & (self.position[1:] != 0)),
+            self.is_cut.eq(self.was_cut | ((self.state != done) & ~self.is_payload)),
+            self.is_unparsed.eq(self.is_cut | self.stopped),
+            self.is_bad_length.eq(self.bad_total | (is_ip & self.bound.is_long)),
+            self.is_fragment.eq(is_ip & (self.is_later | self.is_more)),
+            self.is_first_fragment.eq(is_ip & self.is_more & ~self.is_later),
+            self.protocol.eq(self.walked & Replicate(is_ip, 8)),
+        ]
+
+    # What steps have in common.
+    # --------------------------
+    def leave(self, state):
+        """The next word belongs to another header."""
+        return [self.state.eq(state), self.position.eq(0)]
+
+    def stop(self):
+        """What follows is not parsed."""
+        return [*self.leave(done), self.stopped.eq(1)]
+
+    def within(self, step):
+        """Stop where the IP packet ends."""
+        return If(self.bound.is_inside, *step).Else(*self.leave(done), self.was_cut.eq(~self.is_payload))
