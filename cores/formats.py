@@ -201,6 +201,9 @@ class Layer3(IntEnum):
 #: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is no tag.
 TAG_KINDS: Final = {0x8100: 1, 0x88A8: 2, 0x9100: 3}
 
+#: Toeplitz key of the flow hash (Microsoft's, of the verification suite).
+FLOW_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
+
 # Clock -------------------------------------------------------------------------------------------
 
 

@@ -68,63 +68,65 @@ class UnifiedParser(LiteXModule):
         self.number = Signal(number_bits, reset_less=True)
         self.length = Signal(16, reset_less=True)
         self.noted  = Signal()
-        self.note   = note = Record(note_layout())
-        self.source = source = stream.Endpoint([("data", 32)])
+        self.note   = Record(note_layout())
+        self.source = stream.Endpoint([("data", 32)])
         self.lost   = Signal()
 
         # # #
 
-        self.walk = walk = UnifiedWalk()
-        self.comb += sink.connect(walk.sink)
+        self.walk = UnifiedWalk()
+        self.comb += sink.connect(self.walk.sink)
 
-        # Length.
-        # -------
+        # What is known while the last word passes, and a cycle later.
+        self.ends    = sink.valid & sink.last & ~sink.overflow
+        self.is_kept = Signal()
+        self.kept    = Signal() # At the cycle later, as is ``just_ended``.
+        self.just_ended = Signal()
+        # Headers of the block RAM, counted as they are filled, finished and read.
+        self.filled, self.finished, self.read = [Signal(log2_int(headers) + 1) for _ in range(3)]
+        is_full = Signal()
+        self.comb += [
+            is_full.eq((self.filled - self.read)[:len(self.read)] >= headers - 1),
+            # Decided early: the next frame's words go elsewhere from its first one on.
+            self.is_kept.eq(~is_full & ~self.ended & ~self.just_ended),
+        ]
+        self.sync += [
+            self.just_ended.eq(self.ends),
+            self.kept.eq(self.is_kept),
+            self.lost.eq(self.just_ended & ~self.kept),
+            If(self.ends & self.is_kept, self.filled.eq(self.filled + 1)),
+        ]
+
+        self.add_length()
+        self.add_writer(self.add_status(port))
+        self.add_reader()
+
+    def add_length(self):
+        """Count the words of the frame, and keep what the MAC says of it."""
+        sink  = self.sink
         words = Signal(14)
         full  = 2**len(words) - 1
-        just_ended = Signal()
-        verdict    = Signal(2, reset_less=True)
-        length     = Signal(16, reset_less=True)
-        number     = Signal(number_bits, reset_less=True)
-        self.sync += [
-            just_ended.eq(sink.valid & sink.last & ~sink.overflow),
-            If(sink.valid,
-                If(sink.last,
-                    words.eq(0)
-                ).Elif(words != full,
-                    words.eq(words + 1)
-                ),
-                length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
-                If(words == full, length.eq(0xffff)),
-                verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),
-                number.eq(sink.number),
+        self.verdict     = Signal(2, reset_less=True)
+        self.last_length = Signal(16, reset_less=True)
+        self.last_number = Signal(number_bits, reset_less=True)
+        self.sync += If(sink.valid,
+            If(sink.last,
+                words.eq(0)
+            ).Elif(words != full,
+                words.eq(words + 1)
             ),
-        ]
+            self.last_length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
+            If(words == full, self.last_length.eq(0xffff)),
+            self.verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),
+            self.last_number.eq(sink.number),
+        )
 
-        # Headers in the block RAM.
-        # -------------------------
-        # Counted as they are filled, finished and read.
-        filled, finished, read = [Signal(log2_int(headers) + 1) for _ in range(3)]
-        is_full = Signal()
-        step    = Signal(max=status_words)
-        is_kept = Signal()
-        self.comb += [
-            is_full.eq((filled - read)[:len(filled)] >= headers - 1),
-            # Decided while the frame's last word passes: the next frame's words go elsewhere from then on.
-            is_kept.eq(~is_full & ~self.ended & ~just_ended),
-        ]
-        kept = Signal()
-        self.sync += [
-            kept.eq(is_kept),
-            self.lost.eq(just_ended & ~kept),
-            If(sink.valid & sink.last & ~sink.overflow & is_kept, filled.eq(filled + 1)),
-        ]
-
-        # What is known at the end.
-        # -------------------------
-        flags = Signal(16)
+    def flags(self):
+        """Return the flags of the frame that has just ended."""
+        walk, length, flags = self.walk, self.last_length, Signal(12)
         for flag, condition in [
-            (UnifiedFlag.FCS_ERROR,      verdict[0]),
-            (UnifiedFlag.SYMBOL_ERROR,   verdict[1]),
+            (UnifiedFlag.FCS_ERROR,      self.verdict[0]),
+            (UnifiedFlag.SYMBOL_ERROR,   self.verdict[1]),
             (UnifiedFlag.RUNT,           length < MIN_LENGTH),
             (UnifiedFlag.GIANT,          length > GIANT_LENGTH),
             (UnifiedFlag.LENGTH_ERROR,   walk.is_bad_length),
@@ -137,64 +139,68 @@ class UnifiedParser(LiteXModule):
             (UnifiedFlag.PROBE,          walk.has_probe),
         ]:
             self.comb += flags[log2_int(int(flag))].eq(condition)
-        layers   = Cat(walk.layer3, walk.tags, walk.labels)
-        internal = Cat(walk.has_link, walk.has_fragment) # In the places of bits that the host never sees set.
-        known    = [flags[:14], walk.ethertype, walk.protocol, layers, walk.kinds, *walk.extensions, internal]
+        return flags
+
+    def add_status(self, port):
+        """Hold what the walk found, and return the words that are written at the frame's end."""
+        walk, note = self.walk, self.note
+        layers = Cat(walk.layer3, walk.tags, walk.labels)
+        # In the places of flags that the host never sees set.
+        internal = Cat(walk.has_link, walk.has_fragment)
+        known    = [self.flags(), internal, walk.ethertype, walk.protocol, layers, walk.kinds, *walk.extensions]
         held     = [Signal(len(value), reset_less=True) for value in known]
-        self.sync += [
-            If(just_ended & kept,
-                self.ended.eq(1),
-                step.eq(0),
-                self.number.eq(number),
-                self.length.eq(length),
-                *[to.eq(value) for to, value in zip(held, known)],
-            ),
-        ]
-        flags, ethertype, protocol, layers, kinds, first, second, internal = held
-        all_flags = Cat(flags[:12], note.is_matched, note.is_sampled, internal)
-        status = [
+        self.sync += If(self.just_ended & self.kept,
+            self.number.eq(self.last_number),
+            self.length.eq(self.last_length),
+            *[to.eq(value) for to, value in zip(held, known)],
+        )
+        flags, internal, ethertype, protocol, layers, kinds, first, second = held
+        return [
             note.stamp[:32],
             note.stamp[32:],
             Cat(self.length, note.snap_length),
-            Cat(all_flags, ethertype),
+            Cat(flags, note.is_matched, note.is_sampled, internal, ethertype),
             Cat(Constant(port, 8), note.channel, note.rule, protocol),
             Cat(layers, kinds, first, second),
             note.hash,
         ]
 
-        # Writing.
-        # --------
+    def add_writer(self, status):
+        """Write words of the frame as they pass, and those of the last frame's status between them."""
+        walk, step, takes, writes = self.walk, Signal(max=status_words), Signal(), Signal()
         memory = Memory(32, headers*UNIFIED_WORDS)
-        writer, reader = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
-        self.specials += memory, writer, reader
-        takes  = Signal()
-        writes = Signal()
+        writer = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.reader = memory.get_port(mode=READ_FIRST)
+        self.specials += memory, writer, self.reader
         self.comb += [
-            takes.eq(sink.valid & (walk.address != 0)),
+            takes.eq(self.sink.valid & (walk.address != 0)),
             writes.eq(~takes & self.ended & self.noted),
             writer.we.eq(takes | writes),
-            writer.adr.eq(Cat(walk.address, filled[:-1])),
-            writer.dat_w.eq(walk.data),
-            If(~takes,
-                writer.adr.eq(Cat(step, Constant(0, 2), finished[:-1])),
+            If(takes,
+                writer.adr.eq(Cat(walk.address, self.filled[:-1])),
+                writer.dat_w.eq(walk.data),
+            ).Else(
+                writer.adr.eq(Cat(step, Constant(0, 2), self.finished[:-1])),
                 Case(step, {number: writer.dat_w.eq(word) for number, word in enumerate(status)}),
             ),
         ]
-        self.sync += If(writes,
-            step.eq(step + 1),
-            If(step == status_words - 1,
-                self.ended.eq(0),
-                finished.eq(finished + 1),
+        self.sync += [
+            If(writes,
+                step.eq(step + 1),
+                If(step == status_words - 1,
+                    self.ended.eq(0),
+                    self.finished.eq(self.finished + 1),
+                ),
             ),
-        )
+            If(self.just_ended & self.kept,
+                self.ended.eq(1),
+                step.eq(0),
+            ),
+        ]
 
-        # Reading.
-        # --------
-        self.add_reader(reader, finished, read)
-
-    def add_reader(self, reader, finished, read):
+    def add_reader(self):
         """Hand on finished headers, with zeros in the place of words that came to nothing."""
-        source   = self.source
+        source, reader, finished, read = self.source, self.reader, self.finished, self.read
         word     = Signal(5)
         is_there = Signal()
         passes   = Signal()

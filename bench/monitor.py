@@ -1,0 +1,99 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what the monitor is held to: every figure against its target.
+
+Prints one line a figure (``name value unit target ok|short``), writes build/bench/monitor.json, and ends with 1 when one
+falls short. Captures come from the source packages of tcpdump and nDPI, which apt fetches at the first run; tshark says
+what is in them.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from _figures import Figure, Row, run
+
+from liteprobe.sim.bench import corpora, stacks, tshark, unified_run
+from liteprobe.sim.models.unified import unified_header
+
+PORT = 1  # Of the parser in the bench.
+OCTETS = 128
+
+
+@cache
+def captured() -> tuple[bytes, ...]:
+    """Return every Ethernet frame of the captures."""
+    return tuple(
+        octets
+        for path in corpora.captures()
+        for link, _, octets in corpora.packets(path)
+        if link == corpora.LINK_ETHERNET
+    )
+
+
+def headers(frames: Sequence[bytes]) -> bytes:
+    """Return the headers of the model, with the stamps that the bench notes."""
+    found = []
+    for frame in frames:
+        header = unified_header(frame, PORT)
+        header.stamp = header.length | 0x1234 << 16 | header.length << 32
+        found.append(header.octets())
+    return b"".join(found)
+
+
+def differing(name: str, frames: Sequence[bytes]) -> tuple[bytes, Iterator[Figure]]:
+    """Send frames through the gateware at line rate; return its headers, and how many are not the model's."""
+    done, wanted = unified_run.run(frames), headers(frames)
+    places = range(0, len(wanted), OCTETS)
+    wrong = [at // OCTETS for at in places if done.octets[at : at + OCTETS] != wanted[at : at + OCTETS]]
+    for number in wrong[:3]:
+        print(f"{name} {number}: {frames[number][:100].hex()}", file=sys.stderr)
+    figures = [
+        Figure(f"gateware_off_model_{name}", len(wrong), "headers", 0),
+        Figure(f"gateware_lost_{name}", done.lost, "headers", 0),
+        Figure(f"gateware_frames_{name}", len(done.octets) / OCTETS, "headers", len(frames), is_least=True),
+    ]
+    return done.octets, iter(figures)
+
+
+def parser(name: str, frames: Callable[[], Sequence[bytes]]) -> Row:
+    """Return a row: frames through the gateware, its headers against the model's and against tshark."""
+
+    def row(_: bool) -> Iterator[Figure]:
+        sent = frames()
+        octets, figures = differing(name, sent)
+        yield from figures
+        result = tshark.compare(sent, octets)
+        for found in result.found[:3]:
+            print(f"{name}: {found}", file=sys.stderr)
+        yield Figure(f"tshark_disagreements_{name}", len(result.found), "frames", 0)
+        yield Figure(f"tshark_compared_{name}", result.compared, "frames", len(sent) - result.skipped, is_least=True)
+        yield Figure(f"tshark_no_ethernet_{name}", result.skipped, "frames", len(sent) // 10_000)
+
+    return row
+
+
+def cuts(_: bool) -> Iterator[Figure]:
+    """Every stack, cut at every octet."""
+    frames = [frame[:end] for frame in stacks.stacks() for end in range(len(frame) + 1)]
+    yield from differing("cuts", frames)[1]
+
+
+def fuzz(is_full: bool) -> Iterator[Figure]:
+    """Broken frames through the gateware; a hundred times as many through the model."""
+    yield from differing("fuzz", list(stacks.fuzz(100_000 if is_full else 10_000, seed=4)))[1]
+    count = 1_000_000 if is_full else 100_000
+    whole = sum(len(unified_header(frame).octets()) == OCTETS for frame in stacks.fuzz(count, seed=5))
+    yield Figure("fuzz_through_model", whole, "headers", count, is_least=True)
+
+
+ROWS: dict[str, Row] = {
+    "stacks": parser("stacks", stacks.stacks),
+    "corpora": parser("corpora", captured),
+    "cuts": cuts,
+    "fuzz": fuzz,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(run("monitor", __doc__, ROWS))
