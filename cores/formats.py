@@ -129,7 +129,6 @@ DAMAGE: Final = RecordFlag.FCS_ERROR | RecordFlag.RUNT | RecordFlag.GIANT | Reco
 
 UNIFIED_WORDS: Final = 32  # 32-bit words, octet 0 in bits 7..0.
 UNIFIED_OCTETS: Final = 4 * UNIFIED_WORDS
-
 #: What the parser took out of a frame. Fields that are copied from it stand as on the wire (">").
 UNIFIED_DTYPE: Final = np.dtype(
     [
@@ -159,12 +158,11 @@ UNIFIED_DTYPE: Final = np.dtype(
         ("detail", ">u2", 2),
     ]
 )
-
-#: Where each field is: its first word in the unified header, and the octet in it.
+#: Where each field is: word of the unified header, and octet in it.
 UNIFIED_PLACES: Final = {name: divmod(int(field[1]), 4) for name, field in (UNIFIED_DTYPE.fields or {}).items()}
 
 TAGS_MAX: Final = 4  # VLAN tags that are taken.
-LABELS_MAX: Final = 4  # MPLS labels that are taken.
+LABELS_MAX: Final = 4  # MPLS labels.
 EXTENSIONS_MAX: Final = 2  # Extension headers of IPv6 that are walked through.
 EXTENSION: Final = 0x80  # Beside the number of an extension header: number 0 (hop by hop) is one, too.
 
@@ -200,7 +198,6 @@ class Layer3(IntEnum):
 
 #: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is no tag.
 TAG_KINDS: Final = {0x8100: 1, 0x88A8: 2, 0x9100: 3}
-
 #: Toeplitz key of the flow hash (Microsoft's, of the verification suite).
 FLOW_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
 
@@ -283,10 +280,7 @@ def map_hash(register_map: Mapping[str, Any]) -> int:
         If the map has no ``csr_registers`` or an entry lacks a field: it is no register map.
     """
     registers = sorted(
-        [name, entry["addr"], entry["size"], entry["type"]]
-        for name, entry in register_map["csr_registers"].items()
+        [name, entry["addr"], entry["size"], entry["type"]] for name, entry in register_map["csr_registers"].items()
     )
-    memories = sorted(
-        [name, entry["base"], entry["size"]] for name, entry in register_map.get("memories", {}).items()
-    )
+    memories = sorted([name, entry["base"], entry["size"]] for name, entry in register_map.get("memories", {}).items())
     return zlib.crc32(json.dumps([registers, memories], sort_keys=True).encode())

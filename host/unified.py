@@ -5,6 +5,8 @@
 Source: docs/design/unified-header.md; RFC 791, 8200, 2474, 3168 (IP), 9293 (TCP).
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,7 +69,7 @@ def ip_fields(headers: NDArray[np.void]) -> dict[str, NDArray[np.uint32]]:
     is_fragment_header = is_ipv6 & (headers["extensions"] == FRAGMENT_HEADER).any(axis=1)
     traffic_class = np.where(is_ipv4, first >> 16, first >> 20) & 0xFF & -(is_ipv4 | is_ipv6).astype(np.int64)
 
-    def pick(ipv4: NDArray[np.uint32] | int, ipv6: NDArray[np.uint32] | int) -> NDArray[np.uint32]:
+    def pick(ipv4: NDArray[Any] | int, ipv6: NDArray[Any] | int) -> NDArray[np.uint32]:
         """Return the field of either version."""
         return np.where(is_ipv4, ipv4, np.where(is_ipv6, ipv6, 0)).astype(np.uint32)
 

@@ -76,8 +76,8 @@ class FlowHash(LiteXModule):
             If(self.write & is_ports, ports[0].eq(self.data)),
             If(self.start, bank.eq(~bank), ports[1].eq(ports[0])),
         ]
-        swap16 = lambda half: Cat(half[8:], half[:8])
-        source_port, destination_port = swap16(ports[1][:16]), swap16(ports[1][16:])
+        octets = [ports[1][8*number:8*number + 8] for number in range(4)]
+        source_port, destination_port = Cat(octets[1], octets[0]), Cat(octets[3], octets[2])
 
         # Which endpoint is lower.
         # ------------------------

@@ -28,8 +28,8 @@ from scapy.packet import Packet, Raw
 from liteprobe.cores.formats import SIGNATURE
 from liteprobe.sim.models.probe_frame import ProbeFrame
 
-MACS = {"dst": "02:4c:50:00:00:02", "src": "0e:4c:50:aa:bb:01"}
-ENDS_IPV4 = {"src": "198.18.0.1", "dst": "203.0.113.77"}
+MACS: dict[str, Any] = {"dst": "02:4c:50:00:00:02", "src": "0e:4c:50:aa:bb:01"}
+ENDS_IPV4: dict[str, Any] = {"src": "198.18.0.1", "dst": "203.0.113.77"}
 NUMBERS = {
     IPv6ExtHdrHopByHop: 0,
     TCP: 6,
@@ -41,7 +41,7 @@ NUMBERS = {
     IPv6ExtHdrDestOpt: 60,
     SCTP: 132,
 }
-ENDS_IPV6 = {"src": "2001:db8::1234:5", "dst": "2001:2:0:aa::fe"}
+ENDS_IPV6: dict[str, Any] = {"src": "2001:db8::1234:5", "dst": "2001:2:0:aa::fe"}
 
 
 def tags(count: int, rng: random.Random) -> list[Packet]:
@@ -61,7 +61,7 @@ def labels(count: int, rng: random.Random) -> list[Packet]:
 
 def transports(rng: random.Random, *, ipv6: bool) -> list[Packet]:
     """Return what stands behind IP, with its payload."""
-    ports = {"sport": rng.randrange(1, 1 << 16), "dport": rng.randrange(1, 1 << 16)}
+    ports: dict[str, Any] = {"sport": rng.randrange(1, 1 << 16), "dport": rng.randrange(1, 1 << 16)}
     probe = SIGNATURE.to_bytes(4) + rng.randbytes(14)
     return [
         TCP(**ports, seq=rng.randrange(1 << 32), flags=rng.randrange(512), window=rng.randrange(1 << 16)) / Raw(b"payload"),
@@ -94,7 +94,7 @@ def packets(rng: random.Random) -> Iterator[Packet]:
     yield ARP(op=1, psrc="192.0.2.1", pdst="192.0.2.2")
     yield ARP(op=2, psrc="192.0.2.2", pdst="192.0.2.1", hwsrc=MACS["src"], hwdst=MACS["dst"])
     for transport in transports(rng, ipv6=False):
-        common: dict[str, Any] = {**ENDS_IPV4, "tos": rng.randrange(256), "id": rng.randrange(1 << 16), "ttl": 63}
+        common = {**ENDS_IPV4, "tos": rng.randrange(256), "id": rng.randrange(1 << 16), "ttl": 63}
         for more in ({}, {"flags": "DF"}, {"flags": "MF"}, {"frag": 185}, {"frag": 185, "flags": "MF"}):
             yield IP(**common, **more) / transport.copy()
         yield IP(**common, options=[IPOption_NOP()] * rng.randrange(1, 41)) / transport.copy()

@@ -24,10 +24,10 @@ from liteprobe.host.unified import unified_headers
 from liteprobe.sim.models import unified
 
 #: Dissectors that stay on, apart from those of IPv6's extension headers.
-DISSECTORS = "frame eth ethertype llc vlan ieee8021ad mpls arp ip ipv6 ah tcp udp sctp icmp icmpv6".split()
+ON = "frame eth ethertype llc vlan ieee8021ad mpls arp ip ipv6 ah tcp udp sctp icmp icmpv6"
 OFF = ("ip.defragment", "ipv6.defragment", "tcp.analyze_sequence_numbers", "tcp.desegment_tcp_streams")
 
-FIELDS = """
+TABLE = """
 frame.protocols eth.dst eth.src eth.type eth.len
 vlan.id vlan.priority vlan.dei vlan.etype vlan.len
 ieee8021ad.id ieee8021ad.priority ieee8021ad.dei ieee8021ah.etype
@@ -39,7 +39,8 @@ ipv6.hopopts.nxt ipv6.routing.nxt ipv6.dstopts.nxt ah.next_header
 ipv6.fraghdr.nxt ipv6.fraghdr.offset ipv6.fraghdr.more
 tcp.srcport tcp.dstport tcp.seq_raw tcp.flags tcp.window_size_value udp.srcport udp.dstport sctp.srcport sctp.dstport
 icmp.type icmp.code icmpv6.type icmpv6.code
-""".split()
+"""
+FIELDS = TABLE.split()
 
 Row = dict[str, list[str]]
 Values = dict[str, object]
@@ -76,7 +77,7 @@ def read(frames: Iterable[bytes]) -> Iterator[Row]:
         environment = {**os.environ, "WIRESHARK_CONFIG_DIR": folder}
         listed = run(["tshark", "-G", "protocols"], environment).splitlines()
         names = [line.split("\t")[2] for line in listed]
-        off = [name for name in names if name not in DISSECTORS and not name.startswith("ipv6.")]
+        off = [name for name in names if name not in ON.split() and not name.startswith("ipv6.")]
         (Path(folder) / "disabled_protos").write_text("\n".join(off) + "\n", encoding="utf-8")
         command = ["tshark", "-n", "-r", f"{folder}/frames.pcap", "-T", "fields", "-E", "occurrence=a"]
         command += [word for preference in OFF for word in ("-o", f"{preference}:FALSE")]
@@ -142,7 +143,8 @@ class Reading:
         values["labels"] = labels
         kind = self.layer3()
         values["layer3"] = kind
-        {Layer3.ARP: self.arp, Layer3.IPV4: self.ipv4, Layer3.IPV6: self.ipv6, Layer3.NONE: lambda: None}[kind]()
+        if kind is not Layer3.NONE:
+            {Layer3.ARP: self.arp, Layer3.IPV4: self.ipv4, Layer3.IPV6: self.ipv6}[kind]()
 
     def layer3(self) -> Layer3:
         """Return which layer 3 tshark read in full, of those that a unified header has."""
@@ -158,8 +160,8 @@ class Reading:
 
     def take(self, **names: str) -> None:
         """Take the first occurrence of each field under another name."""
-        for name, field in names.items():
-            self.values[name] = first(self.row, field)
+        for name, shown in names.items():
+            self.values[name] = first(self.row, shown)
 
     def addresses(self, source: str, destination: str) -> None:
         """Take the first address of either end."""

@@ -240,7 +240,9 @@ class Walk:
             self.header.flags |= UnifiedFlag.PROBE
 
 
-def unified_header(frame: bytes, port: int = 0, stamp: int = 0, verdict: UnifiedFlag = UnifiedFlag.NONE) -> UnifiedHeader:
+def unified_header(
+    frame: bytes, port: int = 0, stamp: int = 0, verdict: UnifiedFlag = UnifiedFlag.NONE
+) -> UnifiedHeader:
     """Return the unified header of a frame (without FCS); ``verdict``: errors that the MAC found."""
     header = Walk(frame).header
     header.port, header.stamp = port, stamp

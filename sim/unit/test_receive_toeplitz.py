@@ -125,7 +125,7 @@ def turned(header):
 
 
 def test_gateware_is_the_model_and_both_directions_meet():
-    headers = random_headers(150, seed=5)
+    headers = random_headers(24, seed=5)
     both = [header for one in headers for header in (one, turned(one))]
     found = hashes(both)
     assert [value for value, _ in found] == [flow_hash(header) for header in both]
@@ -143,7 +143,9 @@ def test_fragments_meet_whatever_they_carry():
 def test_eight_channels_differ_by_less_than_5_percent_over_random_flows():
     rng = np.random.default_rng(6)
     windows = np.array([toeplitz(bytes(place // 8) + bytes([0x80 >> place % 8])) for place in range(96)], np.uint32)
-    bits = rng.integers(0, 2, (100_000, 96), dtype=np.uint32)
-    hashed = np.bitwise_xor.reduce(bits * windows, axis=1)
+    ends = np.sort(rng.integers(0, 1 << 48, (100_000, 2)))  # Address and port: the lower endpoint first.
+    fields = [(ends[:, 0] >> 16, 32), (ends[:, 1] >> 16, 32), (ends[:, 0] & 0xFFFF, 16), (ends[:, 1] & 0xFFFF, 16)]
+    bits = np.stack([field >> place & 1 for field, size in fields for place in reversed(range(size))], axis=1)
+    hashed = np.bitwise_xor.reduce(bits * windows[None, :].astype(np.int64), axis=1)
     load = np.bincount(hashed % 8, minlength=8) / len(hashed) * 8
     assert np.abs(load - 1).max() <= 0.05, load

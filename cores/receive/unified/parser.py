@@ -77,11 +77,9 @@ class UnifiedParser(LiteXModule):
         self.walk = UnifiedWalk()
         self.comb += sink.connect(self.walk.sink)
 
-        # What is known while the last word passes, and a cycle later.
         self.ends    = sink.valid & sink.last & ~sink.overflow
         self.is_kept = Signal()
-        self.kept    = Signal() # At the cycle later, as is ``just_ended``.
-        self.just_ended = Signal()
+        self.just_ended, self.kept = Signal(), Signal() # A cycle later.
         # Headers of the block RAM, counted as they are filled, finished and read.
         self.filled, self.finished, self.read = [Signal(log2_int(headers) + 1) for _ in range(3)]
         is_full = Signal()
@@ -225,11 +223,11 @@ class UnifiedParser(LiteXModule):
 
     def holds(self, word, flags, layers):
         """Return whether a word of the header came to something."""
-        has          = lambda flag: flags[log2_int(int(flag))]
         layer3, tags, labels = layers[:2], layers[2:5], layers[5:]
         is_any, is_ip, is_ipv6 = layer3 != Layer3.NONE, layer3[1], layer3 == Layer3.IPV6
         has_link, has_fragment = flags[14], flags[15]
-        is_extra     = has(UnifiedFlag.TCP) | has(UnifiedFlag.PROBE)
+        transport, tcp, probe = [flags[log2_int(int(flag))] for flag in (UnifiedFlag.TRANSPORT, UnifiedFlag.TCP, UnifiedFlag.PROBE)]
+        is_extra     = tcp | probe
         holds        = Signal()
         self.comb += [
             Case(word[2:], {
@@ -240,7 +238,7 @@ class UnifiedParser(LiteXModule):
                 4         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
                 5         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
                 6         : Case(word[:2], {
-                    0 : holds.eq(has(UnifiedFlag.TRANSPORT)),
+                    0 : holds.eq(transport),
                     1 : holds.eq(is_any),
                     2 : holds.eq(is_ip),
                     3 : holds.eq((layer3 == Layer3.IPV4) | (is_ipv6 & has_fragment)),
