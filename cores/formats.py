@@ -136,13 +136,13 @@ UNIFIED_DTYPE: Final = np.dtype(
         ("length", "<u2"),
         ("snap_length", "<u2"),
         ("flags", "<u2"),
-        ("ethertype", "<u2"),
-        ("port", "u1"),
-        ("channel", "u1"),
         ("rule", "u1"),
+        ("way", "u1"),
+        ("ethertype", "<u2"),
         ("protocol", "u1"),
         ("layers", "u1"),
         ("tag_kinds", "u1"),
+        ("reserved", "u1"),
         ("extensions", "u1", 2),
         ("hash", "<u4"),
         ("sequence", ">u4"),
@@ -185,6 +185,8 @@ class UnifiedFlag(IntFlag):
     PROBE = 1 << 11  # ``detail`` and ``sequence`` are a probe's.
     MATCHED = 1 << 12  # ``rule`` matched.
     SAMPLED = 1 << 13  # Others like it were left out.
+    HEADER = 1 << 14  # In a record: all words of the unified header, not the first four alone.
+    GAP = 1 << 15  # In a record: it stands for frames that were dropped here.
 
 
 class Layer3(IntEnum):
@@ -198,6 +200,24 @@ class Layer3(IntEnum):
 
 #: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is no tag.
 TAG_KINDS: Final = {0x8100: 1, 0x88A8: 2, 0x9100: 3}
+NO_RULE: Final = 0xFF  # ``rule`` where nothing was asked, or what matches is dropped.
+DESTINATION_RULES: Final = 32  # ``rule`` of the first destination row; source rows from 0 on.
+TERM_RULES: Final = 64  # ``rule`` of the first term.
+
+# Capture: what leaves the board, see docs/design/monitor.md.
+
+RECORD_HEAD_WORDS: Final = 4  # Of the unified header, that every record has.
+CHANNELS: Final = 8
+BLOCK_WORDS: Final = 368  # With its header; one block fits a UDP datagram.
+BLOCK_HEADER_WORDS: Final = 4
+BLOCK_MAGIC: Final = 0x4C50  # "LP"
+BLOCK_VERSION: Final = 1
+NO_RECORD: Final = 0xFFFF  # ``first`` of a block in which no record begins.
+#: The header of a block. ``kind``: channel in bits 11..8, version in bits 15..12.
+BLOCK_DTYPE: Final = np.dtype(
+    [("number", "<u4"), ("words", "<u2"), ("first", "<u2"), ("dropped", "<u4"), ("kind", "<u2"), ("magic", "<u2")]
+)
+
 #: Toeplitz key of the flow hash (Microsoft's, of the verification suite).
 FLOW_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
 

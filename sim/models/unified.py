@@ -71,9 +71,9 @@ class UnifiedHeader:
         kinds = sum(kind << 2 * place for place, kind in enumerate(self.tag_kinds))
         layers = self.layer3 | len(self.tags) << 2 | len(self.labels) << 5
         status = struct.pack(
-            "<QHHHHBBBBBB2sI",
-            *(self.stamp, self.length, self.snap_length, self.flags, self.ethertype),
-            *(self.port, self.channel, self.rule, self.protocol, layers, kinds, bytes(self.extensions), self.hash),
+            "<QHHHBBHBBBx2sI",
+            *(self.stamp, self.length, self.snap_length, self.flags, self.rule, self.port << 4 | self.channel),
+            *(self.ethertype, self.protocol, layers, kinds, bytes(self.extensions), self.hash),
         )
         return b"".join(
             [
