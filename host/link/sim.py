@@ -50,6 +50,10 @@ class SimOptions:
         None: no PPS, unless a receiver has one.
     receivers : tuple of Path
         What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
+    play : tuple of Path
+        Captures that come to the ports over and over, one for each port.
+    preset : str
+        What is built in: ``train`` or ``monitor``.
     oscillators : tuple of float
         Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     probe : str
@@ -66,6 +70,8 @@ class SimOptions:
     pps_ns: int | None = None
     jitter_ns: int = 0
     receivers: tuple[Path, ...] = ()
+    play: tuple[Path, ...] = ()
+    preset: str = "train"
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
 
@@ -74,6 +80,7 @@ def build(options: SimOptions) -> Path:
     """Build the simulated probe, or find it in the cache, and return its folder."""
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
+    command += ["--preset", options.preset]
     log.info("building the simulated probe, unless it is built (about a minute, once)")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
@@ -277,6 +284,8 @@ class SimLink(EtherboneLink):
         self._silence_until_ns = 0
         port = self._process.udp_ports[PROBES.index(options.probe) if options.oscillators else 0]
         super().__init__("127.0.0.1", port, Patience(timeout_s=LOOK_TIMEOUT_S))
+        for test_port, capture in enumerate(options.play):
+            self.play(test_port, capture, repeats=0)
 
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
@@ -297,6 +306,28 @@ class SimLink(EtherboneLink):
     def inject(self, port: int, octets: bytes) -> None:
         """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
         self._process.command(f"{self._prefix}inject {port} {octets.hex()}")
+
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
+        """Play a capture (pcap) into a port: each frame at its time after the first one, or when the line is free.
+
+        Parameters
+        ----------
+        port : test port.
+        path : the capture.
+        start_ns : simulated time of the first SFD; 0, or what has passed: as soon as can be.
+        repeats : how often; 0: without end.
+
+        Returns
+        -------
+        int
+            Frames of the capture.
+
+        Raises
+        ------
+        ProbeError
+            When it is no capture of Ethernet frames.
+        """
+        return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
 
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""

@@ -27,9 +27,11 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash")
-SIM_OPTIONS = ("link", "cpu", "pps", "jitter", "receivers", *SIM_PATHS)  # For the host; all others are the wire's.
+SIM_OPTIONS = ("link", "cpu", "preset", "pps", "jitter", "receivers", "play", *SIM_PATHS)  # For the host; all others are the wire's.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
+SIM_PRESETS = ("train", "monitor")
+SIM_PORTS = 2
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,9 @@ def sim_options(url: str) -> SimOptions:
     link = own.get("link", "own")
     if link not in SIM_LINKS:
         raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
+    preset = own.get("preset", "train")
+    if preset not in SIM_PRESETS:
+        raise _bad(url, "sim", f"preset is {' or '.join(SIM_PRESETS)}")
     cpu = own.get("cpu", "1")
     if cpu not in ("0", "1"):
         raise _bad(url, "sim", "cpu is 0 or 1")
@@ -145,7 +150,9 @@ def sim_options(url: str) -> SimOptions:
         paths.get("flash"),
         pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
         jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
-        receivers=_receivers(url, own["receivers"], 1 + is_pair) if "receivers" in own else (),
+        receivers=_files(url, "receivers", own["receivers"], 1 + is_pair) if "receivers" in own else (),
+        play=_files(url, "captures", own["play"], SIM_PORTS) if "play" in own else (),
+        preset=preset,
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
     )
@@ -173,10 +180,10 @@ def _oscillators(url: str, text: str) -> tuple[float, ...]:
     return found
 
 
-def _receivers(url: str, text: str, probes: int) -> tuple[Path, ...]:
+def _files(url: str, what: str, text: str, most: int) -> tuple[Path, ...]:
     found = tuple(Path(os.fsdecode(unquote_to_bytes(os.fsencode(part)))) for part in text.split(","))
-    if len(found) > probes:
-        raise _bad(url, "sim", f"there are {len(found)} receivers for {probes} probes")
+    if len(found) > most:
+        raise _bad(url, "sim", f"there are {len(found)} {what}, {most} at most")
     return found
 
 

@@ -53,8 +53,9 @@ private:
     void introduce(unsigned probe, unsigned client);
     bool read_commands();  // False when it is time to end.
     bool obey(const std::string &line);
-    std::string answer(Node &node, const std::string &command, const std::string &first, const std::string &second);
+    std::string answer(Node &node, const std::string &command, std::istringstream &words);
     void inject(Node &node, unsigned port, const std::string &hex);
+    size_t play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path);
     void start_receivers();
     void fill_flashes();
     void wait(int milliseconds);
@@ -245,10 +246,9 @@ bool Session::obey(const std::string &line) {
         probe = command == NAMES[1];
         words >> command;
     }
-    std::string reply, first, second;
-    words >> first >> second;
+    std::string reply;
     try {
-        reply = answer(simulator_->node(probe), command, first, second);
+        reply = answer(simulator_->node(probe), command, words);
     } catch (const UsageError &error) {
         reply = std::string("error ") + error.what();
     }
@@ -257,7 +257,9 @@ bool Session::obey(const std::string &line) {
     return true;
 }
 
-std::string Session::answer(Node &node, const std::string &command, const std::string &first, const std::string &second) {
+std::string Session::answer(Node &node, const std::string &command, std::istringstream &words) {
+    std::string first, second, third;
+    words >> first >> second >> third;
     if (command == "run") {
         uint64_t ns = parse_count("run", first, 0, 1'000'000'000'000);
         simulator_->run_until(simulator_->tick() + (ns + NS_PER_TICK - 1) / NS_PER_TICK);
@@ -280,6 +282,11 @@ std::string Session::answer(Node &node, const std::string &command, const std::s
         inject(node, parse_port(first), second);
         return "ok";
     }
+    if (command == "play") {
+        std::string path;  // Last, because it may hold spaces.
+        std::getline(words >> std::ws, path);
+        return "ok " + std::to_string(play(node, first, second, third, path));
+    }
     if (command == "pps") {
         node.timing.add_pulse(first, second, node.tick);
         return "ok";
@@ -294,7 +301,7 @@ std::string Session::answer(Node &node, const std::string &command, const std::s
         node.set_rate(parse_rate(first));
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, pps, gnss, rate (of a pair), sync or quit");
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, rate (of a pair), sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.
@@ -306,6 +313,13 @@ void Session::inject(Node &node, unsigned port, const std::string &hex) {
             frame->sfd = static_cast<uint32_t>(i);
     frame->complete = true;
     node.feeders[port].from_client(frame);
+}
+
+size_t Session::play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path) {
+    uint64_t number = parse_count("port", port, 0, TEST_PORTS - 1);
+    uint64_t ns = parse_count("start", start, 0, 1'000'000'000'000);
+    uint64_t rounds = parse_count("repeats", repeats, 0, 1'000'000'000);
+    return node.players[number].play(path, std::max(node.tick + PREAMBLE, ns / NS_PER_TICK), rounds);
 }
 
 int Session::benchmark() {

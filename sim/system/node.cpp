@@ -17,6 +17,8 @@ Node::Node(const Oscillator &clock, Truth &own, Truth &line) : top(&context), os
 #ifdef LINK_UART  // The pins exist only there.
     top.serial_rx = 1;
 #endif
+    for (unsigned port = 0; port < TEST_PORTS; port++)
+        players.emplace_back(feeders[port]);
     top.gnss_rx = 1;
     // Tick 0 is the state after the first edge: `now` is still 0 there, and 8 ns times the tick from then on.
     top.rst_sys = 1;
@@ -63,6 +65,9 @@ void Node::after_edge() {
     for (auto &path : paths)
         if (path->due() <= tick)
             path->advance(tick);
+    for (auto &player : players)
+        if (player.due() <= tick)
+            player.advance(tick);
     timing.step(tick, top.pps_out, top.gnss_tx);
     top.pps = timing.pps;
     top.gnss_rx = timing.gnss_rx;

@@ -12,6 +12,7 @@
 #include "flash.h"
 #include "oscillator.h"
 #include "pins.h"
+#include "player.h"
 #include "timing.h"
 #include "uart.h"
 #include "wire.h"
@@ -49,6 +50,7 @@ public:
     uint64_t tick = 0;  // The last edge of its timebase.
     std::vector<Tap> taps;
     std::vector<Feeder> feeders;
+    std::vector<Player> players;  // One a test port.
     std::vector<std::unique_ptr<Path>> paths;  // That lead away from it.
     std::unique_ptr<Uart> uart;
     Timing timing;
