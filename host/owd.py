@@ -180,6 +180,7 @@ class OneWay:
             ("transmit", direction.sender, direction.transmit),
             ("receive", direction.receiver, direction.receive),
         ):
+            probe.check_trains()
             if not 0 <= number < len(probe.ports):
                 raise UsageError(f"there is no {name} port {number} in {probe.url}: give 0 to {len(probe.ports) - 1}")
         check(direction.program)

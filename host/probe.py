@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.execute import Devices, Execution, Progress
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.url import open_link
@@ -15,6 +15,8 @@ from liteprobe.host.port import Port
 from liteprobe.host.registers import open_registers
 from liteprobe.host.timebase import Timebase
 from liteprobe.host.train import TrainProgram, TrainResult
+
+MONITOR_MEMORY = "filter"  # Only a probe of preset ``monitor`` has it.
 
 
 class Probe:
@@ -33,6 +35,9 @@ class Probe:
     registers : Registers
     timebase : Timebase
     ports : list of Port
+        Those that send and measure trains; none on a probe of preset ``monitor``.
+    port_count : int
+        Test ports.
 
     Raises
     ------
@@ -57,7 +62,10 @@ class Probe:
             raise
         self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
         depth = self._identity["probe_record_depth"]
-        self.ports = [Port(self.registers, number, depth) for number in range(self._identity["probe_ports"])]
+        self.port_count = self._identity["probe_ports"]
+        self.ports = (
+            [] if self.is_monitor else [Port(self.registers, number, depth) for number in range(self.port_count)]
+        )
 
     def __enter__(self) -> "Probe":
         return self
@@ -70,6 +78,18 @@ class Probe:
     def close(self) -> None:
         """Let go of the probe; a simulated one ends."""
         self.link.close()
+
+    @property
+    def is_monitor(self) -> bool:
+        """Whether the probe's preset is ``monitor``: it captures and counts, and sends no trains."""
+        return MONITOR_MEMORY in self.registers.memory_names
+
+    def check_trains(self) -> None:
+        """Raise UsageError unless the probe can send and measure trains."""
+        if self.is_monitor:
+            raise UsageError(
+                f"{self.url} is a monitor, which sends no trains: use a probe that was built with --preset train"
+            )
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
@@ -107,6 +127,7 @@ class Probe:
             "clock_state": self.timebase.clock_state,
             "uncertainty_ns": self.timebase.uncertainty_ns(),
         }
+        facts["preset"] = "monitor" if self.is_monitor else "train"
         facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
         return facts
 
@@ -145,6 +166,7 @@ class Probe:
         progress: Progress | None = None,
     ) -> list[TrainResult]:
         """Send several programs, their first SFDs in the same tick; each is (program, transmit, receive)."""
+        self.check_trains()
         count = len(self.ports)
         whole = [
             (program, transmit, self.link.receive_port(transmit, count) if receive is None else receive)

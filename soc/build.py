@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.soc.config import LINKS, ProbeConfig
+from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
@@ -258,6 +258,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
     parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
     parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
@@ -269,9 +270,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
         help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
     )
+    parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
-    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD)")
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)
 
 
@@ -284,13 +286,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("ports", "link", "with_cpu", "record_depth", "with_discipline", "gnss_baud", "ip_address")
+    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
+    out = args.out or BUILD / (args.board if args.preset == PRESETS[0] else f"{args.board}_{args.preset}")
     try:
         fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
-        report = build(args.board, ProbeConfig(**fields), args.seed, args.out)
+        report = build(args.board, ProbeConfig(**fields), args.seed, out)
         print(summary(report))
         if args.load or args.flash:
-            load(board(args.board).cable, (args.out or BUILD / args.board) / f"{TOP}.bit", 0 if args.flash else None)
+            load(board(args.board).cable, out / f"{TOP}.bit", 0 if args.flash else None)
     except ValueError as error:
         say(f"build: {error}")
         return 2

@@ -9,12 +9,16 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
+PRESETS = ("train", "monitor")
 LINKS = ("own", "shared", "uart")
+RINGS = ("auto", "sdram", "block")
 CPU_VARIANTS = ("lite", "standard")
 MAIN_RAMS = ("auto", "sdram", "block", "none")
 LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
+BLOCK_BITS = 368 * 32  # Of a capture.
+LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
@@ -58,10 +62,15 @@ class ProbeConfig:
 
     Parameters
     ----------
+    preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
+        measures and captures what comes in (docs/design/monitor.md).
     ports : test ports, from 1.
     link : the way in: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0) or ``uart`` (UARTBone).
-    record_depth : records held for each port, a power of two.
+    record_depth : records held for each port, a power of two (preset train).
+    ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
+        SDRAM where it is main RAM, too, else block RAM.
+    capture_blocks : of 1472 octets, that a ring of block RAM holds.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -76,6 +85,7 @@ class ProbeConfig:
         clocks, and the registers that start firmware.
     """
 
+    preset: str = "train"
     ports: int = 2
     link: str = "shared"
     record_depth: int = 1024
@@ -91,6 +101,13 @@ class ProbeConfig:
     gnss_baud: int = 9600
     data_width: int = 32
     with_discipline: bool = True
+    ring: str = "auto"
+    capture_blocks: int = 8
+
+    @property
+    def is_monitor(self) -> bool:
+        """Whether ports have a monitor path in the place of transmitter and receive path."""
+        return self.preset == "monitor"
 
     @property
     def phys(self) -> int:
@@ -107,12 +124,19 @@ class ProbeConfig:
             return "none"
         return "sdram" if board.sdram_bytes else "block" if board.spare_bytes else "none"
 
+    def ring_kind(self, board: Holder) -> str:
+        """Return where a capture waits on ``board``: ``sdram`` or ``block``."""
+        if self.ring != "auto":
+            return self.ring
+        return "sdram" if self.main_ram_kind(board) == "sdram" else "block"
+
     def main_ram_block_bytes(self, board: Holder) -> int:
         """Return the block RAM that is main RAM on ``board``."""
         return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
 
     def check(self, board: Holder) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this configuration."""
+        self._check_preset(board)
         self._check_ports(board)
         self._check_address()
         self._check_data_width(board)
@@ -121,6 +145,20 @@ class ProbeConfig:
         self._check_main_ram(board)
         self._check_uart(board)
         self._check_block_rams(board)
+
+    def _check_preset(self, board: Holder) -> None:
+        if self.preset not in PRESETS:
+            raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
+        if self.ring not in RINGS:
+            raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
+        if not self.is_monitor:
+            return
+        if self.data_width != 32:
+            raise ValueError(f"data_width {self.data_width} is not supported by preset monitor: use 32")
+        if self.ring == "sdram" and self.main_ram_kind(board) != "sdram":
+            raise ValueError(f"no SDRAM is built in on {board.name} for the ring: use ring=block")
+        if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
+            raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
     def _check_ports(self, board: Holder) -> None:
         if self.link not in LINKS:
@@ -199,10 +237,12 @@ class ProbeConfig:
             return
         # What is known before synthesis; FIFOs of the paths come on top, so a build may still not fit.
         bits = self.ports * self.record_depth * RECORD_BITS
+        if self.is_monitor:
+            bits = self.capture_blocks * BLOCK_BITS if self.ring_kind(board) == "block" else 0
         bits += 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
         needed = -(-bits // BLOCK_RAM_BITS)
         if needed > board.block_rams:
             raise ValueError(
                 f"records and CPU memory need {needed} block RAMs, {board.name} has {board.block_rams}: "
-                f"lower record_depth, ram_bytes or main_ram_bytes"
+                f"lower {'capture_blocks' if self.is_monitor else 'record_depth'}, ram_bytes or main_ram_bytes"
             )

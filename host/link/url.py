@@ -27,7 +27,7 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash")
-SIM_OPTIONS = ("link", "cpu", "preset", "pps", "jitter", "receivers", "play", *SIM_PATHS)  # For the host; all others are the wire's.
+SIM_OPTIONS = ("link", "cpu", "preset", "pps", "jitter", "receivers", "play", *SIM_PATHS)  # The wire has all others.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
 SIM_PRESETS = ("train", "monitor")

@@ -291,7 +291,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.system.build", description=__doc__.splitlines()[0])
     parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="the way in (default: own)")
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
-    parser.add_argument("--preset", choices=["train", "monitor"], default="train", help="what to build in (default: train)")
+    parser.add_argument(
+        "--preset", choices=["train", "monitor"], default="train", help="what to build in (default: train)"
+    )
     parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
     arguments = parser.parse_args()
     options = {"main_ram": "sdram"} if arguments.sdram else {}

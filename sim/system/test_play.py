@@ -40,7 +40,9 @@ def expected(frames: list[tuple[int, bytes]], start_ns: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("mean_gap_ns", "seed"), [(20_000, 1), (2_000, 2), (0, 3)])
-def test_frames_come_at_their_times_or_back_to_back(stand_in: Path, tmp_path: Path, mean_gap_ns: int, seed: int) -> None:
+def test_frames_come_at_their_times_or_back_to_back(
+    stand_in: Path, tmp_path: Path, mean_gap_ns: int, seed: int
+) -> None:
     paths = [tmp_path / f"{port}.pcap" for port in (0, 1)]
     sent = [capture(path, 200, mean_gap_ns, seed + 10 * port) for port, path in enumerate(paths)]
     with Harness(stand_in, "--pcap", str(tmp_path / "pins")) as harness:
