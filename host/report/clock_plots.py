@@ -28,7 +28,9 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
-    "legend.frameon": False,
+    "legend.facecolor": "white",  # Over the curves.
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.85,
     "svg.hashsalt": "liteprobe",
 }
 
@@ -106,4 +108,4 @@ def _allan(axes: Axes, log: ClockLog) -> None:
     axes.set_yscale("log")
     axes.grid(True, which="both")
     axes.set_title(f"Overlapping Allan deviation, {count} edges in a row; noise of PPS and capture included")
-    axes.legend(loc="upper right")
+    axes.legend(loc="best")
