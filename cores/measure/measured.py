@@ -1,0 +1,27 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the parts of a port's measurement tell each other of a frame."""
+
+# ``valid`` is one cycle for each classified frame, at least 32 cycles apart; the rest is right in that cycle and stays
+# until the next one.
+measured_layout = [
+    ("valid",      1),
+    ("stamp",     64), # ns.
+    ("length",    16), # Octets without FCS.
+    ("flags",     16), # `UnifiedFlag`.
+    ("is_probe",   1), # It has a whole probe header: the next three are there.
+    ("stream_id", 16),
+    ("sequence",  32),
+    ("tx_stamp",  64), # ns.
+    ("passed",     1), # The filter lets it pass.
+]
+
+# A value of a frame, as two words in successive cycles with ``valid``, the lower one first.
+sample_layout = [
+    ("valid",    1),
+    ("is_high",  1),
+    ("kind",     2), # `BinKind`.
+    ("slot",     3),
+    ("word",    32), # Of a signed number of 64 bits.
+]

@@ -1,0 +1,78 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""All that is measured at a port without keeping frames."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect.csr import CSRStatus, CSRStorage
+
+from liteprobe.cores.measure.histogram import Histograms
+from liteprobe.cores.measure.streams import StreamMeter
+from liteprobe.cores.setting import Setting
+
+# Port Meter ---------------------------------------------------------------------------------------
+
+class PortMeter(LiteXModule):
+    """Counts the frames of a port and of its streams, and sorts them into histograms.
+
+    Parameters
+    ----------
+    count_bits : int
+        Of a bin.
+
+    Attributes
+    ----------
+    measured : Record(measured_layout), in
+    clear, latch, measure_passed, stream_base : in
+        As the registers, and as of `StreamMeter`.
+    streams, histograms : StreamMeter, Histograms
+        ``streams.bus`` and ``histograms.bus`` are their Wishbone slaves.
+    """
+    def __init__(self, with_csr=True, count_bits=32):
+        self.streams    = streams    = StreamMeter()
+        self.histograms = histograms = Histograms(count_bits)
+        self.measured       = streams.measured
+        self.clear          = streams.clear
+        self.latch          = streams.latch
+        self.measure_passed = streams.measure_passed
+        self.stream_base    = streams.stream_base
+
+        # # #
+
+        self.comb += [
+            histograms.sample.eq(streams.sample),
+            histograms.clear.eq(streams.clear),
+        ]
+        if with_csr:
+            self.add_csr()
+
+    def add_csr(self):
+        """Add the registers (docs/cores/measure-streams.md)."""
+        self._stream_base    = Setting(16,    name="stream_base",    description="Stream of slot 1; those of slots 2 to 7 follow.")
+        self._measure_passed = CSRStorage(1,  name="measure_passed", description="Measure only frames that the filter lets pass.")
+        self._clear          = CSRStorage(1,  name="clear",          description="Write: clear accumulators and histograms.")
+        self._latch          = CSRStorage(1,  name="latch",          description="Write: snapshot of all accumulators.")
+        self._saturated      = CSRStatus(1,   name="saturated",      description="A bin was full and has missed values.")
+        self._length_origin  = Setting(16,    name="length_origin",  description="Least length of the first bin (octets).")
+        self._delay_origin   = Setting(64,    name="delay_origin",   description="Least delay of the first bin (ns, signed).")
+        self._arrival_origin = Setting(32,    name="arrival_origin", description="Least time between frames of the first bin (ns).")
+        self._length_shift   = Setting(5,     name="length_shift",   description="Width of a bin: 2^shift.")
+        self._delay_shift    = Setting(5,     name="delay_shift",    description="Width of a bin: 2^shift.")
+        self._arrival_shift  = Setting(5,     name="arrival_shift",  description="Width of a bin: 2^shift.")
+
+        # # #
+
+        histograms = self.histograms
+        self.comb += [
+            self.stream_base.eq(self._stream_base.storage),
+            self.measure_passed.eq(self._measure_passed.storage),
+            self.clear.eq(self._clear.re),
+            self.latch.eq(self._latch.re),
+            self._saturated.status.eq(histograms.saturated),
+        ]
+        for name in ("length", "delay", "arrival"):
+            for what in ("origin", "shift"):
+                self.comb += getattr(histograms, f"{name}_{what}").eq(getattr(self, f"_{name}_{what}").storage)

@@ -1,0 +1,71 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The sequence numbers of several streams that were seen lately."""
+
+from migen import *
+
+from litex.gen import *
+
+# Sequence Window ----------------------------------------------------------------------------------
+
+class SequenceWindow(LiteXModule):
+    """Remembers of each slot the latest frame on each place of its window.
+
+    Parameters
+    ----------
+    slots, window : int
+        Powers of two; up to 1024 places in all for two block RAMs.
+
+    Attributes
+    ----------
+    slot, sequence : Signal, Signal(32), in
+        The frame.
+    is_known : Signal(), out
+        It was remembered, and no later one took its place; right three cycles after slot and sequence changed.
+    commit : Signal(), in
+        One cycle: remembers it.
+    clear : Signal(), in
+        Forgets everything in one cycle.
+
+    Limits: `clear` makes old memory invalid by a generation that fills a word of 36 bits: 11 of them with a window of 128. A
+    place that was not written once in 2048 clears could pass for a new one.
+    """
+    def __init__(self, slots, window):
+        self.slot     = Signal(max=slots)
+        self.sequence = Signal(32)
+        self.is_known = Signal()
+        self.commit   = Signal()
+        self.clear    = Signal()
+
+        # # #
+
+        place_bits = log2_int(window)
+        # A reset leaves the memory as it is, so the generation must outlive it and step.
+        generation = Signal(4 + place_bits, reset=1, reset_less=True) # 0 is what the memory holds at power-up.
+        was_reset  = Signal(reset=1)
+        self.sync += [
+            was_reset.eq(0),
+            If(self.clear | was_reset, generation.eq(generation + 1)),
+        ]
+
+        tag    = Cat(self.sequence[place_bits:], generation)
+        memory = Memory(len(tag), slots*window)
+        read   = memory.get_port(mode=READ_FIRST)
+        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += memory, read, write
+        stored = Signal(len(tag), reset_less=True)
+        self.comb += [
+            read.adr.eq( Cat(self.sequence[:place_bits], self.slot)),
+            write.adr.eq(Cat(self.sequence[:place_bits], self.slot)),
+            write.dat_w.eq(tag),
+            write.we.eq(self.commit),
+        ]
+        half = len(tag)//2
+        is_known_low, is_known_high = Signal(), Signal()
+        self.sync += [
+            stored.eq(read.dat_r),
+            is_known_low.eq( stored[:half] == tag[:half]),
+            is_known_high.eq(stored[half:] == tag[half:]),
+        ]
+        self.comb += self.is_known.eq(is_known_low & is_known_high)

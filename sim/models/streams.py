@@ -1,0 +1,186 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Truth for what is measured without keeping frames: accumulators and histograms of a port and its streams."""
+
+from dataclasses import dataclass, field
+
+from liteprobe.cores.formats import (
+    BIN_SLOT_WORDS,
+    BINS,
+    DAMAGE,
+    PORT_ACCUMULATORS,
+    STREAM_ACCUMULATORS,
+    STREAM_SLOT_WORDS,
+    STREAM_SLOTS,
+    STREAM_WINDOW,
+    BinKind,
+    UnifiedFlag,
+)
+from liteprobe.sim.models.delay import DelayModel, signed
+
+WORD = 1 << 32
+FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
+
+
+@dataclass(frozen=True)
+class MeasuredFrame:
+    """A frame as the path of a port hands it to its meters; stamps in ns, ``length`` in octets without FCS."""
+
+    stamp: int
+    length: int
+    flags: int = 0
+    is_probe: bool = False
+    stream_id: int = 0
+    sequence: int = 0
+    tx_stamp: int = 0
+    passed: bool = True
+
+
+@dataclass
+class Counts:
+    """Frames, octets and stamps of some frames."""
+
+    frames: int = 0
+    octets: int = 0
+    first_stamp: int = 0
+    last_stamp: int = 0
+
+    def arrive(self, frame: MeasuredFrame) -> int | None:
+        """Take a frame; return the time since the one before (ns), None for the first."""
+        since = signed(frame.stamp - self.last_stamp) if self.frames else None
+        if not self.frames:
+            self.first_stamp = frame.stamp
+        self.frames += 1
+        self.octets += frame.length
+        self.last_stamp = frame.stamp
+        return since
+
+
+@dataclass
+class StreamModel:
+    """One stream; remembers of each place of its window the latest sequence number."""
+
+    counts: Counts = field(default_factory=Counts)
+    delay: DelayModel = field(default_factory=DelayModel)
+    expected: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    beyond_window: int = 0
+    places: dict[int, int] = field(default_factory=dict)
+
+    def arrive(self, frame: MeasuredFrame) -> int | None:
+        """Take a good probe frame; return the time since the one before (ns), None for the first."""
+        behind = (self.expected - frame.sequence) % WORD
+        if behind == 0 or behind > WORD // 2:
+            self.lost += WORD - behind if behind else 0
+            self.expected = (frame.sequence + 1) % WORD
+        elif behind > STREAM_WINDOW:
+            self.beyond_window += 1
+        elif self.places.get(frame.sequence % STREAM_WINDOW) == frame.sequence:
+            self.duplicated += 1
+        else:
+            self.reordered += 1
+            self.lost -= 1
+        if not STREAM_WINDOW < behind <= WORD // 2:
+            self.places[frame.sequence % STREAM_WINDOW] = frame.sequence
+        self.delay.arrive(frame.stamp, frame.tx_stamp)
+        return self.counts.arrive(frame)
+
+    def accumulators(self) -> dict[str, int]:
+        """Return all by name, as the host reads them, and ``lost`` beside them."""
+        return vars(self.counts) | {
+            "expected": self.expected,
+            "duplicated": self.duplicated,
+            "reordered": self.reordered,
+            "beyond_window": self.beyond_window,
+            "delay_min": self.delay.least,
+            "delay_max": self.delay.most,
+            "delay_sum": self.delay.total,
+            "delay_square_sum": self.delay.squares,
+            "lost": self.lost % WORD,
+        }
+
+
+@dataclass
+class BinSettings:
+    """Origin and shift of each histogram."""
+
+    origins: dict[BinKind, int] = field(default_factory=lambda: dict.fromkeys(BinKind, 0))
+    shifts: dict[BinKind, int] = field(default_factory=lambda: dict.fromkeys(BinKind, 0))
+
+    def bin(self, kind: BinKind, value: int) -> int:
+        """Return the number of a value's bin."""
+        number = (value - self.origins[kind]) >> self.shifts[kind]
+        return 0 if number < 0 else min(number, BINS[kind].regular) + 1
+
+
+@dataclass
+class PortMeterModel:
+    """Accumulators and bins of a port, frame by frame."""
+
+    stream_base: int = 0
+    measure_passed: bool = False
+    settings: BinSettings = field(default_factory=BinSettings)
+    bin_limit: int = WORD - 1
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.port = Counts()
+        self.bad_probes = 0
+        self.streams = [StreamModel() for _ in range(STREAM_SLOTS)]
+        self.bins = [[0] * BIN_SLOT_WORDS for _ in range(STREAM_SLOTS)]
+        self.saturated = False
+
+    def slot_of(self, stream_id: int) -> int:
+        """Return the slot that counts a stream."""
+        number = (stream_id - self.stream_base) % (1 << 16)
+        return number + 1 if number < STREAM_SLOTS - 1 else 0
+
+    def arrive(self, frame: MeasuredFrame) -> None:
+        """Take a frame."""
+        if self.measure_passed and not frame.passed:
+            return
+        since = self.port.arrive(frame)
+        self.count(0, BinKind.LENGTH, frame.length)
+        self.count(0, BinKind.ARRIVAL, since)
+        if not frame.is_probe:
+            return
+        if frame.flags & FAULTS:
+            self.bad_probes += 1
+            return
+        slot = self.slot_of(frame.stream_id)
+        since = self.streams[slot].arrive(frame)
+        delay = signed(frame.stamp - frame.tx_stamp)
+        self.count(0, BinKind.DELAY, delay)
+        self.count(slot, BinKind.DELAY, delay, again=slot == 0)
+        self.count(slot, BinKind.LENGTH, frame.length, again=slot == 0)
+        self.count(slot, BinKind.ARRIVAL, since, again=slot == 0)
+
+    def count(self, slot: int, kind: BinKind, value: int | None, again: bool = False) -> None:
+        """Count a value in its bin; not ``again`` where the port has counted it already."""
+        if value is None or again:
+            return
+        place = BINS[kind].first + self.settings.bin(kind, value)
+        if self.bins[slot][place] == self.bin_limit:
+            self.saturated = True
+        else:
+            self.bins[slot][place] += 1
+
+    def words(self) -> list[int]:
+        """Return the snapshot as the bus memory has it."""
+        words = [0] * (STREAM_SLOTS * STREAM_SLOT_WORDS)
+        port = vars(self.port) | {"bad_probes": self.bad_probes}
+        tables = [(0, PORT_ACCUMULATORS, port)]
+        tables += [(n, STREAM_ACCUMULATORS, stream.accumulators()) for n, stream in enumerate(self.streams)]
+        for slot, layout, values in tables:
+            for name, place in layout.items():
+                for word in range(place.words):
+                    at = STREAM_SLOT_WORDS * slot + place.first + word
+                    words[at] = values[name] >> 32 * word & WORD - 1
+        return words
