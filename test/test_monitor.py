@@ -1,0 +1,185 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a monitor shows of a port is what came to it."""
+
+import math
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.formats import BINS, BinKind, UnifiedFlag
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.monitor import BinSetting, Monitor, Rate
+from liteprobe.host.probe import Probe
+from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.models.monitor_probe import MonitorProbe
+from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.streams import MeasuredFrame
+
+MakeMonitor = Callable[[], tuple[Monitor, MonitorProbe]]
+START = 1_700_000_000_000_000_000
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakeMonitor:
+    def make_monitor() -> tuple[Monitor, MonitorProbe]:
+        model = MonitorProbe()
+        return Monitor(Probe(FakeLink(model, tmp_path)), 1), model
+
+    return make_monitor
+
+
+def bring(model: MonitorProbe, delays: list[int], stream_id: int = 3, lost: tuple[int, ...] = ()) -> None:
+    """Bring frames of 100 octets to port 1, a microsecond apart, with those delays."""
+    sequences = [n for n in range(len(delays) + len(lost)) if n not in lost]
+    for number, (sequence, delay) in enumerate(zip(sequences, delays, strict=True)):
+        stamp = START + 1000 * number
+        model.arrive(1, MeasuredFrame(stamp, 100, 0, True, stream_id, sequence, stamp - delay))
+
+
+def test_a_stream_shows_counts_mean_and_deviation_of_its_delays(make: MakeMonitor) -> None:
+    monitor, model = make()
+    monitor.watch(stream_base=2)
+    delays = [500, 700, -300, 1_000_000, 0]
+    bring(model, delays, lost=(1, 3, 4))
+    found = monitor.read()
+    stream = found.streams[2]
+    assert (stream.slot, stream.stream_id, stream.frames, stream.octets) == (2, 3, 5, 500)
+    assert (stream.first_stamp_ns, stream.last_stamp_ns) == (START, START + 4000)
+    assert (stream.lost, stream.expected, stream.duplicated, stream.reordered, stream.beyond_window) == (3, 8, 0, 0, 0)
+    assert (stream.delay_min_ns, stream.delay_max_ns) == (-300, 1_000_000)
+    assert stream.delay_mean_ns == statistics.mean(delays)
+    assert stream.delay_std_ns == pytest.approx(statistics.stdev(delays), rel=1e-12)
+    assert stream.loss_ratio == 3 / 8
+    assert [other.frames for other in found.streams] == [0, 0, 5, 0, 0, 0, 0, 0]
+    assert [other.stream_id for other in found.streams] == [None, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_counters_tell_every_frame_from_those_of_streams(make: MakeMonitor) -> None:
+    monitor, model = make()
+    bring(model, [1], stream_id=7)
+    model.arrive(1, MeasuredFrame(START, 60))
+    model.arrive(1, MeasuredFrame(START + 5, 61, int(UnifiedFlag.FCS_ERROR), True))
+    found = monitor.read()
+    assert found.counters == {
+        "frames": 3,
+        "bad_probes": 1,
+        "octets": 221,
+        "first_stamp": START,
+        "last_stamp": START + 5,
+        "other_streams": 1,
+    }
+
+
+def test_a_slot_without_frames_has_no_delay(make: MakeMonitor) -> None:
+    stream = make()[0].read().streams[1]
+    assert math.isnan(stream.delay_mean_ns) and math.isnan(stream.delay_std_ns) and math.isnan(stream.loss_ratio)
+
+
+def test_clocks_that_disagree_by_years_still_have_a_mean(make: MakeMonitor) -> None:
+    monitor, model = make()
+    bring(model, [START + n for n in range(40)])
+    stream = monitor.read().streams[4]
+    assert stream.delay_mean_ns == pytest.approx(START + 19.5, abs=256)  # A float of that size.
+    assert stream.delay_sum_ns != sum(START + n for n in range(40))  # It wrapped.
+    assert math.isnan(stream.delay_std_ns)
+
+
+def test_bins_count_every_value_once_and_their_edges_say_where(make: MakeMonitor) -> None:
+    monitor, model = make()
+    monitor.set_bins({BinKind.DELAY: BinSetting(-512, 6), BinKind.LENGTH: BinSetting(64, 5)})
+    rng = np.random.default_rng(3)
+    delays = rng.integers(-1000, 4000, 300)
+    bring(model, [int(delay) for delay in delays])
+    found = monitor.read()
+    delay = found.histograms[4][BinKind.DELAY]
+    assert delay.unit == "ns"
+    assert delay.edges.tolist() == [-512 + 64 * n for n in range(BINS[BinKind.DELAY].regular + 1)]
+    assert delay.counts.tolist() == np.histogram(delays, delay.edges)[0].tolist()
+    assert (delay.below, delay.above) == ((delays < -512).sum(), (delays >= delay.edges[-1]).sum())
+    assert delay.total == 300 == found.streams[4].frames
+    assert found.histograms[0][BinKind.ARRIVAL].total == 299
+    assert found.histograms[0][BinKind.LENGTH].counts[1] == 300
+    assert monitor.bins()[BinKind.DELAY] == BinSetting(-512, 6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "message"),
+    [
+        (BinKind.LENGTH, BinSetting(-1, 0), "bins of length can't begin at -1 octets: give 0 to 65535"),
+        (BinKind.ARRIVAL, BinSetting(1 << 32, 0), "bins of arrival can't begin at 4294967296 ns: give 0 to 4294967295"),
+        (BinKind.DELAY, BinSetting(0, 32), r"bins of 2\^32 ns: give a shift of 0 to 31"),
+    ],
+)
+def test_bins_that_no_register_holds_are_refused(
+    make: MakeMonitor, kind: BinKind, setting: BinSetting, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()[0].set_bins({kind: setting})
+
+
+def test_new_bins_begin_empty(make: MakeMonitor) -> None:
+    monitor, model = make()
+    bring(model, [1, 2, 3])
+    monitor.set_bins({BinKind.DELAY: BinSetting(0, 1)})
+    found = monitor.read()
+    assert (found.counters["frames"], found.histograms[0][BinKind.DELAY].total) == (0, 0)
+
+
+def test_rates_are_of_the_last_interval_with_and_without_the_line_overhead(make: MakeMonitor) -> None:
+    monitor, model = make()
+    assert monitor.read().rate is None
+    monitor.set_rate_interval(250_000_000)
+    model.end_interval([7, 372_024], [700, 372_024 * 60])
+    rate = monitor.read().rate
+    assert rate == Rate(1, 250_000_000, True, 372_024, 372_024 * 60)
+    assert rate.frames_per_s == 1_488_096
+    assert rate.bits_per_s == 1_488_096 * 64 * 8
+    assert rate.line_bits_per_s == 1_488_096 * 84 * 8
+
+
+def test_an_interval_that_the_clock_cut_has_no_rate(make: MakeMonitor) -> None:
+    monitor, model = make()
+    model.end_interval([1, 1], [60, 60], is_whole=False)
+    rate = monitor.rate()
+    assert rate and math.isnan(rate.frames_per_s) and math.isnan(rate.bits_per_s) and math.isnan(rate.line_bits_per_s)
+
+
+def test_rates_that_change_while_they_are_read_are_read_again(
+    make: MakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor, model = make()
+    model.end_interval([1, 1], [60, 60])
+    many, calls = monitor._registers.read_many, []
+
+    def meanwhile(names: list[str]) -> dict[str, int]:
+        found = many(names)
+        if len(calls) < limit:
+            calls.append(1)
+            model.end_interval([2, 2 + len(calls)], [120, 120])
+        return found
+
+    monkeypatch.setattr(monitor._registers, "read_many", meanwhile)
+    limit = 2
+    rate = monitor.rate()
+    assert rate and (rate.number, rate.frames) == (3, 4)
+    limit = 100
+    with pytest.raises(ProbeError, match="shorter than the time to read it"):
+        monitor.rate()
+
+
+@pytest.mark.parametrize("interval_ns", [999_999, 1 << 32])
+def test_an_interval_that_cant_be_is_refused(make: MakeMonitor, interval_ns: int) -> None:
+    with pytest.raises(UsageError, match=f"no rates over {interval_ns} ns: give 1000000 to 4294967295"):
+        make()[0].set_rate_interval(interval_ns)
+
+
+def test_a_probe_without_meters_is_refused_and_so_is_a_port_that_isnt_there(tmp_path: Path) -> None:
+    probe = Probe(FakeLink(ModelProbe(), tmp_path))
+    with pytest.raises(UsageError, match="measures trains only"):
+        Monitor(probe, 0)
+    with pytest.raises(UsageError, match="no port 2: give 0 to 1"):
+        Monitor(probe, 2)
