@@ -28,8 +28,8 @@ class Banks(LiteXModule):
         Where its words are, and where they must be written to; a cycle after ``group``.
     is_fresh : Signal(), out
         It has no words yet: they count as 0; a cycle after ``group``.
-    done : Signal(groups), in
-        One cycle: all words of these groups have been written, or soon will be.
+    done : Signal(), in
+        One cycle, in which ``group`` has stood for two: all its words have been written, or soon will be.
     take : Signal(), in
         One cycle, in which no group is half written: the snapshot.
     clear : Signal(), in
@@ -44,7 +44,7 @@ class Banks(LiteXModule):
         self.read_bank   = Signal()
         self.write_bank  = Signal()
         self.is_fresh    = Signal(reset=1)
-        self.done        = Signal(groups)
+        self.done        = Signal()
         self.take        = Signal()
         self.clear       = Signal()
         self.shown       = Signal(max=max(groups, 2))
@@ -53,24 +53,19 @@ class Banks(LiteXModule):
 
         # # #
 
-        bank, moved     = Signal(groups), Signal(groups) # Shown; and whether a later state is in the other one.
-        seen, shows     = Signal(groups), Signal(groups)
+        live, shown = Signal(groups), Signal(groups) # Bank of the words, and of those that are shown.
+        seen, shows = Signal(groups), Signal(groups) # There are any.
         def of(word, group):
             return Array(word[n] for n in range(groups))[group]
         self.sync += [
-            self.read_bank.eq( of(bank, self.group) ^ of(moved, self.group)),
-            self.write_bank.eq(~of(bank, self.group)),
-            self.is_fresh.eq(  ~of(seen, self.group)),
-            moved.eq(moved | self.done),
-            seen.eq(seen | self.done),
-            If(self.take,
-                bank.eq(bank ^ moved),
-                moved.eq(0),
-                shows.eq(seen),
-            ),
+            self.read_bank.eq( of(live,  self.group)),
+            self.write_bank.eq(~of(shown, self.group)),
+            self.is_fresh.eq(  ~of(seen,  self.group)),
+            [If(self.done & (self.group == n), live[n].eq(self.write_bank), seen[n].eq(1)) for n in range(groups)],
+            If(self.take,  shown.eq(live), shows.eq(seen)),
             If(self.clear, seen.eq(0)),
         ]
         self.comb += [
-            self.shown_bank.eq( of(bank, self.shown)),
+            self.shown_bank.eq( of(shown, self.shown)),
             self.shown_fresh.eq(~of(shows, self.shown)),
         ]

@@ -15,7 +15,7 @@ class DelaySquare(LiteXModule):
     Attributes
     ----------
     delay : Signal((64, True)), in
-        ns. Must stand still from two cycles before ``start`` to two cycles after it.
+        ns. Must stand still from three cycles before ``start`` to two cycles after it.
     start : Signal(3), in
         One cycle for each bit, one after the other, bit 0 first.
     square : Signal(64), out
@@ -38,7 +38,14 @@ class DelaySquare(LiteXModule):
         near   = Signal(32)
         low    = Signal((17, True))
         high   = Signal((17, True))
-        self.sync += is_far.eq((bits[32:] != Replicate(sign, 32)) | (sign & (bits[:32] == 0)))
+        # Four inputs to a LUT, then a tree.
+        differs = Signal(11)
+        is_some = Signal(8)
+        self.sync += [
+            differs.eq(Cat(*[bits[n:n + 3] != Replicate(sign, len(bits[n:n + 3])) for n in range(32, 64, 3)])),
+            is_some.eq(Cat(*[bits[n:n + 4] != 0 for n in range(0, 32, 4)])),
+            is_far.eq((differs != 0) | (sign & (is_some == 0))),
+        ]
         self.comb += [
             bits.eq(self.delay),
             sign.eq(bits[-1]),

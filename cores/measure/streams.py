@@ -12,18 +12,20 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.cores.measure.banks import Banks
 from liteprobe.cores.measure.measured import measured_layout, sample_layout
-from liteprobe.cores.measure.reader import SharedReader
 from liteprobe.cores.measure.square import DelaySquare
 from liteprobe.cores.measure.window import SequenceWindow
+from liteprobe.cores.measure.words import WordAdder, late
 
 PORT_STEPS  = 8               # Words of the port come first.
-DELAY_STEPS = (28, 29)        # The delay once more, for the histogram of slot 0; no word.
+DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; no word.
 LAST_STEP   = DELAY_STEPS[-1]
 FAULTS      = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
+TABLES      = (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)
 
-def steps_of(name, words=STREAM_ACCUMULATORS):
-    """Return the steps of an accumulator, which are its words."""
-    return list(range(words[name].first, words[name].first + words[name].words))
+def steps_of(*names, tables=TABLES):
+    """Return the steps of accumulators, which are their words, in the order of the steps."""
+    places = [table[name] for table in tables for name in names if name in table]
+    return sorted(step for place in places for step in range(place.first, place.first + place.words))
 
 # Stream Meter -------------------------------------------------------------------------------------
 
@@ -43,7 +45,7 @@ class StreamMeter(LiteXModule):
     measure_passed : Signal(), in
         Takes only frames that pass the filter.
     latch : Signal(), in
-        One cycle: takes a snapshot of one instant, which is at most 32 cycles later; `bus` waits for it.
+        One cycle: takes a snapshot of one instant, at most 32 cycles later: of all frames up to this cycle and the next.
     clear : Signal(), in
         One cycle: all is 0, and a frame under way leaves no trace. The snapshot stays.
     sample : Record(sample_layout), out
@@ -51,11 +53,9 @@ class StreamMeter(LiteXModule):
         frame; in the slot of a stream the same. Values of a slot and kind come 32 cycles apart, others two.
     bus : wishbone.Interface, slave
         The snapshot: ``STREAM_SLOT_WORDS`` words a slot, the lowest word of each accumulator first; 0 before the first
-        ``latch``. A read waits up to 32 cycles.
+        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch.
 
-    A step reads a word of the memory, and five cycles later writes it: plus A - B, and a carry. B is the word itself where a
-    difference to what came before is wanted (``last_stamp``, ``expected``, ``delay_min``, ``delay_max``): then what is
-    written is A, and the difference tells the time between frames, the frames in between, and which delay is less.
+    Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates); RFC 7679 (one-way delay).
     """
     def __init__(self):
         self.measured       = measured = Record(measured_layout)
@@ -69,9 +69,9 @@ class StreamMeter(LiteXModule):
 
         # Steps.
         # ------
-        self.step    = step    = Signal(max=STREAM_SLOT_WORDS)
         self.running = running = Signal()
-        start = Signal()
+        self.step    = [Signal(max=STREAM_SLOT_WORDS)] # Now, and some cycles ago.
+        step, start  = self.step[0], Signal()
         self.comb += start.eq(measured.valid & (measured.passed | ~self.measure_passed))
         self.sync += [
             step.eq(step + running),
@@ -79,6 +79,7 @@ class StreamMeter(LiteXModule):
             If(start,      step.eq(0), running.eq(1)),
             If(self.clear, running.eq(0)),
         ]
+        self.step += [late(self, step, n) for n in range(1, 4)]
 
         # Which slot.
         # -----------
@@ -90,256 +91,177 @@ class StreamMeter(LiteXModule):
         self.comb += has_fault.eq((measured.flags & FAULTS) != 0)
         self.sync += [
             number.eq(measured.stream_id - self.stream_base),
-            self.slot.eq(Mux(number < STREAM_SLOTS - 1, number[:3] + 1, 0)),
+            self.slot.eq(Mux((number[3:] == 0) & (number[:3] != STREAM_SLOTS - 1), number[:3] + 1, 0)),
             self.is_counted.eq(measured.is_probe & ~has_fault),
             self.is_bad.eq(    measured.is_probe &  has_fault),
         ]
 
-        # What is added.
-        # --------------
-        self.delay = Signal((64, True), reset_less=True)
+        # Delay.
+        # ------
+        self.delay = Signal(64, reset_less=True)
         self.sync += self.delay.eq(measured.stamp - measured.tx_stamp)
         self.square = square = DelaySquare()
         self.comb += [
             square.delay.eq(self.delay),
-            square.start.eq(Cat(step == 2, step == 3, step == 4)),
+            square.start.eq(Cat(step == 3, step == 4, step == 5)),
         ]
 
-        # Parts.
+        # Words.
         # ------
-        self.add_banks()
-        self.add_memory()
-        self.add_difference()
-        self.add_sum()
-        self.add_sequence()
+        self.words  = WordAdder(2*STREAM_SLOTS*STREAM_SLOT_WORDS)
+        self.bus    = self.words.reader.bus
+        self.window = SequenceWindow(STREAM_SLOTS, STREAM_WINDOW)
+        self.comb  += self.words.cancel.eq(self.clear)
+        self.add_places()
+        self.add_values()
+        self.add_choices()
         self.add_sample()
 
-    def late(self, signal, cycles=1):
-        """Return what ``signal`` was some cycles ago."""
-        for _ in range(cycles):
-            delayed     = Signal.like(signal, reset_less=True)
-            self.sync  += delayed.eq(signal)
-            signal      = delayed
-        return signal
+    def at(self, cycle, steps):
+        """Return whether the step of some cycles ago is one of ``steps``; what it depends on is decided a cycle earlier."""
+        is_one = Signal()
+        terms  = Reduce("OR", [self.step[max(cycle - 1, 0)] == step for step in steps])
+        if cycle:
+            self.sync += is_one.eq(terms)
+        else:
+            self.comb += is_one.eq(terms)
+        return is_one
 
-    def is_step(self, step, *steps):
-        """Return whether ``step`` is one of those."""
-        return Reduce("OR", [step == number for number in steps])
-
-    def add_banks(self):
-        """Take snapshots between frames."""
-        self.port    = Banks(1)
-        self.streams = Banks(STREAM_SLOTS)
-        waiting      = Signal()
-        take         = Signal()
-        last         = Signal()
-        self.settled = Signal() # What was under way at the snapshot is written.
+    def add_places(self):
+        """Read and write words of the banks that are live, between snapshots; show those of the last one."""
+        words, reader = self.words, self.words.reader
+        self.port     = port    = Banks(1)
+        self.streams  = streams = Banks(STREAM_SLOTS)
+        self.fresh    = Signal()
+        self.counts   = Signal() # The step counts for something.
+        waiting, take, last = Signal(), Signal(), Signal()
+        since         = Signal(5) # The snapshot: what was under way is written.
         self.comb += [
             # The banks must stand when a frame starts, a cycle later.
             take.eq(waiting & ~self.running & ~self.measured.valid),
-            last.eq(self.running & (self.step == LAST_STEP) & ~self.clear),
-            self.port.done.eq(last),
-            self.streams.group.eq(self.slot),
-            If(last & self.is_counted, self.streams.done.eq(1 << self.slot)),
+            last.eq(self.running & (self.step[0] == LAST_STEP) & ~self.clear),
+            port.done.eq(last),
+            streams.done.eq(last & self.is_counted),
+            streams.group.eq(self.slot),
+            [[banks.take.eq(take), banks.clear.eq(self.clear)] for banks in (port, streams)],
+            reader.is_free.eq(~self.running & ~self.latch & ~waiting & (since == 0)),
         ]
-        self.comb += [[banks.take.eq(take), banks.clear.eq(self.clear)] for banks in (self.port, self.streams)]
-        since = Signal(5)
         self.sync += [
             If(self.latch, waiting.eq(1)).Elif(take, waiting.eq(0)),
             since.eq(Cat(take, since)),
         ]
-        self.comb += self.settled.eq(~(self.latch | waiting | (since != 0)))
 
-    def add_memory(self):
-        """Read a word in each step, or one for the bus; write it five cycles later."""
-        memory = Memory(32, 2*STREAM_SLOTS*STREAM_SLOT_WORDS)
-        read   = memory.get_port(mode=READ_FIRST)
-        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
-        self.specials += memory, read, write
-        self.reader = reader = SharedReader()
-        self.bus    = bus    = reader.bus
-        port, streams = self.port, self.streams
-
-        is_port = self.step < PORT_STEPS
-        slot, read_bank, write_bank, is_fresh = Signal(3), Signal(), Signal(), Signal()
-        place   = Cat(self.step, slot)
-        asked   = bus.adr[:len(place)]
-        is_word = Signal()
+        asked = reader.bus.adr[:8]
+        is_port, shows_port = Signal(), Signal()
+        self.slot_0 = slot = Signal(3)
         self.comb += [
-            If(is_port,
-                read_bank.eq(port.read_bank), write_bank.eq(port.write_bank), is_fresh.eq(port.is_fresh),
-            ).Else(
-                read_bank.eq(streams.read_bank), write_bank.eq(streams.write_bank), is_fresh.eq(streams.is_fresh),
-                slot.eq(self.slot),
-            ),
-            is_word.eq(self.running & (is_port | self.is_counted) & ~self.clear),
+            is_port.eq(self.step[0] < PORT_STEPS),
+            shows_port.eq(asked[3:5] == 0),
             streams.shown.eq(asked[5:]),
-            reader.is_free.eq(~self.running & self.settled),
+            If(~is_port, slot.eq(self.slot)),
+            self.fresh.eq(Mux(is_port, port.is_fresh, streams.is_fresh)),
             If(self.running,
-                read.adr.eq(Cat(place, read_bank)),
+                words.address.eq(Cat(self.step[0], slot, Mux(is_port, port.read_bank, streams.read_bank))),
+                words.is_fresh.eq(self.fresh),
             ).Else(
-                read.adr.eq(Cat(asked, Mux(asked[3:5] == 0, port.shown_bank, streams.shown_bank))),
+                words.address.eq(Cat(asked, Mux(shows_port, port.shown_bank, streams.shown_bank))),
+                words.is_fresh.eq(Mux(shows_port, port.shown_fresh, streams.shown_fresh)),
             ),
-        ]
-        # As they are one and three cycles later.
-        self.word     = Signal(32, reset_less=True) # Of the memory, two cycles later.
-        self.step_1   = self.late(self.step)
-        self.fresh_1  = Signal()
-        shown_fresh   = Mux(asked[3:5] == 0, port.shown_fresh, streams.shown_fresh)
-        is_word_1     = self.late(is_word)
-        self.raw      = read.dat_r
-        self.sync += [
-            self.fresh_1.eq(Mux(self.running, is_fresh, shown_fresh)),
-            self.word.eq(read.dat_r),
-            If(self.fresh_1, self.word.eq(0)),
-        ]
-        self.step_2   = self.late(self.step_1)
-        self.step_3   = self.late(self.step_2)
-        self.fresh_2  = self.late(self.fresh_1)
-        self.fresh_3  = self.late(self.fresh_2)
-        self.slot_3   = self.late(slot, 3)
-        self.is_word_3 = Signal()
-        is_word_2      = Signal()
-        self.sync += [
-            is_word_2.eq(      is_word_1 & ~self.clear),
-            self.is_word_3.eq( is_word_2 & ~self.clear),
-        ]
-        self.total = Signal(32, reset_less=True)
-        self.comb += [
-            reader.value.eq(self.word),
-            write.adr.eq(Cat(self.late(self.step_3, 2), self.late(self.slot_3, 2), self.late(write_bank, 5))),
-            write.dat_w.eq(self.total),
-            write.we.eq(self.late(self.is_word_3 & (self.step_3 < DELAY_STEPS[0]), 2)),
+            words.target.eq(Cat(self.step[0], slot, Mux(is_port, port.write_bank, streams.write_bank))),
+            self.counts.eq(self.running & (is_port | self.is_counted) & ~self.clear),
+            words.writes.eq(self.counts & (self.step[0] < DELAY_STEPS[0])),
         ]
 
-    def add_difference(self):
-        """Form A - B of each step, a word of a field less what the memory has."""
+    def add_values(self):
+        """Say what each step adds."""
         measured, delay, square = self.measured, self.delay, self.square.square
-        names   = ("first_stamp", "last_stamp")
-        stamps  = [sum((steps_of(name, words) for name in names), []) for words in (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)]
-        delays  = [*sum((steps_of(name) for name in ("delay_min", "delay_max", "delay_sum")), []), *DELAY_STEPS]
+        firsts, lasts = steps_of("first_stamp"), steps_of("last_stamp")
+        delays  = steps_of("delay_min", "delay_max", "delay_sum") + DELAY_STEPS
         squares = steps_of("delay_square_sum")
-        octets  = [steps_of("octets", words)[0] for words in (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)]
-        sources = [
-            (octets,                  measured.length),
-            (steps_of("expected"),    measured.sequence),
-            (sum(stamps, [])[0::2],   measured.stamp[:32]),
-            (sum(stamps, [])[1::2],   measured.stamp[32:]),
-            (delays[0::2],            delay[:32]),
-            (delays[1::2],            delay[32:]),
-            (squares[0:1],            square[:32]),
-            (squares[1:2],            square[32:]),
+        fresh   = late(self, self.fresh)
+        is_low,  is_first_low  = self.at(1, lasts[0::2]), self.at(1, firsts[0::2])
+        is_high, is_first_high = self.at(1, lasts[1::2]), self.at(1, firsts[1::2])
+        lengths = [step for step in steps_of("octets") if step%2 == 0]
+        stamps  = Signal(2)
+        self.comb += stamps.eq(Cat(is_low | (is_first_low & fresh), is_high | (is_first_high & fresh)))
+        self.words.values += [
+            (self.at(1, lengths),              measured.length),
+            (self.at(1, steps_of("expected")), measured.sequence),
+            (stamps[0],                        measured.stamp[:32]),
+            (stamps[1],                        measured.stamp[32:]),
+            (self.at(1, delays[0::2]),         delay[:32]),
+            (self.at(1, delays[1::2]),         delay[32:]),
+            (self.at(1, squares[0:1]),         square[:32]),
+            (self.at(1, squares[1:2]),         square[32:]),
         ]
-        differences = [steps_of("last_stamp", PORT_ACCUMULATORS)]
-        differences += [steps_of(name) for name in ("last_stamp", "delay_min", "delay_max", "expected")]
-        firsts      = steps_of("first_stamp", PORT_ACCUMULATORS) + steps_of("first_stamp")
-        select, is_any, is_first, is_difference = Signal(3), Signal(), Signal(), Signal()
-        self.sync += [
-            Case(self.step, {step: select.eq(n) for n, (steps, _) in enumerate(sources) for step in steps}),
-            is_any.eq(       self.is_step(self.step, *[step for steps, _ in sources for step in steps])),
-            is_first.eq(     self.is_step(self.step, *firsts)),
-            is_difference.eq(self.is_step(self.step, *sum(differences, []))),
+        pairs = steps_of("last_stamp", "delay_min", "delay_max")
+        self.comb += [
+            self.words.subtracts.eq(self.at(1, pairs + steps_of("expected"))),
+            self.words.borrows.eq(  self.at(2, pairs[1::2])),
         ]
-        a, b    = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        borrow  = Signal()
-        borrows = Signal()
-        unused  = Signal()
-        self.difference = Signal(32, reset_less=True)
-        difference      = Signal(34)
-        self.sync += [
-            Case(select, {n: a.eq(value) for n, (_, value) in enumerate(sources)}),
-            If(~is_any | (is_first & ~self.fresh_1), a.eq(0)),
-            b.eq(self.raw),
-            If(~is_difference | self.fresh_1, b.eq(0)),
-            borrows.eq(self.is_step(self.step_1, *[steps[1] for steps in differences if len(steps) > 1])),
-            Cat(unused, self.difference, borrow).eq(difference),
-        ]
-        # One subtractor: the borrow comes in through an extra lowest bit.
-        self.comb += difference.eq(Cat(Constant(0, 1), a, Constant(0, 1)) - Cat(borrow & borrows, b))
 
-        # A delay is less than the one before if its sign says so, or else that of the difference. What is kept of the word
-        # is known with the higher one, while the lower one waits.
-        is_less, keeps = Signal(), Signal()
+    def add_choices(self):
+        """Keep the lesser delay, the greater one, and the sequence number that is ahead; count what a frame is."""
+        words = self.words
+        # The higher word decides, while the lower one waits for it.
         least, most = steps_of("delay_min"), steps_of("delay_max")
-        kept_d = Signal()
-        self.comb += [
-            is_less.eq(Mux(a[-1] ^ b[-1], a[-1], difference[32])),
-            keeps.eq(~self.fresh_2 & Mux(self.step_2 == least[1], ~is_less, is_less)),
+        fresh_2     = late(self, self.fresh, 2)
+        keeps, kept = Signal(), Signal()
+        expected    = steps_of("expected")
+        is_behind   = words.difference[-1]
+        self.comb  += [
+            keeps.eq(~fresh_2 & (words.is_less ^ self.at(2, least[1:]))),
+            words.keeps.eq(
+                (self.at(3, [least[0], most[0]]) & keeps) | (self.at(3, [least[1], most[1]]) & kept) |
+                (self.at(3, expected) & is_behind)),
         ]
-        self.sync += kept_d.eq(keeps)
-        self.keep = Signal()
-        self.comb += [
-            If(self.is_step(self.step_3, least[0], most[0]), self.keep.eq(keeps)),
-            If(self.is_step(self.step_3, least[1], most[1]), self.keep.eq(kept_d)),
-            If(self.step_3 == steps_of("expected")[0],       self.keep.eq(self.difference[-1])),
-        ]
+        self.sync += kept.eq(keeps)
 
-    def add_sum(self):
-        """Add the difference, and a carry, to the word; or keep the word."""
-        addend  = Signal() # Of one, known in the third cycle.
-        added   = Signal(32, reset_less=True)
-        one     = Signal()
-        chains  = Signal()
-        carry   = Signal()
-        unused  = Signal()
-        known   = self.window_known = Signal()
-        is_near, is_behind = self.is_near, self.is_behind = Signal(), Signal()
-        chained = sum(([*range(item.first + 1, item.first + item.words)]
-            for words in (PORT_ACCUMULATORS, STREAM_ACCUMULATORS) for item in words.values()), [])
-        ones = [steps_of("frames", PORT_ACCUMULATORS), steps_of("frames")]
-        self.comb += Case(self.step_3, {
-            **{steps[0]: addend.eq(1) for steps in ones},
-            steps_of("bad_probes", PORT_ACCUMULATORS)[0]: addend.eq(self.is_bad),
-            steps_of("expected")[0]:                      addend.eq(~self.difference[-1]),
-            steps_of("duplicated")[0]:                    addend.eq(is_near & known),
-            steps_of("reordered")[0]:                     addend.eq(is_near & ~known),
-            steps_of("beyond_window")[0]:                 addend.eq(is_behind & ~is_near),
-            "default":                                    addend.eq(0),
-        })
-        word = self.late(self.word, 2)
-        self.sync += [
-            one.eq(addend),
-            chains.eq(self.is_step(self.step_3, *chained)),
-            added.eq(self.difference),
-            If(self.keep, added.eq(0)),
-            # One adder: the carry comes in through an extra lowest bit.
-            Cat(unused, self.total, carry).eq(Cat(Constant(1, 1), word) + Cat(Mux(chains, carry, one), added)),
-        ]
-
-    def add_sequence(self):
-        """Say of a frame whether it is behind the expected one, how far, and whether it came before."""
-        self.window = window = SequenceWindow(STREAM_SLOTS, STREAM_WINDOW)
-        place_bits  = log2_int(STREAM_WINDOW)
-        self.sync += If(self.step_3 == steps_of("expected")[0],
-            self.is_behind.eq(self.difference[-1]),
-            self.is_near.eq(self.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``STREAM_WINDOW`` behind.
+        # What a frame is, known a cycle after its difference.
+        place_bits = log2_int(STREAM_WINDOW)
+        was_behind, is_near, is_known = Signal(), Signal(), self.window.is_known
+        self.sync += If(self.at(3, expected),
+            was_behind.eq(is_behind),
+            is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``STREAM_WINDOW`` behind.
         )
-        last_use = steps_of("beyond_window")[0] + 4
+        is_beyond = was_behind & ~is_near
+        longer    = [step for table in TABLES for place in table.values() for step in range(place.first + 1, place.first + place.words)]
         self.comb += [
-            window.slot.eq(self.slot),
-            window.sequence.eq(self.measured.sequence),
-            window.clear.eq(self.clear),
-            window.commit.eq(self.running & (self.step == last_use) & self.is_counted & ~(self.is_behind & ~self.is_near)
-                & ~self.clear),
-            self.window_known.eq(window.is_known),
+            words.carries.eq(self.at(3, longer)),
+            words.adds.eq(
+                self.at(3, steps_of("frames")) |
+                (self.at(3, steps_of("bad_probes"))    & self.is_bad) |
+                (self.at(3, expected)                  & ~is_behind) |
+                (self.at(3, steps_of("duplicated"))    & is_near & is_known) |
+                (self.at(3, steps_of("reordered"))     & is_near & ~is_known) |
+                (self.at(3, steps_of("beyond_window")) & is_beyond)),
+            self.window.slot.eq(self.slot),
+            self.window.sequence.eq(self.measured.sequence),
+            self.window.clear.eq(self.clear),
+            # The last use of ``is_known`` is past.
+            self.window.commit.eq(self.at(1, [20]) & self.running & self.is_counted & ~is_beyond & ~self.clear),
         ]
 
     def add_sample(self):
-        """Hand the values on, as differences."""
-        sample = self.sample
-        kinds  = [
-            (BinKind.LENGTH,  steps_of("octets", PORT_ACCUMULATORS)     + steps_of("octets")),
-            (BinKind.ARRIVAL, steps_of("last_stamp", PORT_ACCUMULATORS) + steps_of("last_stamp")),
-            (BinKind.DELAY,   steps_of("delay_sum")                     + list(DELAY_STEPS)),
-        ]
-        is_any  = Signal()
-        is_slot = Signal() # Slot 0 has had its values from the port's words.
+        """Hand the differences on, as values of histograms."""
+        sample, words = self.sample, self.words
+        slot      = late(self, self.slot_0, 3)
+        is_octets, is_stamp = self.at(3, steps_of("octets")), self.at(3, steps_of("last_stamp"))
+        is_delay,  is_again = self.at(3, steps_of("delay_sum")), self.at(3, DELAY_STEPS)
+        is_port   = self.at(3, range(PORT_STEPS))
+        is_slot   = is_port | (slot != 0) # Slot 0 has had its values from the port's words.
+        fresh_3   = late(self, self.fresh, 3)
+        counts    = self.counts
+        for _ in range(3):
+            counted    = Signal()
+            self.sync += counted.eq(counts & ~self.clear)
+            counts     = counted
         self.comb += [
-            is_slot.eq((self.step_3 < PORT_STEPS) | (self.step_3 >= DELAY_STEPS[0]) | (self.slot_3 != 0)),
-            sample.valid.eq(self.is_word_3 & is_any & is_slot & ~((sample.kind == BinKind.ARRIVAL) & self.fresh_3)),
-            # All lie on even words.
-            sample.is_high.eq(self.step_3[0]),
-            sample.word.eq(self.difference),
-            sample.slot.eq(Mux(self.step_3 >= DELAY_STEPS[0], 0, self.slot_3)),
-            Case(self.step_3, {step: [is_any.eq(1), sample.kind.eq(kind)] for kind, steps in kinds for step in steps}),
+            sample.valid.eq(counts & (is_again | (is_slot & (is_octets | is_delay | (is_stamp & ~fresh_3))))),
+            sample.is_high.eq(self.step[3][0]), # All lie on even words.
+            sample.word.eq(words.difference),
+            If(~is_again, sample.slot.eq(slot)),
+            If(is_octets,  sample.kind.eq(BinKind.LENGTH)
+            ).Elif(is_stamp, sample.kind.eq(BinKind.ARRIVAL)
+            ).Else(          sample.kind.eq(BinKind.DELAY)),
         ]

@@ -22,7 +22,7 @@ class SequenceWindow(LiteXModule):
     slot, sequence : Signal, Signal(32), in
         The frame.
     is_known : Signal(), out
-        It was remembered, and no later one took its place; right three cycles after slot and sequence changed.
+        It was remembered, and no later one took its place; right four cycles after slot and sequence changed.
     commit : Signal(), in
         One cycle: remembers it.
     clear : Signal(), in
@@ -61,11 +61,11 @@ class SequenceWindow(LiteXModule):
             write.dat_w.eq(tag),
             write.we.eq(self.commit),
         ]
-        half = len(tag)//2
-        is_known_low, is_known_high = Signal(), Signal()
+        # Two bits of each to a LUT, then a tree.
+        pairs    = [(stored[n:n + 2] == tag[n:n + 2]) for n in range(0, len(tag), 2)]
+        is_equal = Signal(len(pairs))
         self.sync += [
             stored.eq(read.dat_r),
-            is_known_low.eq( stored[:half] == tag[:half]),
-            is_known_high.eq(stored[half:] == tag[half:]),
+            is_equal.eq(Cat(*pairs)),
+            self.is_known.eq(is_equal == 2**len(pairs) - 1),
         ]
-        self.comb += self.is_known.eq(is_known_low & is_known_high)

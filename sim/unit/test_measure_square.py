@@ -21,7 +21,7 @@ def squares(delays):
     def drive():
         for delay in delays:
             yield dut.delay.eq(delay)
-            for start in (0, 0, 1, 2, 4, 0, 0):
+            for start in (0, 0, 0, 1, 2, 4, 0, 0):
                 yield dut.start.eq(start)
                 yield
             yield
