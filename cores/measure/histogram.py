@@ -27,7 +27,7 @@ class BinFinder(LiteXModule):
     clear : Signal(), in
         One cycle: forgets values on their way.
     valid : Signal(), out
-        A bin; five cycles after the value's high word.
+        A bin; eight cycles after the value's high word.
     address : Signal(10), out
         Slot and word of the bin.
     """
@@ -71,23 +71,26 @@ class BinFinder(LiteXModule):
             ),
         ]
 
-        # Shift, by halves: what is beyond the bits that are left makes it too much.
-        # ----------------------------------------------------------------------------
-        value, is_over = Cat(low, high), Constant(0, 1)
-        left           = 6
-        widths         = [left + 2**n - 1 for n in range(6)] # Behind a shift by 2^n: what those after it need.
-        is_over        = Reduce("OR", value[widths[5]:])
-        kind, slot     = sample.kind, sample.slot
-        valid          = whole
-        tag            = self.late(Cat(kind, slot))
+        # Shift, by halves: what is beyond the bits that are left makes it too much. A register each, for LUTs of four inputs.
+        # -------------------------------------------------------------------------------------------------------------------
+        left    = 6
+        widths  = [left + 2**n - 1 for n in range(6)] # Behind a shift by 2^n: what those after it need.
+        value   = Cat(low, high)
+        beyond  = [value[n:n + 4] != 0 for n in range(widths[5], len(value), 4)]
+        valid   = whole
+        tag     = self.late(Cat(sample.kind, sample.slot))
         for n in reversed(range(5)):
             is_shifted = chosen[n]
-            is_over    = is_over | (~is_shifted & (value[widths[n]:widths[n + 1]] != 0))
-            value      = Mux(is_shifted, value[2**n:widths[n] + 2**n], value[:widths[n]])
-            if n in (3, 0):
-                value, is_over, valid = self.late(value), self.late(is_over), self.late(valid & ~self.clear)
-                chosen, is_below, tag = self.late(chosen), self.late(is_below), self.late(tag)
-        kind, slot = tag[:2], tag[2:]
+            dropped    = value[widths[n]:widths[n + 1]]
+            is_dropped = Reduce("OR", beyond) if n != 4 else Signal()
+            # What is beyond of the first is gathered a level later.
+            over       = is_dropped | (~is_shifted & (dropped != 0))
+            beyond     = [self.late(over)] + ([self.late(term) for term in beyond] if n == 4 else [])
+            value      = self.late(Mux(is_shifted, value[2**n:widths[n] + 2**n], value[:widths[n]]))
+            valid, tag = self.late(valid & ~self.clear), self.late(tag)
+            chosen, is_below = self.late(chosen), self.late(is_below)
+        is_over = beyond[0]
+        kind    = tag[:2]
 
         # Bin.
         # ----
