@@ -13,7 +13,7 @@ from functools import cache
 
 from _figures import Figure, Row, run
 
-from liteprobe.sim.bench import corpora, stacks, tshark, unified_run
+from liteprobe.sim.bench import corpora, measure_traffic, rate_run, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
 
 PORT = 1  # Of the parser in the bench.
@@ -87,11 +87,29 @@ def fuzz(is_full: bool) -> Iterator[Figure]:
     yield Figure("fuzz_through_model", whole, "headers", count, is_least=True)
 
 
+def measure(is_full: bool) -> Iterator[Figure]:
+    """Streams with every fault through the meters; and rates, of a clock that is set and steered."""
+    frames = 1_000_000 if is_full else 100_000
+    outcome = measure_traffic.random_run(frames, seed=6)
+    rates = rate_run.random_run(frames, seed=7, interval_ns=123_457)
+    for found in [*outcome.found, *rates.found]:
+        print(f"measure: {found}", file=sys.stderr)
+    yield Figure("measure_frames", outcome.frames, "frames", frames, is_least=True)
+    yield Figure("measure_streams", outcome.streams, "stream ids", 100, is_least=True)
+    yield Figure("measure_accumulators_compared", outcome.words, "words", frames // 4, is_least=True)
+    yield Figure("measure_accumulators_off", outcome.off_words, "words", 0)
+    yield Figure("measure_bins_compared", outcome.bins, "bins", frames // 4, is_least=True)
+    yield Figure("measure_bins_off", outcome.off_bins + outcome.off_saturated, "bins", 0)
+    yield Figure("measure_rate_intervals", rates.intervals, "intervals", frames // 1000, is_least=True)
+    yield Figure("measure_rates_off", rates.off, "intervals", 0)
+
+
 ROWS: dict[str, Row] = {
     "stacks": parser("stacks", stacks.stacks),
     "corpora": parser("corpora", captured),
     "cuts": cuts,
     "fuzz": fuzz,
+    "measure": measure,
 }
 
 

@@ -26,7 +26,11 @@ TICK = np.dtype([("now", "<u8"), ("is_tick", "<u4"), ("is_stepped", "<u4")])
 SHOWN = np.dtype(
     [("cycle", "<u8"), ("number", "<u4"), ("is_whole", "<u4"), ("frames", "<u4", PORTS), ("octets", "<u4", PORTS)]
 )
-RESET_CYCLES = 10
+LATE = (3, 5)
+"""Ticks from the first one behind a multiple to the tick that says so."""
+
+DIVISION_TICKS = 200
+CROSSING_NS = 160
 SYS_NS, TICK_NS, SYS_PHASE_NS = 20, 8, 3
 
 
@@ -92,18 +96,84 @@ def steps_of(frames: int, interval_ns: int, seed: int) -> tuple[NDArray[np.void]
     return np.array(sorted(steps), dtype=STEP), last + interval_ns
 
 
-def intervals(ticks: NDArray[np.void], interval_ns: int, first: int) -> list[tuple[int, bool]]:
-    """Return the ticks in which ``now`` reached a multiple from tick ``first`` on, and whether no step came since the last.
+@dataclass(frozen=True)
+class RateOutcome:
+    """What was compared: intervals, how many of them were wrong; ``found`` says how."""
 
-    A multiple that a step jumps over is none that was reached; nor are those within the time that a step takes.
+    frames: int
+    intervals: int
+    whole: int
+    off: int
+    found: list[str]
+
+
+def reached(ticks: NDArray[np.void], interval_ns: int) -> NDArray[np.intp]:
+    """Return the ticks in which ``now`` was the first at or behind a multiple, without a jump."""
+    number = (ticks["now"] // np.uint64(interval_ns)).astype(np.int64)
+    advance = np.diff(ticks["now"].astype(np.int64))
+    return np.flatnonzero((np.diff(number) == 1) & (advance < 64) & (advance > 0)) + 1
+
+
+def compare(steps: NDArray[np.void], interval_ns: int, done: RateRun) -> RateOutcome:
+    """Hold the intervals of the gateware against the clock, and their counts against the frames.
+
+    A tick comes LATE ticks behind the multiple. Those near a step may be missed, and then the next one ends an interval that is
+    not whole; no others may.
     """
-    number = ticks["now"] // np.uint64(interval_ns)
-    stepped = np.flatnonzero(ticks["is_stepped"])
-    found, last = [], first
-    for at in np.flatnonzero(np.diff(number.astype(np.int64)) == 1) + 1:
-        recent = stepped[np.searchsorted(stepped, at) - 1] if stepped.size and stepped[0] < at else -1000
-        if at > first and not recent <= at <= recent + 8:
-            is_whole = not (stepped[(stepped >= last - 8) & (stepped <= at)]).size and last > first
-            found.append((int(at), bool(is_whole)))
-            last = at
+    found: list[str] = []
+    got = np.flatnonzero(done.ticks["is_tick"])
+    wanted = reached(done.ticks, interval_ns)
+    stepped = np.concatenate([[0], np.flatnonzero(done.ticks["is_stepped"])])
+    since = wanted - stepped[np.searchsorted(stepped, wanted) - 1]
+    matched = {}
+    for at in got:
+        near = wanted[(wanted <= at) & (at - wanted <= LATE[1])]
+        if not near.size or not LATE[0] <= at - near[-1]:
+            recent = at - stepped[np.searchsorted(stepped, at) - 1]
+            if recent > DIVISION_TICKS + LATE[1]:
+                found.append(f"tick {at} is at no multiple")
+        else:
+            matched[int(near[-1])] = int(at)
+    missed = [int(at) for at, ago in zip(wanted, since, strict=True) if int(at) not in matched and ago > DIVISION_TICKS]
+    missed = [at for at in missed if not ((stepped >= at) & (stepped <= at + LATE[1])).any() and at + 50 < len(done.ticks)]
+    found += [f"no tick at the multiple of tick {at}" for at in missed]
+    whole = 0
+    for number, shown in enumerate(done.shown):
+        at = int(got[number])
+        before = int(got[number - 1]) if number else 0
+        is_still = not ((stepped > before - LATE[1] - 2) & (stepped <= at)).any()
+        lasted = int(done.ticks["now"][at]) - int(done.ticks["now"][before])
+        if shown["is_whole"] and not (number and is_still and abs(lasted - interval_ns) <= 3 * TICK_NS):
+            found.append(f"interval {number} is not whole, but called so")
+        if not shown["is_whole"] and number and not ((stepped > before - DIVISION_TICKS) & (stepped <= at)).any():
+            found.append(f"interval {number} is whole, but not called so")
+        whole += bool(shown["is_whole"])
+        sampled = int(shown["cycle"]) * SYS_NS + SYS_PHASE_NS
+        if not 0 < sampled - at * TICK_NS <= CROSSING_NS:
+            found.append(f"interval {number} is sampled {sampled - at * TICK_NS} ns after its tick")
+    found += wrong_counts(steps, done.shown)
+    count = int((steps["kind"] == Kind.FRAME).sum())
+    return RateOutcome(count, len(done.shown), whole, len(found), found[:20])
+
+
+def wrong_counts(steps: NDArray[np.void], shown: NDArray[np.void]) -> list[str]:
+    """Return which intervals don't have the frames that ended between the cycles in which they were sampled."""
+    found = []
+    if shown["number"].tolist() != list(range(1, len(shown) + 1)):
+        found.append("a number is missing")
+    for port in range(PORTS):
+        frames = steps[(steps["kind"] == Kind.FRAME) & (steps["port"] == port)]
+        # Of frames up to three cycles before the new number shows.
+        bounds = np.searchsorted(frames["cycle"], shown["cycle"].astype(np.int64) - 3, side="right")
+        counts = np.diff(np.concatenate([[0], bounds]))
+        sums = np.diff(np.concatenate([[0], np.concatenate([[0], np.cumsum(frames["value"].astype(np.int64))])[bounds]]))
+        for name, expected in (("frames", counts), ("octets", sums)):
+            wrong = np.flatnonzero(shown[name][:, port] != expected)
+            found += [f"{name} of port {port}, interval {n}: {shown[name][n, port]}, not {expected[n]}" for n in wrong]
     return found
+
+
+def random_run(frames: int, seed: int, interval_ns: int = 100_000) -> RateOutcome:
+    """Send frames and step the clock, and compare all intervals."""
+    steps, cycles = steps_of(frames, interval_ns, seed)
+    return compare(steps, interval_ns, run(steps, cycles))

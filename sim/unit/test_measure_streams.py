@@ -1,0 +1,130 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Accumulators, histograms and rates of a port against their models: random frames, and the corners one by one."""
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.formats import BINS, STREAM_ACCUMULATORS, BinKind, RecordFlag, lost_frames
+from liteprobe.sim.bench import measure_traffic, rate_run
+from liteprobe.sim.bench.measure_run import Kind, Script, run
+from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+
+SPACING = 32
+
+
+def words_after(frames, latch=100, clears=(), spacing=SPACING):
+    """Return the snapshot and the bins of frames that come ``spacing`` cycles apart; latch and clears after the first one."""
+    script = Script()
+    events = [(100 + spacing * n, n, frame) for n, frame in enumerate(frames)]
+    steps = [(cycle, script.frame, (cycle, frame)) for cycle, _, frame in events]
+    steps += [(100 + after, script.do, (100 + after, Kind.CLEAR)) for after in clears]
+    steps += [(100 + latch, script.do, (100 + latch, Kind.LATCH))]
+    for _, act, arguments in sorted(steps, key=lambda step: step[0]):
+        act(*arguments)
+    end = 100 + max(spacing * len(frames), latch, *clears, 0) + 100
+    script.do(end, Kind.READ_STREAMS)
+    script.do(end, Kind.READ_BINS)
+    done = run(script)
+    return done.snapshots[0].tolist(), done.bins[0].tolist()
+
+
+def model_after(frames):
+    """Return the same of the model."""
+    model = PortMeterModel()
+    for frame in frames:
+        model.arrive(frame)
+    return model.words(), [count for slot in model.bins for count in slot]
+
+
+def probe(sequence, stamp=1000, delay=10, **fields):
+    """Return a frame of stream 0."""
+    return MeasuredFrame(stamp, 60, is_probe=True, sequence=sequence, tx_stamp=stamp - delay, **fields)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_frames_of_many_streams_are_counted_exactly(seed):
+    outcome = measure_traffic.random_run(6000, seed, segment=600)
+    assert outcome.found == []
+    assert (outcome.frames, outcome.off_words, outcome.off_bins, outcome.off_saturated) == (6000, 0, 0, 0)
+    assert outcome.streams >= 30
+
+
+def test_a_full_bin_stays_full_and_says_so():
+    outcome = measure_traffic.random_run(3000, 3, segment=500, count_bits=5)
+    assert outcome.found == []
+    assert (outcome.off_bins, outcome.off_saturated) == (0, 0)
+
+
+@pytest.mark.parametrize("after", range(-2, 36))
+def test_a_snapshot_knows_the_frames_up_to_the_cycle_after_its_latch(after):
+    frames = [probe(n, 1000 + n) for n in range(3)]
+    known = frames[: 1 + (after + 1) // SPACING] if after >= -1 else []
+    assert words_after(frames, latch=after)[0] == model_after(known)[0]
+
+
+@pytest.mark.parametrize("after", range(34))
+def test_a_clear_forgets_the_frame_under_way_and_nothing_of_the_next(after):
+    frames = [probe(n, 1000 + n) for n in range(3)]
+    left = frames[2:] if after == SPACING else frames[1:] if after < SPACING else frames[2:]
+    assert words_after(frames, latch=200, clears=[after]) == model_after(left)
+
+
+def test_each_damage_keeps_a_probe_frame_out_of_its_stream_but_not_out_of_the_port():
+    flags = [1 << bit for bit in range(16)]
+    snapshot, bins = words_after([probe(n, flags=flag) for n, flag in enumerate(flags)], latch=2000)
+    bad = RecordFlag.FCS_ERROR | RecordFlag.LENGTH_ERROR | RecordFlag.RUNT | RecordFlag.GIANT | RecordFlag.SYMBOL_ERROR
+    assert snapshot[:2] == [16, bin(bad).count("1")]
+    assert STREAM_ACCUMULATORS["frames"].value(snapshot[32:64]) == 16 - 5
+    assert sum(bins[BINS[BinKind.LENGTH].first :][: BINS[BinKind.LENGTH].count]) == 16
+
+
+@pytest.mark.parametrize(
+    ("sequences", "lost", "duplicated", "reordered", "beyond"),
+    [
+        ([0, 1, 2], 0, 0, 0, 0),
+        ([5], 5, 0, 0, 0),
+        ([0, 2, 1], 0, 0, 1, 0),
+        ([0, 2, 1, 1], 0, 1, 1, 0),
+        ([2**32 - 1, 0, 1], 2**32 - 1, 0, 1, 0),
+        ([2**31 - 1, 2**32 - 1, 0], 2**32 - 2, 0, 0, 0),
+        ([0, 128, 1, 1], 126, 1, 1, 0),
+        ([0, 129, 1, 2], 127, 0, 1, 1),
+        ([0, 128, 0], 127, 0, 0, 1),
+    ],
+)
+def test_loss_follows_from_what_is_counted(sequences, lost, duplicated, reordered, beyond):
+    frames = [probe(sequence, 1000 + n) for n, sequence in enumerate(sequences)]
+    snapshot = words_after(frames, latch=2000)[0]
+    found = {name: place.value(snapshot[32:64]) for name, place in STREAM_ACCUMULATORS.items()}
+    model = PortMeterModel()
+    for frame in frames:
+        model.arrive(frame)
+    assert lost_frames(found) == lost == model.streams[1].accumulators()["lost"]
+    assert [found[name] for name in ("duplicated", "reordered", "beyond_window")] == [duplicated, reordered, beyond]
+
+
+def test_values_at_the_edges_of_bins_fall_into_the_upper_one():
+    settings = BinSettings(dict.fromkeys(BinKind, 100), dict.fromkeys(BinKind, 5))
+    model, script = PortMeterModel(settings=settings), Script()
+    script.set(50, settings, 0, False)
+    edges = [100 + 32 * n for n in range(47)]
+    values = [value + offset for value in edges for offset in (-1, 0)]
+    for number, value in enumerate([*values, 2**63 - 1, -(2**63), 2**37 + 99, 2**37 + 100]):
+        frame = MeasuredFrame(value % 2**64, value % 2**16, is_probe=True, sequence=number, tx_stamp=0)
+        script.frame(100 + SPACING * number, frame)
+        model.arrive(frame)
+    script.do(10000, Kind.READ_BINS)
+    assert run(script).bins[0].tolist() == [count for slot in model.bins for count in slot]
+    place = BINS[BinKind.DELAY]
+    counts = np.array(model.bins[1][place.first :][: place.count])
+    assert counts.tolist() == [2] + [2] * place.regular + [4]
+
+
+@pytest.mark.parametrize(("seed", "interval_ns"), [(1, 65_536), (2, 70_001)])
+def test_rates_are_of_whole_intervals_of_the_clock_whatever_it_does(seed, interval_ns):
+    outcome = rate_run.random_run(10_000, seed, interval_ns)
+    assert outcome.found == []
+    assert outcome.intervals > 30
+    assert outcome.whole > 20
