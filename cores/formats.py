@@ -72,7 +72,9 @@ FLASH_HEADER_WORDS: Final = 6
 class BootState(IntEnum):
     """Register ``boot_state``: what became of firmware since the processor's last reset."""
 
-    NOTHING = 0  # The program in ROM waits for the RAM, reads the flash, or found neither firmware to look for nor a flash.
+    NOTHING = (
+        0  # The program in ROM waits for the RAM, reads the flash, or found neither firmware to look for nor a flash.
+    )
     STARTED = 1  # As a host has asked for.
     STARTED_FROM_FLASH = 2
     NO_IMAGE = 3  # The flash holds no firmware.
@@ -220,7 +222,9 @@ BLOCK_DTYPE: Final = np.dtype(
 
 # Measured without keeping: docs/design/monitor.md, docs/cores/measure-streams.md. ------------------------
 
-STREAM_SLOTS: Final = 8  # Of a port. Slots 1 to 7: one stream each; slot 0: the port, and the probe frames of all other streams.
+STREAM_SLOTS: Final = (
+    8  # Of a port. Slots 1 to 7: one stream each; slot 0: the port, and the probe frames of all other streams.
+)
 STREAM_SLOT_WORDS: Final = 32  # In the bus memory ``port<n>_streams``.
 STREAM_WINDOW: Final = 128  # Frames that the memory of a slot's sequence numbers covers.
 
@@ -283,15 +287,15 @@ class BinKind(IntEnum):
 
 
 class Bins(NamedTuple):
-    """Where a histogram lies in its slot: ``count`` words from ``first``; the first bin is "below", the last one "above"."""
+    """Where a histogram lies in its slot: ``words`` words from ``first``; the first bin is "below", the last one "above"."""
 
     first: int
-    count: int
+    words: int
 
     @property
     def regular(self) -> int:
         """Bins between these two: bin k of them has values from origin + k * 2^shift, up to one less than the next."""
-        return self.count - 2
+        return self.words - 2
 
 
 BIN_SLOT_WORDS: Final = 128  # In the bus memory ``port<n>_bins``.
@@ -358,7 +362,9 @@ QERR_COUNT_BIT: Final = 1
 QERR_COUNT_MASK: Final = 0x7F
 QERR_BIT: Final = 8
 PPS_SPURIOUS: Final = 1  # Bit of ``pps_flags``.
-PPS_EARLY_BIT: Final = 4  # Of ``pps_flags``: from here on, samples between the pin's rise and the last sample of its tick.
+PPS_EARLY_BIT: Final = (
+    4  # Of ``pps_flags``: from here on, samples between the pin's rise and the last sample of its tick.
+)
 PPS_EARLY_MASK: Final = 3
 
 # Identity ----------------------------------------------------------------------------------------

@@ -375,6 +375,6 @@ def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetti
     """Return the histograms that ``words`` of a slot hold."""
     found = {}
     for kind, bins in BINS.items():
-        counts = words[bins.first : bins.first + bins.count].astype(np.int64)
+        counts = words[bins.first : bins.first + bins.words].astype(np.int64)
         found[kind] = Histogram(kind, settings[kind], int(counts[0]), int(counts[-1]), counts[1:-1])
     return found

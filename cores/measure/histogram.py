@@ -41,8 +41,19 @@ class BinFinder(LiteXModule):
 
         # # #
 
-        # Value less origin, a word after the other.
-        # ------------------------------------------
+        self.add_difference()
+        self.add_shift()
+        self.add_bin()
+
+    def late(self, value):
+        """Return what ``value`` was a cycle ago."""
+        delayed    = Signal(len(value))
+        self.sync += delayed.eq(value)
+        return delayed
+
+    def add_difference(self):
+        """Form value less origin, a word after the other."""
+        sample = self.sample
         cases, shift_of = {}, {}
         origin, shift   = Signal(32), Signal(5)
         for kind, value in self.origins.items():
@@ -50,10 +61,10 @@ class BinFinder(LiteXModule):
             shift_of[kind]  = shift.eq(self.shifts[kind])
         difference = Signal(34)
         borrow     = Signal()
-        low, high  = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        is_below   = Signal()
-        whole      = Signal()
-        chosen     = Signal(5)
+        low, high  = self.low, self.high = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        is_below   = self.is_below = Signal()
+        whole      = self.whole    = Signal()
+        chosen     = self.chosen   = Signal(5)
         self.comb += [
             Case(sample.kind, cases),
             Case(sample.kind, shift_of),
@@ -71,14 +82,17 @@ class BinFinder(LiteXModule):
             ),
         ]
 
-        # Shift, by halves: what is beyond the bits that are left makes it too much. A register each, for LUTs of four inputs.
-        # -------------------------------------------------------------------------------------------------------------------
+    def add_shift(self):
+        """Shift by halves: what is beyond the bits that are left makes it too much.
+
+        Each level has a register: so it takes LUTs of four inputs.
+        """
         left    = 6
         widths  = [left + 2**n - 1 for n in range(6)] # Behind a shift by 2^n: what those after it need.
-        value   = Cat(low, high)
+        value   = Cat(self.low, self.high)
         beyond  = [value[n:n + 4] != 0 for n in range(widths[5], len(value), 4)]
-        valid   = whole
-        tag     = self.late(Cat(sample.kind, sample.slot))
+        valid, chosen, is_below = self.whole, self.chosen, self.is_below
+        tag     = self.late(Cat(self.sample.kind, self.sample.slot))
         for n in reversed(range(5)):
             is_shifted = chosen[n]
             dropped    = value[widths[n]:widths[n + 1]]
@@ -89,14 +103,14 @@ class BinFinder(LiteXModule):
             value      = self.late(Mux(is_shifted, value[2**n:widths[n] + 2**n], value[:widths[n]]))
             valid, tag = self.late(valid & ~self.clear), self.late(tag)
             chosen, is_below = self.late(chosen), self.late(is_below)
-        is_over = beyond[0]
-        kind    = tag[:2]
+        self.shifted = (valid, tag, value, is_below, beyond[0])
 
-        # Bin.
-        # ----
+    def add_bin(self):
+        """Find the word of the bin."""
+        valid, tag, value, is_below, is_over = self.shifted
         most, place = Signal(6), Signal(7)
         self.comb += [
-            Case(kind, {kind: most.eq(bins.regular) for kind, bins in BINS.items()}),
+            Case(tag[:2], {kind: most.eq(bins.regular) for kind, bins in BINS.items()}),
         ]
         number = Signal(6)
         base   = Signal(7)
@@ -112,12 +126,6 @@ class BinFinder(LiteXModule):
         ]
         self.sync += self.address.eq(Cat(place, tag_d[2:]))
         self.comb += self.valid.eq(self.late(self.late(valid & ~self.clear) & ~self.clear))
-
-    def late(self, value):
-        """Return what ``value`` was a cycle ago."""
-        delayed    = Signal(len(value))
-        self.sync += delayed.eq(value)
-        return delayed
 
 # Histograms ---------------------------------------------------------------------------------------
 
@@ -180,6 +188,7 @@ class Histograms(LiteXModule):
             # A word that a value may be about to be written to is swept later.
             sweep.eq(~finder.valid & ~reader.take & (busy == 0) & ~swept[-1]),
             reader.is_free.eq(~finder.valid),
+            read.adr.eq(Mux(finder.valid, finder.address, Mux(reader.take, reader.bus.adr[:len(read.adr)], swept))),
             finder.clear.eq(self.clear),
         ]
         self.sync += [
@@ -191,10 +200,12 @@ class Histograms(LiteXModule):
                 swept.eq(0),
             ),
         ]
+        self.add_sum(read, write, sweep, generation)
 
-        # Add.
-        # ----
-        # Read; register; add; write.
+    def add_sum(self, read, write, sweep, generation):
+        """Read; register; add; write."""
+        finder, reader = self.finder, self.reader
+        count_bits     = len(write.dat_w) - GENERATION_BITS
         stage = [(finder.valid, finder.valid | sweep, read.adr)]
         for _ in range(3):
             late = [Signal.like(signal) for signal in stage[-1]]
@@ -205,7 +216,6 @@ class Histograms(LiteXModule):
         carry        = Signal()
         current, kept = Signal(GENERATION_BITS), Signal(GENERATION_BITS)
         self.comb += [
-            read.adr.eq(Mux(finder.valid, finder.address, Mux(reader.take, reader.bus.adr[:len(read.adr)], swept))),
             reader.value.eq(count),
             write.adr.eq(stage[3][2]),
             write.dat_w.eq(Cat(total, kept)),

@@ -36,7 +36,8 @@ class IntervalTicker(LiteXModule):
     restart : Signal(), in
         One cycle: ``interval`` is another one.
     tick : Signal(), out
-        One cycle, six or seven ticks after the first one in which ``now`` has reached a multiple.
+        One cycle, three to five ticks after the first one in which ``now`` has reached a multiple. A multiple that comes
+        within 160 ticks of a step may have its tick when they are over; the interval behind it is not whole, either.
     is_whole : Signal(), out
         The interval that ended at the last ``tick`` lasted from the multiple before, with no step in it. From ``tick`` on.
     """
@@ -61,14 +62,14 @@ class IntervalTicker(LiteXModule):
         bit      = Signal()
         divides  = Signal(reset=1)
         settle   = Signal(max=SETTLE_TICKS, reset=SETTLE_TICKS - 1)
-        is_first = Signal()
+        divided  = Signal(3) # One, two, three beats ago.
         is_on    = Signal()
         broken   = Signal(reset=1)
         negative = Signal()
         takes    = Signal()
         self.comb += [
             negative.eq(phase[-1]),
-            takes.eq(~beat & ~negative & ~divides & ~is_first & is_on),
+            takes.eq(~beat & ~negative & ~divides & ~divided[0] & is_on),
         ]
         self.sync.timebase += [
             beat.eq(~beat),
@@ -82,15 +83,14 @@ class IntervalTicker(LiteXModule):
             # With a remainder below 0 a division adds, else it subtracts; so does what has reached the interval.
             If(~negative, turn.eq(~self.interval)).Elif(divides, turn.eq(self.interval)),
         ]
-        unused = Signal()
-        total  = Signal(35)
+        total = Signal(35)
         self.comb += total.eq(Cat(Constant(1, 1), advance) + Cat(~negative, turn))
         self.sync.timebase += [
             If(~beat,
                 addend.eq(total[1:]),
             ).Else(
                 phase.eq(Mux(divides, Cat(bit, phase[:-1]), phase) + addend),
-                is_first.eq(divides),
+                divided.eq(Cat(divides, divided)),
                 If(divides,
                     place.eq(place - 1),
                     If(place == 0, divides.eq(0)),
@@ -102,7 +102,7 @@ class IntervalTicker(LiteXModule):
             self.tick.eq(takes),
             If(takes,
                 self.is_whole.eq(~broken),
-                broken.eq(0),
+                broken.eq(divided[2]), # The multiple came during the division: what begins now begins late.
             ),
             # Wait, then divide.
             If(self.steps | self.restart,
@@ -221,9 +221,9 @@ class RateMeter(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/cores/measure-streams.md)."""
-        self._interval = Setting(32,   name="interval", reset=RATE_INTERVAL_NS, description="Of the probe's time (ns); counting begins anew.")
-        self._number   = CSRStatus(32, name="number",   description="Intervals that have ended; wraps. Read it before and behind the counts.")
-        self._whole    = CSRStatus(1,  name="whole",    description="The last one was neither cut nor stretched by a step of the clock.")
+        self._interval = Setting(32,   name="interval", reset=RATE_INTERVAL_NS, description="Of the probe's time (ns).")
+        self._number   = CSRStatus(32, name="number",   description="Intervals that have ended; wraps.")
+        self._whole    = CSRStatus(1,  name="whole",    description="The clock wasn't set in the last one.")
 
         # # #
 

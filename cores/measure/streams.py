@@ -7,25 +7,15 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.formats import (
-    BinKind, DAMAGE, PORT_ACCUMULATORS, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW, UnifiedFlag
-)
+from liteprobe.cores.formats import BinKind, DAMAGE, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW, UnifiedFlag
 from liteprobe.cores.measure.banks import Banks
 from liteprobe.cores.measure.measured import measured_layout, sample_layout
 from liteprobe.cores.measure.square import DelaySquare
+from liteprobe.cores.measure.steps import DELAY_STEPS, LAST_STEP, PORT_STEPS, carried_steps, steps_of
 from liteprobe.cores.measure.window import SequenceWindow
 from liteprobe.cores.measure.words import WordAdder, late
 
-PORT_STEPS  = 8               # Words of the port come first.
-DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; no word.
-LAST_STEP   = DELAY_STEPS[-1]
-FAULTS      = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
-TABLES      = (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)
-
-def steps_of(*names, tables=TABLES):
-    """Return the steps of accumulators, which are their words, in the order of the steps."""
-    places = [table[name] for table in tables for name in names if name in table]
-    return sorted(step for place in places for step in range(place.first, place.first + place.words))
+FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
 
 # Stream Meter -------------------------------------------------------------------------------------
 
@@ -225,9 +215,8 @@ class StreamMeter(LiteXModule):
             is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``STREAM_WINDOW`` behind.
         )
         is_beyond = was_behind & ~is_near
-        longer    = [step for table in TABLES for place in table.values() for step in range(place.first + 1, place.first + place.words)]
         self.comb += [
-            words.carries.eq(self.at(3, longer)),
+            words.carries.eq(self.at(3, carried_steps())),
             words.adds.eq(
                 self.at(3, steps_of("frames")) |
                 (self.at(3, steps_of("bad_probes"))    & self.is_bad) |

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -97,6 +97,7 @@ def compile_run(folder: Path) -> None:
         raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
 
 
+@cache
 def build(count_bits: int) -> Path:
     """Return the executable, compiled if need be."""
     write = partial(write_verilog, count_bits=count_bits)

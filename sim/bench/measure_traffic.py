@@ -229,6 +229,6 @@ def random_run(frames: int, seed: int, segment: int = 2000, count_bits: int = 32
 def sums_of_bins(model: PortMeterModel) -> list[dict[BinKind, int]]:
     """Return how many values each histogram holds, of each slot."""
     return [
-        {kind: sum(model.bins[slot][bins.first : bins.first + bins.count]) for kind, bins in BINS.items()}
+        {kind: sum(model.bins[slot][bins.first : bins.first + bins.words]) for kind, bins in BINS.items()}
         for slot in range(STREAM_SLOTS)
     ]

@@ -126,14 +126,14 @@ def compare(steps: NDArray[np.void], interval_ns: int, done: RateRun) -> RateOut
     stepped = np.concatenate([[0], np.flatnonzero(done.ticks["is_stepped"])])
     since = wanted - stepped[np.searchsorted(stepped, wanted) - 1]
     matched = {}
-    for at in got:
+    for at in got.tolist():
         near = wanted[(wanted <= at) & (at - wanted <= LATE[1])]
         if not near.size or not LATE[0] <= at - near[-1]:
             recent = at - stepped[np.searchsorted(stepped, at) - 1]
             if recent > DIVISION_TICKS + LATE[1]:
                 found.append(f"tick {at} is at no multiple")
         else:
-            matched[int(near[-1])] = int(at)
+            matched[int(near[-1])] = at
     missed = [int(at) for at, ago in zip(wanted, since, strict=True) if int(at) not in matched and ago > DIVISION_TICKS]
     missed = [at for at in missed if not ((stepped >= at) & (stepped <= at + LATE[1])).any() and at + 50 < len(done.ticks)]
     found += [f"no tick at the multiple of tick {at}" for at in missed]

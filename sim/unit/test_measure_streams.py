@@ -77,7 +77,7 @@ def test_each_damage_keeps_a_probe_frame_out_of_its_stream_but_not_out_of_the_po
     bad = RecordFlag.FCS_ERROR | RecordFlag.LENGTH_ERROR | RecordFlag.RUNT | RecordFlag.GIANT | RecordFlag.SYMBOL_ERROR
     assert snapshot[:2] == [16, bin(bad).count("1")]
     assert STREAM_ACCUMULATORS["frames"].value(snapshot[32:64]) == 16 - 5
-    assert sum(bins[BINS[BinKind.LENGTH].first :][: BINS[BinKind.LENGTH].count]) == 16
+    assert sum(bins[BINS[BinKind.LENGTH].first :][: BINS[BinKind.LENGTH].words]) == 16
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_values_at_the_edges_of_bins_fall_into_the_upper_one():
     script.do(10000, Kind.READ_BINS)
     assert run(script).bins[0].tolist() == [count for slot in model.bins for count in slot]
     place = BINS[BinKind.DELAY]
-    counts = np.array(model.bins[1][place.first :][: place.count])
+    counts = np.array(model.bins[1][place.first :][: place.words])
     assert counts.tolist() == [2] + [2] * place.regular + [4]
 
 

@@ -1,0 +1,21 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Which word of a slot each step of a frame adds to."""
+
+from liteprobe.cores.formats import PORT_ACCUMULATORS, STREAM_ACCUMULATORS
+
+PORT_STEPS  = 8               # Words of the port come first.
+DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; no word.
+LAST_STEP   = DELAY_STEPS[-1]
+TABLES      = (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)
+
+def steps_of(*names):
+    """Return the steps of accumulators, which are their words, in their order."""
+    places = [table[name] for table in TABLES for name in names if name in table]
+    return sorted(step for place in places for step in range(place.first, place.first + place.words))
+
+def carried_steps():
+    """Return the steps of all words but the lowest of each accumulator."""
+    places = [place for table in TABLES for place in table.values()]
+    return [step for place in places for step in range(place.first + 1, place.first + place.words)]
