@@ -32,7 +32,7 @@ class BinFinder(LiteXModule):
         Slot and word of the bin.
     """
     def __init__(self):
-        self.sample  = sample = Record(sample_layout)
+        self.sample  = Record(sample_layout)
         self.origins = {BinKind.LENGTH: Signal(16), BinKind.DELAY: Signal(64), BinKind.ARRIVAL: Signal(32)}
         self.shifts  = {kind: Signal(5) for kind in BINS}
         self.clear   = Signal()

@@ -76,15 +76,13 @@ class IntervalTicker(LiteXModule):
             bit.eq(Array(dividend[n] for n in range(NOW_BITS))[place]),
             is_on.eq(self.interval[DELTA_BITS:] != 0),
         ]
-        advance = Signal((34, True))
-        turn    = Signal((34, True))
+        advance, turn, total = Signal((34, True)), Signal((34, True)), Signal(35)
         self.comb += [
             If(~divides, advance.eq(delta)),
             # With a remainder below 0 a division adds, else it subtracts; so does what has reached the interval.
             If(~negative, turn.eq(~self.interval)).Elif(divides, turn.eq(self.interval)),
+            total.eq(Cat(Constant(1, 1), advance) + Cat(~negative, turn)),
         ]
-        total = Signal(35)
-        self.comb += total.eq(Cat(Constant(1, 1), advance) + Cat(~negative, turn))
         self.sync.timebase += [
             If(~beat,
                 addend.eq(total[1:]),

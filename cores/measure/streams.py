@@ -91,10 +91,7 @@ class StreamMeter(LiteXModule):
         self.delay = Signal(64, reset_less=True)
         self.sync += self.delay.eq(measured.stamp - measured.tx_stamp)
         self.square = square = DelaySquare()
-        self.comb += [
-            square.delay.eq(self.delay),
-            square.start.eq(Cat(step == 3, step == 4, step == 5)),
-        ]
+        self.comb  += square.delay.eq(self.delay), square.start.eq(Cat(step == 3, step == 4, step == 5))
 
         # Words.
         # ------
@@ -237,14 +234,9 @@ class StreamMeter(LiteXModule):
         slot      = late(self, self.slot_0, 3)
         is_octets, is_stamp = self.at(3, steps_of("octets")), self.at(3, steps_of("last_stamp"))
         is_delay,  is_again = self.at(3, steps_of("delay_sum")), self.at(3, DELAY_STEPS)
-        is_port   = self.at(3, range(PORT_STEPS))
-        is_slot   = is_port | (slot != 0) # Slot 0 has had its values from the port's words.
+        is_slot   = self.at(3, range(PORT_STEPS)) | (slot != 0) # Slot 0 has had its values from the port's words.
         fresh_3   = late(self, self.fresh, 3)
-        counts    = self.counts
-        for _ in range(3):
-            counted    = Signal()
-            self.sync += counted.eq(counts & ~self.clear)
-            counts     = counted
+        counts    = late(self, self.counts, 3, cancel=self.clear)
         self.comb += [
             sample.valid.eq(counts & (is_again | (is_slot & (is_octets | is_delay | (is_stamp & ~fresh_3))))),
             sample.is_high.eq(self.step[3][0]), # All lie on even words.

@@ -11,12 +11,14 @@ from liteprobe.cores.measure.reader import SharedReader
 
 WORD_BITS = 32
 
-def late(module, signal, cycles=1):
-    """Return what ``signal`` was some cycles ago."""
+def late(module, signal, cycles=1, cancel=None):
+    """Return what ``signal`` was some cycles ago; 0 from a cycle on in which ``cancel`` was 1 on its way."""
     for _ in range(cycles):
-        delayed      = Signal.like(signal, reset_less=True)
+        delayed      = Signal.like(signal, reset_less=cancel is None)
         module.sync += delayed.eq(signal)
-        signal       = delayed
+        if cancel is not None:
+            module.sync += If(cancel, delayed.eq(0))
+        signal = delayed
     return signal
 
 # Word Adder ---------------------------------------------------------------------------------------
@@ -116,14 +118,11 @@ class WordAdder(LiteXModule):
 
         # Write.
         # ------
-        is_word = [self.writes]
-        for _ in range(3):
-            is_word.append(Signal())
-            self.sync += is_word[-1].eq(is_word[-2] & ~self.cancel)
+        is_word = late(self, self.writes, 3, cancel=self.cancel)
         self.comb += [
             write.adr.eq(late(self, self.target, 5)),
             write.dat_w.eq(total),
-            write.we.eq(late(self, is_word[3], 2)),
+            write.we.eq(late(self, is_word, 2)),
         ]
 
     def do_finalize(self):
