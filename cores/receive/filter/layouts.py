@@ -1,0 +1,81 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What goes between a port's path, its matcher and the tables."""
+
+# Key ----------------------------------------------------------------------------------------------
+
+def key_layout():
+    """What the filter asks of a frame.
+
+    Addresses are as in the unified header: the first octet in bits 7..0, IPv4 and ARP in the first four. Ports, VLAN id
+    and MACs are numbers, their first octet highest. What the frame hasn't may be anything.
+    """
+    return [
+        ("source",           128),
+        ("destination",      128),
+        ("layer3",             2), # As `Layer3`; with none, there are no addresses. Without IP, there is no protocol.
+        ("protocol",           8),
+        ("source_port",       16),
+        ("destination_port",  16),
+        ("has_ports",          1), # They are there, and are those of TCP, UDP or SCTP.
+        ("vlan",              12), # Of the outermost tag.
+        ("has_tag",            1),
+        ("source_mac",        48),
+        ("destination_mac",   48),
+        ("has_macs",           1),
+    ]
+
+# Feed ---------------------------------------------------------------------------------------------
+
+def row_layout():
+    """A row of a table of addresses. What is below the line comes a cycle later."""
+    return [
+        ("prefix",  128),
+        ("whole",    16), # Octets that are compared to their last bit,
+        ("some",     16), # and those that are compared at all.
+        ("bits",      7), # Bits that are compared of an octet that isn't compared to its last; the highest first.
+        ("is_ipv4",   1),
+        ("is_used",   1),
+        # ------------
+        ("terms",     8),
+        ("names",     1),
+        ("channel",   3),
+    ]
+
+def feed_layout():
+    """What the tables tell all matchers, a part of it a cycle."""
+    return [
+        ("source",      row_layout()),
+        ("destination", row_layout()),
+        ("number",  5), # Of the rows, with what comes a cycle later.
+        ("term",    3), # Number of a term and its word.
+        ("word",   32),
+        ("step",    4), # Of the limits of MACs; the limit comes a cycle later.
+        ("limit",  16),
+        ("asks",   32), # Four bits a term: its conditions of source and destination address.
+        ("asked",   1), # A term is enabled.
+        ("enable",  1),
+        ("drop",    1),
+    ]
+
+# Access -------------------------------------------------------------------------------------------
+
+def access_layout():
+    """A word that the bus reads or writes."""
+    return [
+        ("address", 13),
+        ("data",    32),
+        ("write",    1), # In this cycle.
+    ]
+
+def slot_layout():
+    """Whose turn the shared memories are in, a cycle each.
+
+    In each group of four cycles each kind comes once: 0 and 1 are lookups of port 0 and 1, and hits of the source and the
+    destination row that passes; 2 is hits of terms; 3 the bus's. From lap to lap a row meets another kind.
+    """
+    return [
+        ("number", 5), # Of the row whose hits are there.
+        ("kind",   2),
+    ]
