@@ -93,7 +93,7 @@ class Bus {
     uint64_t waited = 0;
 };
 
-static void clock()
+static void tick()
 {
     top.sys_clk = 1;
     top.eval();
@@ -138,7 +138,7 @@ static void run(Port (&ports)[PORTS], Bus &bus)
             const uint64_t latency = cycles - port.starts[port.found.size()];
             port.found.push_back((number ? top.answer1 : top.answer0) | latency << 16);
         }
-        clock();
+        tick();
         if (!waits && cycles > last + 200 && cycles > started + 200)
             break;
     }
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
         return 2;
     top.sys_rst = 1;
     for (int k = 0; k < 4; k++)
-        clock();
+        tick();
     top.sys_rst = 0;
     uint32_t order;
     while (fread(&order, 4, 1, orders) == 1) {
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
             accesses = word();
         } else if (order == 3) {
             for (uint32_t count = word(); count; count--)
-                clock();
+                tick();
             continue;
         } else if (order == 4) {
             counts[0] = word();
