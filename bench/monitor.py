@@ -14,6 +14,7 @@ from functools import cache
 from _figures import Figure, Row, run
 
 from liteprobe.sim.bench import corpora, measure_traffic, rate_run, stacks, tshark, unified_run
+from liteprobe.sim.bench import corpora, filter_compare, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
 
 PORT = 1  # Of the parser in the bench.
@@ -102,6 +103,17 @@ def measure(is_full: bool) -> Iterator[Figure]:
     yield Figure("measure_bins_off", outcome.off_bins + outcome.off_saturated, "bins", 0)
     yield Figure("measure_rate_intervals", rates.intervals, "intervals", frames // 1000, is_least=True)
     yield Figure("measure_rates_off", rates.off, "intervals", 0)
+def filter_row(is_full: bool) -> Iterator[Figure]:
+    """Random rules and packets through the filter of the gateware, both ports at line rate, against the model."""
+    rule_sets = 2000 if is_full else 400
+    result = filter_compare.compare(seed=6, rule_sets=rule_sets, packets=150)
+    yield Figure("filter_packets", result.packets, "packets", 100_000, is_least=True)
+    yield Figure("filter_rule_sets", result.rule_sets, "sets", 100, is_least=True)
+    yield Figure("filter_disagreements", result.disagreements, "packets", 0)
+    yield Figure("filter_row_slots_used", result.rows_used, "rows", 64, is_least=True)
+    yield Figure("filter_terms_used", result.terms_used, "terms", 8, is_least=True)
+    yield Figure("filter_hits_off", result.counters_off, "counters", 0)
+    yield Figure("filter_latency", max(result.latencies), "cycles", 36)
 
 
 ROWS: dict[str, Row] = {
@@ -110,6 +122,7 @@ ROWS: dict[str, Row] = {
     "cuts": cuts,
     "fuzz": fuzz,
     "measure": measure,
+    "filter": filter_row,
 }
 
 

@@ -9,6 +9,7 @@ import struct
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -44,6 +45,7 @@ def compile_run(folder: Path) -> None:
         raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
 
 
+@cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
     return compiled("filter_bench", write_verilog, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vfilter_bench"
