@@ -15,7 +15,7 @@ PORTS = 2
 # Filter Bench -------------------------------------------------------------------------------------
 
 class FilterBench(LiteXModule):
-    """Tables and matchers on pins: ``sys_clk``, ``sys_rst``, ``control``, ``bus_*``; ``key<n>``, ``start<n>``, ``done<n>``, ``answer<n>``.
+    """Tables and matchers on pins: ``sys_clk``, ``sys_rst``, ``control``, ``bus_*``, and of each port ``key<n>`` and its like.
 
     An answer: ``passed`` (bit 0), ``matched`` (1), ``names_channel`` (2), ``channel`` (5..3), ``rule`` (15..8).
     """

@@ -133,9 +133,7 @@ class FilterModel:
 
     def in_range(self, side: int, mac: int) -> bool:
         """Tell whether a MAC is within its limits."""
-        least, most = (
-            sum(self.word(first + part) << 16 * part for part in range(3)) for first in FILTER_MACS[side]
-        )
+        least, most = (sum(self.word(first + part) << 16 * part for part in range(3)) for first in FILTER_MACS[side])
         return least <= mac <= most
 
     def holds(self, term: int, key: FilterKey, rows: tuple[tuple[int, ...], ...]) -> bool:

@@ -137,9 +137,10 @@ class FilterWords(LiteXModule):
 
         # # #
 
-        is_here = lambda address, bits: access.write & (access.address[bits:] == address >> bits)
-        word    = self.add_memory(27, FILTER_TERMS, is_here(FILTER_TERM_WORDS, 3), access.data, [self.number[:3]])[0]
-        limit   = self.add_memory(16, 16, is_here(FILTER_MACS[0][0], 4), access.data, [self.number])[0]
+        is_term  = access.write & (access.address[3:] == FILTER_TERM_WORDS >> 3)
+        is_limit = access.write & (access.address[4:] == FILTER_MACS[0][0] >> 4)
+        word,    = self.add_memory(27, FILTER_TERMS, is_term, access.data, [self.number[:3]])
+        limit,   = self.add_memory(16, 16, is_limit, access.data, [self.number])
         self.sync += [
             feed.term.eq(self.number[:3]),
             feed.word.eq(word),
@@ -148,10 +149,8 @@ class FilterWords(LiteXModule):
         self.comb += feed.step.eq(self.number)
 
         channels = access.data[FILTER_NAMES_BIT:FILTER_CHANNEL_BIT + 3]
-        lowest   = [matcher.lowest for matcher in matchers]
-        for matcher, channel in zip(matchers,
-            self.add_memory(4, FILTER_TERMS, is_here(FILTER_TERM_WORDS, 3), channels, lowest)):
-            self.comb += matcher.term_channel.eq(channel)
+        found    = self.add_memory(4, FILTER_TERMS, is_term, channels, [matcher.lowest for matcher in matchers])
+        self.comb += [matcher.term_channel.eq(channel) for matcher, channel in zip(matchers, found)]
 
         # Of all terms at a time: their conditions of addresses, and whether any is enabled.
         enabled = Signal(FILTER_TERMS)

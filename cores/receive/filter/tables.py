@@ -59,10 +59,10 @@ class FilterTables(LiteXModule):
         for port, matcher in enumerate(self.matchers):
             self.add_module(name=f"matcher{port}", module=matcher)
 
-        self.rows_  = rows  = FilterRows(feed)
-        self.words_ = words = FilterWords(feed, self.matchers)
-        self.sets   = sets  = FilterSets(self.matchers)
-        self.hits   = hits  = FilterHits(self.matchers)
+        self.rows  = rows  = FilterRows(feed)
+        self.terms = terms = FilterWords(feed, self.matchers)
+        self.sets  = sets  = FilterSets(self.matchers)
+        self.hits  = hits  = FilterHits(self.matchers)
 
         # Whose turn it is.
         # -----------------
@@ -70,13 +70,13 @@ class FilterTables(LiteXModule):
         self.comb += [
             slot.number.eq(rows.hit_number),
             slot.kind.eq(rows.hit_number[:2] ^ lap),
-            words.number.eq(rows.hit_number),
+            terms.number.eq(rows.hit_number),
             sets.slot.raw_bits().eq(slot.raw_bits()),
             hits.slot.raw_bits().eq(slot.raw_bits()),
         ]
         self.sync += lap.eq(lap + (rows.hit_number == 31))
 
-        self.add_access(slot, [rows, words, sets, hits])
+        self.add_access(slot, [rows, terms, sets, hits])
 
     def add_access(self, slot, memories):
         """Let the bus read and write a word in its turn: words of counters in theirs."""
