@@ -1,0 +1,8 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Filters in tcpdump's syntax: for the tables of the probe, or for this host."""
+
+from liteprobe.host.capture.filter.boxes import FilterDoesNotFit
+from liteprobe.host.capture.filter.expression import Expression, Filter, clear_filter, parse, write_filter
+
+__all__ = ["Expression", "Filter", "FilterDoesNotFit", "clear_filter", "parse", "write_filter"]

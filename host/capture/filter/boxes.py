@@ -1,0 +1,180 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""An expression as a union of boxes: what each field of a frame may be. A box is what a term of the probe can ask.
+
+The last number of a field's set stands for a frame that hasn't the field; so a complement is exact.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+
+from liteprobe.cores.formats import Layer3
+from liteprobe.host.capture.filter.nodes import (
+    EVERY_KIND,
+    IP,
+    Address,
+    And,
+    Everything,
+    Kind,
+    Mac,
+    Node,
+    Not,
+    OnHost,
+    Or,
+    Port,
+    Protocol,
+    Vlan,
+)
+from liteprobe.host.capture.filter.numbers import Numbers
+from liteprobe.host.errors import UsageError
+
+IPV6_FIRST = 1 << 32  # In a set of addresses: those of IPv6 are behind those of IPv4.
+ADDRESSES = IPV6_FIRST + (1 << 128)
+
+#: Fields of a box, and how many values each has, "none" among them.
+SIZES = {
+    "kind": len(Layer3),
+    "source": ADDRESSES + 1,
+    "destination": ADDRESSES + 1,
+    "protocol": 256 + 1,
+    "source_port": 65536 + 1,
+    "destination_port": 65536 + 1,
+    "vlan": 4096 + 1,
+    "source_mac": (1 << 48) + 1,
+    "destination_mac": (1 << 48) + 1,
+}
+FIELDS = tuple(SIZES)
+MOST = 512  # Boxes on the way: an expression that needs more will not fit.
+
+Box = tuple[Numbers, ...]
+Boxes = tuple[Box, ...]
+
+EVERY: Box = tuple(Numbers.every(size) for size in SIZES.values())
+
+
+class FilterDoesNotFit(UsageError):
+    """The probe's tables can't hold an expression; the message names the part and the reason.
+
+    Parameters
+    ----------
+    part : str
+        Of the expression.
+    reason : str
+        Why not.
+    remedy : str
+        What to do instead.
+    """
+
+    def __init__(self, part: str, reason: str, remedy: str = "let this host filter (--host-filter)") -> None:
+        super().__init__(f"'{part}' does not fit into the probe: {reason}; {remedy}")
+        self.part, self.reason = part, reason
+
+
+def box(**fields: Iterable[tuple[int, int]]) -> Box:
+    """Return a box that asks some fields to be in ranges."""
+    return tuple(
+        Numbers.of(SIZES[name], fields[name]) if name in fields else whole
+        for name, whole in zip(FIELDS, EVERY, strict=True)
+    )
+
+
+def tidy(boxes: Iterable[Box]) -> Boxes:
+    """Join boxes that differ in one field alone, and leave out those within others."""
+    found: list[Box] = []
+    for new in boxes:
+        joined = new
+        place = 0
+        while place < len(found):
+            other = found[place]
+            if all(a <= b for a, b in zip(joined, other, strict=True)):
+                break
+            differing = [number for number, (a, b) in enumerate(zip(joined, other, strict=True)) if a != b]
+            is_wider = all(b <= a for a, b in zip(joined, other, strict=True))
+            if len(differing) == 1 or is_wider:
+                joined = tuple(a | b for a, b in zip(joined, other, strict=True))
+                del found[place]
+                place = 0
+            else:
+                place += 1
+        else:
+            found.append(joined)
+    return tuple(found)
+
+
+def union(first: Boxes, second: Boxes) -> Boxes:
+    """Return what is in one or the other."""
+    return tidy((*first, *second))
+
+
+def intersection(first: Boxes, second: Boxes) -> Boxes:
+    """Return what is in both."""
+    products = [tuple(a & b for a, b in zip(one, other, strict=True)) for one in first for other in second]
+    return tidy(product for product in products if not any(field.is_empty for field in product))
+
+
+def complement(boxes: Boxes) -> Boxes:
+    """Return what is in none."""
+    found: Boxes = (EVERY,)
+    for one in boxes:
+        sides = [(number, ~field) for number, field in enumerate(one) if not field.is_every]
+        found = intersection(found, tuple((*EVERY[:number], field, *EVERY[number + 1 :]) for number, field in sides))
+    return found
+
+
+def kinds_of(kinds: Iterable[Layer3]) -> list[tuple[int, int]]:
+    """Return ranges of kinds of layer 3."""
+    return [(int(kind), int(kind)) for kind in kinds]
+
+
+def address_range(node: Address) -> tuple[int, int]:
+    """Return the range of a network."""
+    first = 0 if node.network.version == 4 else IPV6_FIRST
+    return first + int(node.network.network_address), first + int(node.network.broadcast_address)
+
+
+def primitive(node: Node) -> Boxes:
+    """Return the boxes of what joins nothing."""
+    match node:
+        case Everything():
+            return (EVERY,)
+        case Kind(kinds=kinds):
+            return (box(kind=kinds_of(kinds)),)
+        case Protocol(number=number, kinds=kinds):
+            asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
+            return (box(protocol=[(number, number)], **asked),)
+        case Address(side=side):
+            return (box(**{side: [address_range(node)]}),)
+        case Port(side=side, least=least, most=most):
+            return (box(**{f"{side}_port": [(least, most)]}),)
+        case Vlan(number=number, depth=0):
+            return (box(vlan=[(0, 4095) if number is None else (number, number)]),)
+        case Vlan():
+            raise FilterDoesNotFit(node.text, "its tables know the outermost tag alone")
+        case Mac(side=side, octets=octets):
+            return (box(**{f"{side}_mac": [(int.from_bytes(octets), int.from_bytes(octets))]}),)
+        case OnHost(reason=reason):
+            raise FilterDoesNotFit(node.text, reason)
+    remedy = f"--host-filter does no more, so capture without it, then filter the file (tcpdump -r FILE '{node.text}')"
+    raise FilterDoesNotFit(node.text, "neither its tables nor its unified headers hold these octets", remedy)
+
+
+def boxes_of(node: Node) -> Boxes:
+    """Return the union of boxes that an expression is.
+
+    Raises
+    ------
+    FilterDoesNotFit
+        When a part asks what no box can say, or too many are needed.
+    """
+    match node:
+        case Not(part=part):
+            found = complement(boxes_of(part))
+        case And(parts=parts):
+            found = reduce(intersection, map(boxes_of, parts))
+        case Or(parts=parts):
+            found = reduce(union, map(boxes_of, parts))
+        case _:
+            found = primitive(node)
+    if len(found) > MOST:
+        raise FilterDoesNotFit(node.text, f"it is {len(found)} cases")
+    return found

@@ -1,0 +1,203 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a filter expression says, as a tree; and which unified headers it holds for.
+
+Source: pcap-filter(7); docs/cores/filter.md says where this differs from tcpdump.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.host.unified import has, label_count, layer3, tag_count
+
+Headers = NDArray[np.void]
+Truth = NDArray[np.bool_]
+
+IP = frozenset({Layer3.IPV4, Layer3.IPV6})
+EVERY_KIND = frozenset(Layer3)
+WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of an expression; ``text`` is how it was written."""
+
+    text: str
+
+    def matches(self, headers: Headers) -> Truth:
+        """Return which headers it holds for."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Everything(Node):
+    """Holds for every frame."""
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.ones(len(headers), np.bool_)
+
+
+@dataclass(frozen=True)
+class And(Node):
+    """All parts hold."""
+
+    parts: tuple[Node, ...]
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray(np.logical_and.reduce([part.matches(headers) for part in self.parts]))
+
+
+@dataclass(frozen=True)
+class Or(Node):
+    """One part holds at least."""
+
+    parts: tuple[Node, ...]
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray(np.logical_or.reduce([part.matches(headers) for part in self.parts]))
+
+
+@dataclass(frozen=True)
+class Not(Node):
+    """The part doesn't hold."""
+
+    part: Node
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray(~self.part.matches(headers))
+
+
+def of_kinds(headers: Headers, kinds: frozenset[Layer3]) -> Truth:
+    """Return which headers are of one of these kinds."""
+    return np.isin(layer3(headers), [int(kind) for kind in kinds])
+
+
+@dataclass(frozen=True)
+class Kind(Node):
+    """Layer 3 is one of these."""
+
+    kinds: frozenset[Layer3]
+
+    def matches(self, headers: Headers) -> Truth:
+        return of_kinds(headers, self.kinds)
+
+
+@dataclass(frozen=True)
+class Protocol(Node):
+    """IP of one of these kinds carries this protocol, behind its extension headers."""
+
+    number: int
+    kinds: frozenset[Layer3] = IP
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray(of_kinds(headers, self.kinds & IP) & (headers["protocol"] == self.number))
+
+
+@dataclass(frozen=True)
+class Address(Node):
+    """The address of a side (``source``, ``destination``) lies in a network."""
+
+    side: str
+    network: IPv4Network | IPv6Network
+
+    @property
+    def kinds(self) -> frozenset[Layer3]:
+        """Which layers 3 have such addresses."""
+        return frozenset({Layer3.ARP, Layer3.IPV4} if self.network.version == 4 else {Layer3.IPV6})
+
+    def matches(self, headers: Headers) -> Truth:
+        prefix, mask = (
+            np.frombuffer(part.packed, np.uint8) for part in (self.network.network_address, self.network.netmask)
+        )
+        octets = headers[self.side][:, : len(prefix)]
+        return np.asarray(of_kinds(headers, self.kinds) & ((octets & mask) == prefix).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Port(Node):
+    """The port of a side lies between two, both included."""
+
+    side: str
+    least: int
+    most: int
+
+    def matches(self, headers: Headers) -> Truth:
+        ports = headers[f"{self.side}_port"]
+        there = has(headers, UnifiedFlag.TRANSPORT) & np.isin(headers["protocol"], WITH_PORTS)
+        return np.asarray(there & (ports >= self.least) & (ports <= self.most))
+
+
+@dataclass(frozen=True)
+class Vlan(Node):
+    """There is a tag beyond ``depth`` others, with this id unless None."""
+
+    number: int | None
+    depth: int = 0
+
+    def matches(self, headers: Headers) -> Truth:
+        there = tag_count(headers) > self.depth
+        if self.number is None or self.depth >= headers["tags"].shape[1]:
+            return np.asarray(there)
+        return np.asarray(there & (headers["tags"][:, self.depth]["tci"] & 0xFFF == self.number))
+
+
+@dataclass(frozen=True)
+class Mac(Node):
+    """The MAC of a side is this."""
+
+    side: str
+    octets: bytes
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray((headers[f"{self.side}_mac"] == np.frombuffer(self.octets, np.uint8)).all(axis=1))
+
+
+@dataclass(frozen=True)
+class OnHost(Node):
+    """What the unified header tells, but no table of the probe can ask; ``reason`` says why."""
+
+    reason: str
+    ask: Callable[[Headers], NDArray[Any]]
+
+    def matches(self, headers: Headers) -> Truth:
+        return np.asarray(self.ask(headers), np.bool_)
+
+
+def mpls(text: str, label: int | None) -> OnHost:
+    """Return what holds for a stack of labels, or for one with this label outermost."""
+
+    def ask(headers: Headers) -> NDArray[Any]:
+        there = label_count(headers) > 0
+        return there if label is None else there & (headers["labels"][:, 0] >> 12 == label)
+
+    return OnHost(text, "its tables hold no labels", ask)
+
+
+def length(text: str, least: int, most: int) -> OnHost:
+    """Return what holds for frames from ``least`` to ``most`` octets, without FCS."""
+
+    def ask(headers: Headers) -> NDArray[Any]:
+        return (headers["length"] >= least) & (headers["length"] <= most)
+
+    return OnHost(text, "its tables hold no lengths", ask)
+
+
+def multicast(text: str) -> OnHost:
+    """Return what holds for frames to a group: the lowest bit of the first octet."""
+    reason = "its tables hold one range of MACs, and groups are no range"
+    return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1)
+
+
+def ethertype(text: str, number: int) -> OnHost:
+    """Return what holds for frames of a type, behind tags."""
+    return OnHost(
+        text,
+        "its tables know the types of ip, ip6 and arp alone",
+        lambda headers: headers["ethertype"] == number,
+    )

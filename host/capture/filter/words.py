@@ -1,0 +1,147 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the words of an expression mean: addresses, networks, ports, protocols, MACs, by number or by name."""
+
+import re
+import socket
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from liteprobe.host.errors import UsageError
+
+Network = IPv4Network | IPv6Network
+
+#: By number on every machine, whatever its list of protocols.
+PROTOCOLS = {
+    "icmp": 1,
+    "igmp": 2,
+    "tcp": 6,
+    "udp": 17,
+    "gre": 47,
+    "esp": 50,
+    "ah": 51,
+    "icmp6": 58,
+    "ospf": 89,
+    "pim": 103,
+    "vrrp": 112,
+    "sctp": 132,
+}
+DOTTED = re.compile(r"\d+(\.\d+){0,3}")
+
+
+def number_of(word: str, most: int, what: str) -> int:
+    """Return a number, decimal, octal with a leading 0, or hexadecimal with 0x.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or above ``most``.
+    """
+    try:
+        value = int(word, 16 if word[:2].lower() == "0x" else 8 if word[0] == "0" and len(word) > 1 else 10)
+    except ValueError:
+        raise UsageError(f"'{word}' is no {what}: give a number from 0 to {most}") from None
+    if not 0 <= value <= most:
+        raise UsageError(f"{word} is no {what}: give a number from 0 to {most}")
+    return value
+
+
+def protocol_of(word: str) -> int:
+    """Return the number of a protocol; a backslash before its name is taken, as tcpdump asks for one."""
+    name = word.removeprefix("\\")
+    if name in PROTOCOLS:
+        return PROTOCOLS[name]
+    if name[:1].isdigit():
+        return number_of(name, 255, "protocol")
+    try:
+        return socket.getprotobyname(name)
+    except OSError:
+        raise UsageError(f"no protocol is called '{name}': give its number") from None
+
+
+def port_of(word: str, protocols: tuple[str, ...]) -> int:
+    """Return the number of a port, of the first of these protocols that knows its name."""
+    if word.isdigit():
+        return number_of(word, 65535, "port")
+    for protocol in protocols:
+        try:
+            return socket.getservbyname(word, protocol)
+        except OSError:
+            continue
+    raise UsageError(f"no port is called '{word}': give its number")
+
+
+def ports_of(word: str, protocols: tuple[str, ...]) -> tuple[int, int]:
+    """Return the ends of a range of ports, ``a-b``; names may have hyphens, too."""
+    for hyphen in [place for place, letter in enumerate(word) if letter == "-"]:
+        ends = (word[:hyphen], word[hyphen + 1 :])
+        try:
+            low, high = (port_of(end, protocols) for end in ends)
+        except (UsageError, IndexError):
+            continue
+        return min(low, high), max(low, high)
+    number = port_of(word, protocols)
+    return number, number
+
+
+def is_mac(word: str) -> bool:
+    """Tell whether a word is a MAC: six octets with colons or hyphens, or three of four digits with dots."""
+    return bool(re.fullmatch(r"([0-9a-fA-F]{1,2}[:-]){5}[0-9a-fA-F]{1,2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}", word))
+
+
+def mac_of(word: str) -> bytes:
+    """Return the octets of a MAC."""
+    if not is_mac(word):
+        raise UsageError(f"'{word}' is no MAC: give six octets such as 02:4c:50:00:00:01")
+    if "." in word:
+        return bytes.fromhex(word.replace(".", ""))
+    return bytes(int(octet, 16) for octet in re.split("[:-]", word))
+
+
+def host_of(word: str) -> list[Network]:
+    """Return the addresses of a host as networks of one: one, or all that its name has."""
+    if is_mac(word):
+        raise UsageError(f"'{word}' is a MAC: write 'ether host', 'ether src' or 'ether dst' before it")
+    if "/" in word:
+        raise UsageError(f"'{word}' is a network: write 'net' before it")
+    try:
+        return [ip_network(ip_address(word))]
+    except ValueError:
+        pass
+    if DOTTED.fullmatch(word):
+        raise UsageError(f"'{word}' is no address: give four numbers up to 255, or write 'net' before it")
+    try:
+        found = socket.getaddrinfo(word, None, type=socket.SOCK_STREAM)
+    except OSError:
+        raise UsageError(f"no host is called '{word}': give its address") from None
+    return [
+        ip_network(ip_address(address)) for address in dict.fromkeys(str(entry[4][0]).split("%")[0] for entry in found)
+    ]
+
+
+def net_of(word: str, mask: str | None = None) -> Network:
+    """Return a network: ``10``, ``192.168``, ``10.0.0.0/8``, ``2001:db8::/32``, or an address and its mask.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or has bits behind its prefix.
+    """
+    address, _, length = word.partition("/")
+    try:
+        if ":" in address:
+            whole = IPv6Address(address)
+            bits = number_of(length, 128, "length of a prefix") if length else 128
+            return IPv6Network((whole, bits))
+        parts = address.split(".")
+        if not DOTTED.fullmatch(address):
+            raise UsageError(f"'{word}' is no network: give one such as 10.0.0.0/8 or 2001:db8::/32")
+        four = IPv4Address(".".join([*parts, *["0"] * (4 - len(parts))]))
+        if mask is not None:
+            return IPv4Network((four, mask))
+        return IPv4Network((four, number_of(length, 32, "length of a prefix") if length else 8 * len(parts)))
+    except AddressValueError as error:
+        raise UsageError(f"'{word}' is no network: {error}") from None
+    except ValueError as error:
+        # As tcpdump: most likely another prefix was meant.
+        shown = f"{word} mask {mask}" if mask else word
+        raise UsageError(f"'{shown}' is no network: {error}; give the first address of the network") from None

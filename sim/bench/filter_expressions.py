@@ -1,0 +1,206 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Filter expressions, by hand and at random, and the frames for which tcpdump and a probe should agree on them."""
+
+import ipaddress
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from liteprobe.cores.formats import UnifiedFlag
+from liteprobe.sim.models.filter import FilterKey, key_of
+from liteprobe.sim.models.unified import UnifiedHeader, unified_header
+
+EXPRESSIONS = """
+ip
+ip6
+arp
+tcp
+udp
+sctp
+icmp
+icmp6
+igmp
+not icmp
+ip or arp
+ip and not tcp
+ip6 and udp
+ether proto 0x0806
+ether proto \\ip6
+ip proto 17
+ip proto \\tcp
+ip6 proto 58
+proto 132
+host 198.18.0.1
+src host 198.18.0.1
+src 198.18.0.1 and dst 203.0.113.77
+src and dst 198.18.0.1
+src or dst 198.18.0.1
+not host 198.18.0.1
+ip host 198.18.0.1
+arp host 192.0.2.1
+net 198
+net 198.18
+net 198.18.0.0/15
+src net 198.18.0.0 mask 255.254.0.0
+dst net 203.0.113.64/26
+dst net 0.0.0.0/1
+net 192.0.2.0/24 and not host 192.0.2.1
+ip6 host 2001:db8::1234:5
+src net 2001:db8::/32
+dst net 2001:2:0:aa::/127
+net ::/0
+not net 2001:db8::/32
+port 80
+src port 53
+dst port 443
+portrange 1024-49151
+src portrange 1-1023 and dst portrange 1024-65535
+tcp port 80
+udp src port 53
+port 80 or 443
+port (80 or 443)
+not port 80
+not (tcp and port 80)
+host (198.18.0.1 or 192.0.2.1) and not arp
+host 198.18.0.1 or 192.0.2.1 and not arp
+ether host 02:4c:50:00:00:02
+ether src 0e:4c:50:aa:bb:01
+ether dst 02:4c:50:00:00:02 and ip
+ether broadcast
+ip multicast
+ip6 multicast
+!tcp && !udp
+tcp or udp and port 53
+tcp and (port 80 or port 443) and net 0.0.0.0/2
+not (host 198.18.0.1 and tcp) or icmp6
+""".strip().splitlines()
+
+#: What tables can't hold, but this host can tell.
+ON_HOST = """
+len > 100
+less 60
+greater 200
+len != 60
+tcp port 80 or udp port 53
+ether multicast
+ether proto 0x88cc
+tcp[tcpflags] & (tcp-syn|tcp-ack) != 0
+tcp[13] = 2
+tcp[tcpflags] & tcp-syn != 0 and not tcp[tcpflags] & tcp-ack != 0
+ether host 02:4c:50:00:00:02 or ether host 0e:4c:50:00:00:07
+""".strip().splitlines()
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames, their unified headers and their keys."""
+
+    octets: tuple[bytes, ...]
+    headers: tuple[UnifiedHeader, ...]
+    keys: tuple[FilterKey, ...]
+
+    @classmethod
+    def of(cls, frames: Sequence[bytes]) -> "Frames":
+        """Parse frames."""
+        headers = tuple(unified_header(frame) for frame in frames)
+        return cls(tuple(frames), headers, tuple(map(key_of, headers)))
+
+    def packed(self) -> bytes:
+        """Return all headers as they leave the board."""
+        return b"".join(header.octets() for header in self.headers)
+
+
+def is_plain(header: UnifiedHeader) -> bool:
+    """Tell whether tcpdump looks at a frame as the probe does: nothing is to be seen through, and nothing is wrong."""
+    wrong = UnifiedFlag.UNPARSED | UnifiedFlag.TRUNCATED | UnifiedFlag.LENGTH_ERROR
+    return not (header.tags or header.labels or header.extensions or header.flags & wrong)
+
+
+class RandomExpressions:
+    """Expressions whose addresses and ports are those of frames, so that they hold for some."""
+
+    def __init__(self, rng: random.Random, keys: Sequence[FilterKey]) -> None:
+        self.rng = rng
+        self.addresses = [key.addresses for key in keys if key.addresses]
+        self.ports = [key.ports for key in keys if key.ports]
+        self.macs = [key.macs for key in keys if key.macs]
+
+    def direction(self) -> str:
+        """Return a direction, or none."""
+        return self.rng.choice(["", "", "src ", "dst ", "src or dst ", "src and dst "])
+
+    def network(self) -> str:
+        """Return a host or a network."""
+        address = ipaddress.ip_address(self.rng.choice(self.rng.choice(self.addresses)))
+        if self.rng.randrange(2):
+            return f"{self.direction()}host {address}"
+        length = self.rng.randrange(address.max_prefixlen + 1)
+        return f"{self.direction()}net {ipaddress.ip_network((address, length), strict=False)}"
+
+    def port(self) -> str:
+        """Return a port or a range."""
+        rng = self.rng
+        protocol, number = rng.choice(["", "", "tcp ", "udp "]), rng.choice(rng.choice(self.ports))
+        if rng.randrange(3):
+            return f"{protocol}{self.direction()}port {number}"
+        return f"{protocol}{self.direction()}portrange {rng.randrange(number + 1)}-{rng.randrange(number, 65536)}"
+
+    def primitive(self) -> str:
+        """Return a primitive."""
+        rng = self.rng
+        mac = rng.choice(rng.choice(self.macs)).to_bytes(6).hex(":")
+        alone = ["ip", "ip6", "arp", "tcp", "udp", "icmp", "icmp6", f"ip proto {rng.choice([1, 2, 6, 17, 132])}"]
+        kinds = [self.network, self.network, self.port, lambda: rng.choice(alone), lambda: rng.choice(alone)]
+        return rng.choice([*kinds, lambda: f"ether {rng.choice(['src', 'dst', 'host'])} {mac}"])()
+
+    def expression(self, depth: int = 2) -> str:
+        """Return an expression."""
+        rng = self.rng
+        if not depth or not rng.randrange(4):
+            return rng.choice(["", "", "", "not "]) + self.primitive()
+        parts = [self.expression(depth - 1) for _ in range(rng.randrange(2, 4))]
+        joined = parts[0]
+        for part in parts[1:]:
+            joined += rng.choice([" and ", " or ", " && ", " || "]) + part
+        return rng.choice(["", "not "]) + f"({joined})" if rng.randrange(2) else joined
+
+
+def varied(count: int, rng: random.Random) -> list[bytes]:
+    """Return frames of a few hosts that talk to one another in every protocol; fragments among those of IPv4."""
+    hosts = [
+        [bytes([198, 18, *rng.randbytes(2)]) for _ in range(6)] + [bytes([192, 0, 2, 1]), bytes([224, 0, 0, 9])],
+        [bytes.fromhex("20010db8") + rng.randbytes(12) for _ in range(6)] + [bytes.fromhex("ff02") + bytes(13) + b"\1"],
+    ]
+    macs = [bytes.fromhex("024c50") + rng.randbytes(3) for _ in range(4)] + [b"\xff" * 6, bytes.fromhex("01005e000009")]
+    ports = [80, 443, 53, 22, *(rng.randrange(1 << 16) for _ in range(6))]
+    frames = []
+    for _ in range(count):
+        is_ipv6 = rng.random() < 0.4
+        source, destination = (rng.choice(hosts[is_ipv6]) for _ in range(2))
+        macs_of = rng.choice(macs) + rng.choice(macs)
+        if rng.random() < 0.1:
+            source, destination = (rng.choice(hosts[0]) for _ in range(2))
+            octets = bytes.fromhex("08060001080006040001") + macs_of[6:] + source + bytes(6) + destination
+            frames.append((macs_of + octets).ljust(60, b"\0"))
+            continue
+        protocol = rng.choice([6, 6, 17, 17, 132, 58 if is_ipv6 else 1, 2, 47])
+        ends = b"".join(rng.choice(ports).to_bytes(2) for _ in range(2))
+        payload = ends + rng.randbytes(8) + b"\x50" + rng.randbytes(rng.randrange(7, 200))
+        if is_ipv6:
+            packet = b"\x60\0\0\0" + len(payload).to_bytes(2) + bytes([protocol, 64]) + source + destination + payload
+        else:
+            more = rng.choice([0, 0, 0, 0, 0x4000, 0x2000, 0x2005, 5])
+            head = b"\x45\0" + (20 + len(payload)).to_bytes(2) + rng.randbytes(2) + more.to_bytes(2)
+            packet = head + bytes([64, protocol, 0, 0]) + source + destination + payload
+        frames.append((macs_of + (b"\x86\xdd" if is_ipv6 else b"\x08\x00") + packet).ljust(60, b"\0"))
+    return frames
+
+
+def plain_of(frames: Sequence[bytes]) -> Frames:
+    """Return the plain ones of some frames."""
+    every = Frames.of(frames)
+    chosen = [number for number, header in enumerate(every.headers) if is_plain(header)]
+    return Frames(*(tuple(part[number] for number in chosen) for part in (every.octets, every.headers, every.keys)))
+
