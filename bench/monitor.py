@@ -7,14 +7,21 @@ falls short. Captures come from the source packages of tcpdump and nDPI, which a
 what is in them.
 """
 
+import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
+import numpy as np
 from _figures import Figure, Row, run
 
 from liteprobe.sim.bench import corpora, measure_traffic, rate_run, stacks, tshark, unified_run
 from liteprobe.sim.bench import corpora, filter_compare, stacks, tshark, unified_run
+from liteprobe.host.capture.filter import FilterDoesNotFit, parse
+from liteprobe.host.unified import unified_headers
+from liteprobe.sim.bench import corpora, filter_compare, pcap_filter, stacks, tshark, unified_run
+from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
+from liteprobe.sim.models.filter import FilterModel
 from liteprobe.sim.models.unified import unified_header
 
 PORT = 1  # Of the parser in the bench.
@@ -116,6 +123,34 @@ def filter_row(is_full: bool) -> Iterator[Figure]:
     yield Figure("filter_latency", max(result.latencies), "cycles", 36)
 
 
+def filter_expressions(is_full: bool) -> Iterator[Figure]:
+    """Filter expressions over captures: libpcap against this host, and this host against the probe's tables."""
+    rng = random.Random(8)
+    frames = plain_of(
+        [*rng.sample(captured(), min(len(captured()), 200_000 if is_full else 20_000)), *varied(2000, rng)]
+    )
+    few = Frames.of([*rng.sample(captured(), 500), *varied(300, rng), *stacks.stacks()[::5]])
+    headers, few_headers = unified_headers(frames.packed()), unified_headers(few.packed())
+    maker = RandomExpressions(rng, frames.keys)
+    texts = [*EXPRESSIONS, *ON_HOST, *(maker.expression() for _ in range(200))]
+    off_libpcap = off_host = fitting = 0
+    for text in texts:
+        expression = parse(text)
+        off_libpcap += np.count_nonzero(expression.matches(headers) != pcap_filter.matches(text, frames.octets))
+        try:
+            model = FilterModel(expression.fit().words())
+        except FilterDoesNotFit:
+            continue
+        fitting += 1
+        passed = np.array([model.decide(key).passed for key in few.keys])
+        off_host += np.count_nonzero(passed != expression.matches(few_headers))
+    yield Figure("filter_expressions", len(texts), "expressions", 200, is_least=True)
+    yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
+    yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 10_000, is_least=True)
+    yield Figure("filter_host_off_libpcap", off_libpcap, "frames", 0)
+    yield Figure("filter_tables_off_host", off_host, "frames", 0)
+
+
 ROWS: dict[str, Row] = {
     "stacks": parser("stacks", stacks.stacks),
     "corpora": parser("corpora", captured),
@@ -123,6 +158,7 @@ ROWS: dict[str, Row] = {
     "fuzz": fuzz,
     "measure": measure,
     "filter": filter_row,
+    "expressions": filter_expressions,
 }
 
 

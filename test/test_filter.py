@@ -187,7 +187,7 @@ def test_octets_that_nobody_has_are_refused_by_probe_and_host() -> None:
     expression = parse("udp and ip[8] < 5")
     with pytest.raises(FilterDoesNotFit, match=r"'ip\[8\] < 5' does not fit .*\(tcpdump -r FILE 'ip\[8\] < 5'"):
         expression.fit()
-    with pytest.raises(UsageError, match=r"'ip\[8\] < 5' looks at octets .* tcpdump -r FILE"):
+    with pytest.raises(UsageError, match=r"'ip\[8\] < 5' looks at octets .*tcpdump -r FILE"):
         expression.matches(unified_headers(plain().packed()))
 
 

@@ -107,6 +107,7 @@ class FilterModel:
 
     def __post_init__(self) -> None:
         self.tables = [[self.row(side, number) for number in range(FILTER_ROWS)] for side in range(2)]
+        self.used = [[(number, row) for number, row in enumerate(table) if row.terms] for table in self.tables]
         self.row_hits = [[0] * FILTER_ROWS, [0] * FILTER_ROWS]
         self.term_hits = [0] * FILTER_TERMS
 
@@ -163,8 +164,8 @@ class FilterModel:
         if not self.enable:
             return Decision(passed=True, matched=True, rule=NO_RULE, channel=None)
         source, destination = (
-            tuple(number for number, row in enumerate(table) if key.addresses and row.matches(key.addresses[side]))
-            for side, table in enumerate(self.tables)
+            tuple(number for number, row in used if key.addresses and row.matches(key.addresses[side]))
+            for side, used in enumerate(self.used)
         )
         rows = (source, destination)
         asked = any(self.word(FILTER_TERM_WORDS + term) >> FILTER_ENABLED_BIT & 1 for term in range(FILTER_TERMS))

@@ -22,7 +22,10 @@ from liteprobe.cores.formats import (
     FilterCondition,
     Layer3,
 )
+from liteprobe.host.capture.filter import parse
+from liteprobe.sim.bench import pcap_filter
 from liteprobe.sim.bench.filter_compare import compare
+from liteprobe.sim.bench.filter_expressions import plain_of, varied
 from liteprobe.sim.bench.filter_rules import RandomRules, mac_words, row_words
 from liteprobe.sim.bench.filter_run import WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
@@ -267,6 +270,24 @@ def test_counter_that_is_written_counts_on_from_there():
     assert (first[68] + 16) % 2**32 <= 220
     untouched = [hit for number, hit in enumerate(first) if number not in (62, 68)]
     assert set(untouched) == {0xFFFFFFF0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "net 198.18.0.0/15 and not port 80",
+        "not host 192.0.2.1",
+        "tcp port 80 or tcp port 443",
+        "ip6 and icmp6 or arp",
+        "src net 2001:db8::/32 and dst portrange 0-1023",
+        "ether broadcast or ip multicast",
+    ],
+)
+def test_expression_in_the_gateware_passes_what_libpcap_does(text):
+    frames = plain_of(varied(300, random.Random(7)))
+    passed = check(parse(text).fit().words(), list(frames.keys))
+    assert passed == pcap_filter.matches(text, frames.octets).tolist()
+    assert 0 < sum(passed) < len(passed)
 
 
 def test_frame_that_comes_too_soon_takes_the_place_of_the_one_before():
