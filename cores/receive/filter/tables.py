@@ -90,9 +90,11 @@ class FilterTables(LiteXModule):
         self.comb += [
             is_hits.eq(access.address[11:] == FILTER_ROW_HITS[0] >> 11),
             goes.eq(asks & Mux(is_hits & writes, hits.is_turn, slot.kind == 3)),
-            access.write.eq(goes & writes),
             hits.address.eq(access.address),
-            *[memory.access.raw_bits().eq(access.raw_bits()) for memory in memories],
+            *[getattr(memory.access, name).eq(getattr(access, name)) for memory in memories for name in ("address", "data")],
+            hits.access.write.eq(goes & writes),
+            # A cycle later: what decides on ``goes`` is far from all of these.
+            *[memory.access.write.eq(access.write) for memory in memories if memory is not hits],
             # Of the memories, all but one are silent.
             *[mute.eq(step[0] & ~writes & (access.address[11:] != region))
                 for region, mute in enumerate([*sets.mute, hits.mute])],
@@ -100,6 +102,7 @@ class FilterTables(LiteXModule):
         self.sync += [
             access.address.eq(bus.adr),
             access.data.eq(bus.dat_w),
+            access.write.eq(goes & writes),
             writes.eq(bus.we),
             asks.eq(bus.cyc & bus.stb & ~goes & (step == 0) & ~bus.ack),
             step.eq(Cat(goes, step[0]) & Replicate(bus.cyc & bus.stb, 2)),
