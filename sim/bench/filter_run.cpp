@@ -5,7 +5,7 @@
 //
 // Usage: Vfilter_bench ORDERS ANSWERS. All words are u32. Orders:
 // 1 CONTROL; 2 COUNT, COUNT accesses; 3 CYCLES: idle; 4 COUNT0 COUNT1 ACCESSES, keys of port 0, keys of port 1, accesses.
-// An access: {address, bit 31: it is a write; data}. A key: {cycles from the start before to this one; KEY_WORDS words}.
+// An access: {address, bit 31: it is a write; data}; with bit 30 not of the bus: the control register takes data. A key: {cycles from the start before to this one; KEY_WORDS words}.
 // ANSWERS: for each read its word; for each key {answer in bits 15..0, cycles from start to done above}, those of port 0
 // first, before the reads of the same order. Accesses of order 4 go on while frames come, and end with them or later.
 // Ends with 1 when an access isn't answered within 1000 cycles. The last line of the output: "<cycles> <longest access>".
@@ -62,6 +62,8 @@ class Bus {
 
     void drive()
     {
+        while (!done() && accesses[at].address >> 30 & 1)
+            top.control = accesses[at++].data;
         top.bus_stb = !done();
         if (done())
             return;

@@ -140,10 +140,11 @@ class FilterMatcher(LiteXModule):
 
         # Answer.
         # -------
-        holds_any, matched = Signal(), Signal()
+        in_force, holds_any, matched = Signal(), Signal(), Signal()
         self.comb += [
-            holds_any.eq(was_on & (holds != 0)),
-            matched.eq(~was_on | ~feed.asked | holds_any),
+            in_force.eq(was_on & feed.enable), # ``drop`` may change when ``enable`` does.
+            holds_any.eq(in_force & (holds != 0)),
+            matched.eq(~in_force | ~feed.asked | holds_any),
             *[If(holds[term], self.lowest.eq(term)) for term in reversed(range(FILTER_TERMS))],
         ]
         self.sync += [
@@ -151,10 +152,10 @@ class FilterMatcher(LiteXModule):
             self.term_hit.eq(ends[2] & holds_any),
             If(ends[2],
                 self.matched.eq(matched),
-                self.passed.eq(~was_on | (matched ^ feed.drop)),
+                self.passed.eq(~in_force | (matched ^ feed.drop)),
                 self.rule.eq(NO_RULE),
                 If(holds_any & ~feed.drop, self.rule.eq(Mux(row_found, row, TERM_RULES + self.lowest))),
-                self.names_channel.eq(was_on & (row_names | (holds_any & self.term_channel[0]))),
+                self.names_channel.eq(in_force & (row_names | (holds_any & self.term_channel[0]))),
                 self.channel.eq(Mux(row_names, row_channel, self.term_channel[1:])),
                 self.term.eq(self.lowest),
             ),
