@@ -136,14 +136,14 @@ def filter_expressions(is_full: bool) -> Iterator[Figure]:
     off_libpcap = off_host = fitting = 0
     for text in texts:
         expression = parse(text)
-        off_libpcap += np.count_nonzero(expression.matches(headers) != pcap_filter.matches(text, frames.octets))
+        off_libpcap += int(np.count_nonzero(expression.matches(headers) != pcap_filter.matches(text, frames.octets)))
         try:
             model = FilterModel(expression.fit().words())
         except FilterDoesNotFit:
             continue
         fitting += 1
         passed = np.array([model.decide(key).passed for key in few.keys])
-        off_host += np.count_nonzero(passed != expression.matches(few_headers))
+        off_host += int(np.count_nonzero(passed != expression.matches(few_headers)))
     yield Figure("filter_expressions", len(texts), "expressions", 200, is_least=True)
     yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
     yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 10_000, is_least=True)

@@ -5,7 +5,7 @@
 
 import ipaddress
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import UnifiedFlag
@@ -152,8 +152,9 @@ class RandomExpressions:
         rng = self.rng
         mac = rng.choice(rng.choice(self.macs)).to_bytes(6).hex(":")
         alone = ["ip", "ip6", "arp", "tcp", "udp", "icmp", "icmp6", f"ip proto {rng.choice([1, 2, 6, 17, 132])}"]
-        kinds = [self.network, self.network, self.port, lambda: rng.choice(alone), lambda: rng.choice(alone)]
-        return rng.choice([*kinds, lambda: f"ether {rng.choice(['src', 'dst', 'host'])} {mac}"])()
+        kinds: list[Callable[[], str]] = [self.network, self.network, self.port, lambda: rng.choice(alone), lambda: rng.choice(alone)]
+        kinds.append(lambda: f"ether {rng.choice(['src', 'dst', 'host'])} {mac}")
+        return rng.choice(kinds)()
 
     def expression(self, depth: int = 2) -> str:
         """Return an expression."""
@@ -202,5 +203,9 @@ def plain_of(frames: Sequence[bytes]) -> Frames:
     """Return the plain ones of some frames."""
     every = Frames.of(frames)
     chosen = [number for number, header in enumerate(every.headers) if is_plain(header)]
-    return Frames(*(tuple(part[number] for number in chosen) for part in (every.octets, every.headers, every.keys)))
+    return Frames(
+        tuple(every.octets[number] for number in chosen),
+        tuple(every.headers[number] for number in chosen),
+        tuple(every.keys[number] for number in chosen),
+    )
 

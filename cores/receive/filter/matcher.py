@@ -77,86 +77,93 @@ class FilterMatcher(LiteXModule):
 
         # # #
 
-        # Which cycle.
-        # ------------
-        # ``compares``: a row, for 32 cycles. ``begins``, ``runs``: what came of it is there, a cycle later. Then all rows
-        # have been collected (``ends[1]``), and terms are known (``ends[2]``).
-        count    = Signal(5, reset_less=True)
-        compares = Signal()
-        is_last  = Signal()
-        is_first, begins, runs = Signal(), Signal(), Signal()
-        ends     = Signal(3)
-        # The filter is enabled, and has been since the frame's start.
-        is_on, counts, was_on = Signal(), Signal(), Signal()
+        self.feed = feed
+        # ``begins``, ``runs``: what came of a comparison is there; ``counts``, while the filter is in force.
+        self.is_last, self.begins, self.runs, self.counts = [Signal() for _ in range(4)]
+        self.ends   = Signal(3) # Behind the last row: a cycle, two, three.
+        self.is_on  = Signal()  # The filter is enabled, and has been since the frame's start;
+        self.was_on = Signal()  # all the time that the last frame was compared.
+        self.add_cycles()
+        self.add_conditions(port)
+        self.add_terms()
+        self.add_answer()
+
+    def add_cycles(self):
+        """Compare rows for 32 cycles."""
+        feed, is_last = self.feed, self.is_last
+        count, compares, is_first = Signal(5, reset_less=True), Signal(), Signal()
         self.comb += is_last.eq(compares & (count == 31))
         self.sync += [
             count.eq(count + 1),
             If(is_last, compares.eq(0)),
-            is_on.eq(is_on & feed.enable),
-            If(self.start, self.held.eq(self.key), count.eq(0), compares.eq(1), is_on.eq(feed.enable)),
+            self.is_on.eq(self.is_on & feed.enable),
+            If(self.start, self.held.eq(self.key), count.eq(0), compares.eq(1), self.is_on.eq(feed.enable)),
             is_first.eq(self.start),
-            begins.eq(is_first),
-            runs.eq(compares),
-            counts.eq(compares & is_on),
-            ends.eq(Cat(is_last, ends)),
+            self.begins.eq(is_first),
+            self.runs.eq(compares),
+            self.counts.eq(compares & self.is_on),
+            self.ends.eq(Cat(is_last, self.ends)),
+            If(is_last, self.was_on.eq(self.is_on & feed.enable)),
         ]
 
-        # Conditions.
-        # -----------
+    def add_conditions(self, port):
+        """Hold the key against rows, and against all that terms ask besides."""
+        feed = self.feed
         self.source, self.destination = sides = [AddressMatch(row, feed.number) for row in (feed.source, feed.destination)]
         addresses = (self.held.source, self.held.destination)
         for match, address, hit in zip(sides, addresses, (self.source_hit, self.destination_hit)):
             self.comb += [
                 match.address.eq(address),
                 match.layer3.eq(self.held.layer3),
-                match.begins.eq(begins),
-                match.runs.eq(runs),
+                match.begins.eq(self.begins),
+                match.runs.eq(self.runs),
             ]
-            self.sync += hit.eq(match.match & counts)
+            self.sync += hit.eq(match.match & self.counts)
         self.terms = terms = TermConditions(feed, port)
         self.comb += terms.held.raw_bits().eq(self.held.raw_bits())
         for name in ("in_vlans", "in_source_ports", "in_destination_ports", "in_protocols"):
             self.comb += getattr(terms, name).eq(getattr(self, name))
 
-        # Terms.
-        # ------
-        # Which of them hold, and what the rows say, before the next frame's rows are collected.
-        others, holds = Signal(FILTER_TERMS, reset_less=True), Signal(FILTER_TERMS, reset_less=True)
-        row_found, row         = Signal(reset_less=True), Signal(6, reset_less=True)
-        row_names, row_channel = Signal(reset_less=True), Signal(3, reset_less=True)
-        source, destination    = sides
+    def add_terms(self):
+        """Keep which terms hold, and what the rows say, before the next frame's rows are collected."""
+        feed, source, destination = self.feed, self.source, self.destination
+        others = Signal(FILTER_TERMS, reset_less=True)
+        self.holds = Signal(FILTER_TERMS, reset_less=True)
+        self.row_found, self.row         = Signal(reset_less=True), Signal(6, reset_less=True)
+        self.row_names, self.row_channel = Signal(reset_less=True), Signal(3, reset_less=True)
         self.sync += [
-            If(is_last, others.eq(terms.holds), was_on.eq(is_on & feed.enable)),
-            If(ends[1],
-                row_found.eq(source.found | destination.found),
-                row.eq(Mux(source.found, source.first, Cat(destination.first, 1))),
-                row_names.eq(source.names | destination.names),
-                row_channel.eq(Mux(source.names, source.channel, destination.channel)),
-                *[holds[term].eq(others[term]
+            If(self.is_last, others.eq(self.terms.holds)),
+            If(self.ends[1],
+                self.row_found.eq(source.found | destination.found),
+                self.row.eq(Mux(source.found, source.first, Cat(destination.first, 1))),
+                self.row_names.eq(source.names | destination.names),
+                self.row_channel.eq(Mux(source.names, source.channel, destination.channel)),
+                *[self.holds[term].eq(others[term]
                     & ~fails(feed.asks[4*term:4*term + 2], source.seen[term])
                     & ~fails(feed.asks[4*term + 2:4*term + 4], destination.seen[term])) for term in range(FILTER_TERMS)],
             ),
         ]
 
-        # Answer.
-        # -------
+    def add_answer(self):
+        """Say what becomes of the frame."""
+        feed = self.feed
         in_force, holds_any, matched = Signal(), Signal(), Signal()
         self.comb += [
-            in_force.eq(was_on & feed.enable), # ``drop`` may change when ``enable`` does.
-            holds_any.eq(in_force & (holds != 0)),
+            in_force.eq(self.was_on & feed.enable), # ``drop`` may change when ``enable`` does.
+            holds_any.eq(in_force & (self.holds != 0)),
             matched.eq(~in_force | ~feed.asked | holds_any),
-            *[If(holds[term], self.lowest.eq(term)) for term in reversed(range(FILTER_TERMS))],
+            *[If(self.holds[term], self.lowest.eq(term)) for term in reversed(range(FILTER_TERMS))],
         ]
         self.sync += [
-            self.done.eq(ends[2]),
-            self.term_hit.eq(ends[2] & holds_any),
-            If(ends[2],
+            self.done.eq(self.ends[2]),
+            self.term_hit.eq(self.ends[2] & holds_any),
+            If(self.ends[2],
                 self.matched.eq(matched),
                 self.passed.eq(~in_force | (matched ^ feed.drop)),
                 self.rule.eq(NO_RULE),
-                If(holds_any & ~feed.drop, self.rule.eq(Mux(row_found, row, TERM_RULES + self.lowest))),
-                self.names_channel.eq(in_force & (row_names | (holds_any & self.term_channel[0]))),
-                self.channel.eq(Mux(row_names, row_channel, self.term_channel[1:])),
+                If(holds_any & ~feed.drop, self.rule.eq(Mux(self.row_found, self.row, TERM_RULES + self.lowest))),
+                self.names_channel.eq(in_force & (self.row_names | (holds_any & self.term_channel[0]))),
+                self.channel.eq(Mux(self.row_names, self.row_channel, self.term_channel[1:])),
                 self.term.eq(self.lowest),
             ),
         ]
