@@ -152,7 +152,8 @@ class RandomExpressions:
         rng = self.rng
         mac = rng.choice(rng.choice(self.macs)).to_bytes(6).hex(":")
         alone = ["ip", "ip6", "arp", "tcp", "udp", "icmp", "icmp6", f"ip proto {rng.choice([1, 2, 6, 17, 132])}"]
-        kinds: list[Callable[[], str]] = [self.network, self.network, self.port, lambda: rng.choice(alone), lambda: rng.choice(alone)]
+        kinds: list[Callable[[], str]] = [self.network, self.network, self.port]
+        kinds += [lambda: rng.choice(alone)] * 2
         kinds.append(lambda: f"ether {rng.choice(['src', 'dst', 'host'])} {mac}")
         return rng.choice(kinds)()
 
