@@ -1,0 +1,159 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Receives the UDP blocks of a capture in a process of its own, so that receiving never waits for the disk."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import struct
+import time
+from multiprocessing.shared_memory import SharedMemory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.errors import ProbeError
+
+SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
+SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most.
+WAIT_S = 0.05
+CONTROL_WORDS = 8
+WRITTEN, READ, STOP, STALLS = range(4)  # Words of 64 bits that both processes see.
+LENGTHS_AT = 8 * CONTROL_WORDS
+
+
+def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
+    """Return a UDP socket with all the room that the kernel gives.
+
+    Raises
+    ------
+    ProbeError
+        When the port is taken.
+    """
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_OCTETS)
+        made.bind((address, port))
+    except OSError as error:
+        made.close()
+        raise ProbeError(f"can't receive on UDP port {port} ({error.strerror}): give another one") from None
+    return made
+
+
+class Receiver:
+    """Receives blocks into memory that this process shares with the one that receives.
+
+    Parameters
+    ----------
+    sock : socket
+        Of `open_socket`; closed here, the other process has its own.
+    slots : int
+        Blocks that may wait.
+
+    Attributes
+    ----------
+    port : int
+        UDP port that blocks are received on.
+    """
+
+    def __init__(self, sock: socket.socket, slots: int = SLOTS) -> None:
+        self.port = int(sock.getsockname()[1])
+        self._slots = slots
+        self._memory = SharedMemory(create=True, size=LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
+        self._control = np.frombuffer(self._memory.buf, np.uint64, CONTROL_WORDS)
+        self._lengths = np.frombuffer(self._memory.buf, np.uint32, slots, LENGTHS_AT)
+        self._blocks = np.frombuffer(self._memory.buf, np.uint32, slots * BLOCK_WORDS, LENGTHS_AT + 4 * slots)
+        self._control[:] = 0
+        context = multiprocessing.get_context("spawn")
+        self._process = context.Process(
+            target=receive, args=(sock, self._memory.name, slots, os.getpid()), daemon=True, name="liteprobe-receive"
+        )
+        self._process.start()
+        sock.close()
+
+    @property
+    def waiting(self) -> int:
+        """Blocks that have come and were not taken yet."""
+        return int(self._control[WRITTEN] - self._control[READ])
+
+    @property
+    def stalls(self) -> int:
+        """Times that all memory was full: what came then waited in the kernel, or was lost there and is asked for."""
+        return int(self._control[STALLS])
+
+    def look(self, most: int, timeout_s: float = WAIT_S) -> tuple[Blocks, NDArray[np.uint32]]:
+        """Return blocks that have come, and their lengths (octets), as views that stay until `free`.
+
+        Waits up to ``timeout_s`` for the first one, and returns none after that.
+
+        Raises
+        ------
+        ProbeError
+            When the process that receives has died.
+        """
+        ends = time.monotonic() + timeout_s
+        while not (waiting := self.waiting):
+            if not self._process.is_alive():
+                raise ProbeError("the process that receives blocks has ended: start the capture again")
+            if time.monotonic() >= ends:
+                break
+            time.sleep(0.001)
+        first = int(self._control[READ]) % self._slots
+        count = min(waiting, most, self._slots - first)
+        blocks = self._blocks.reshape(-1, BLOCK_WORDS)[first : first + count]
+        return blocks, self._lengths[first : first + count]
+
+    def free(self, count: int) -> None:
+        """Let the places of the ``count`` oldest blocks be used again."""
+        self._control[READ] += np.uint64(count)
+
+    def close(self) -> None:
+        """End the process and give the memory back; closing twice is harmless."""
+        if self._control is None:
+            return
+        self._control[STOP] = 1
+        self._process.join(timeout=2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        del self._control, self._lengths, self._blocks
+        self._control = None  # type: ignore[assignment]
+        with contextlib.suppress(BufferError):  # Someone still looks at blocks: the memory ends with this process.
+            self._memory.close()
+        self._memory.unlink()
+
+
+def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
+    """Receive blocks into shared memory until told to stop, or until the parent has gone: the other process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it wants what has come.
+    memory = SharedMemory(name)
+    control = memory.buf[: 8 * CONTROL_WORDS].cast("Q")
+    lengths = memory.buf[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
+    places = memory.buf[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
+    slices = [places[BLOCK_OCTETS * slot : BLOCK_OCTETS * (slot + 1)] for slot in range(slots)]
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(WAIT_S * 1e6)))
+    sock.setblocking(True)
+    written, take = 0, sock.recv_into
+    while not control[STOP]:
+        if written - control[READ] >= slots:
+            control[STALLS] += 1
+            time.sleep(0.001)
+            continue
+        slot = written % slots
+        try:
+            lengths[slot] = take(slices[slot])
+        except BlockingIOError:
+            if os.getppid() != parent:
+                break
+            continue
+        written += 1
+        control[WRITTEN] = written
+    sock.close()
+    del slices
+    for view in (control, lengths, places):
+        view.release()
+    memory.close()

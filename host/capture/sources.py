@@ -1,0 +1,187 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where the blocks of a capture come from: a probe by UDP or over its bus, or a file that they were kept in."""
+
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.host.capture.receive import Receiver
+from liteprobe.host.capture.resequence import Patience, Resequencer
+from liteprobe.host.capture.ring import CaptureRing
+from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.errors import ProbeError, UsageError
+
+BATCH = 2048  # Blocks at once: 3 MB, what the caches like best.
+LOOK_S = 0.05  # From one look at the pointers of the ring to the next.
+FREE_S = 0.01
+LINGER_S = 0.3  # After the end, time without a block after which none is waited for.
+
+
+def _empty() -> Blocks:
+    return np.empty((0, BLOCK_WORDS), np.uint32)
+
+
+class RecordedSource:
+    """Blocks of a file, one after the other, as `--blocks` wrote them; ``-`` is stdin.
+
+    Raises
+    ------
+    UsageError
+        When there is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file: io.BufferedReader = sys.stdin.buffer if str(path) == "-" else path.open("rb")  # type: ignore[assignment]
+        except OSError as error:
+            raise UsageError(f"can't read {path} ({error.strerror}): give a file that --blocks wrote") from None
+
+    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+        """Yield blocks, and their lengths (octets) where one isn't whole."""
+        with self._file as file:
+            while octets := file.read(BATCH * BLOCK_OCTETS):
+                rest = len(octets) % BLOCK_OCTETS
+                if not rest:
+                    yield np.frombuffer(octets, np.uint32).reshape(-1, BLOCK_WORDS), None
+                    continue
+                padded = octets + bytes(BLOCK_OCTETS - rest)
+                blocks = np.frombuffer(padded, np.uint32).reshape(-1, BLOCK_WORDS)
+                lengths = np.full(len(blocks), BLOCK_OCTETS, np.uint32)
+                lengths[-1] = rest
+                yield blocks, lengths
+
+    def stop(self) -> None:
+        """Do nothing: a file ends by itself."""
+
+
+class UdpSource:
+    """Blocks that a probe sends; those that the network loses are asked for again, and what has come is freed.
+
+    Parameters
+    ----------
+    ring : CaptureRing
+        Started.
+    receiver : Receiver
+    channels : sequence of int
+        Channels that the capture uses.
+    patience : Patience or None
+
+    Attributes
+    ----------
+    order : Resequencer
+        Knows what was asked for, and what never came.
+    """
+
+    def __init__(
+        self, ring: CaptureRing, receiver: Receiver, channels: Sequence[int], patience: Patience | None = None
+    ) -> None:
+        self._ring = ring
+        self._receiver = receiver
+        self._channels = list(channels)
+        self.order = Resequencer(dict.fromkeys(channels, 0), patience)
+        states = ring.states()
+        self._share = {channel: states[channel].blocks for channel in channels}
+        self._freed = dict.fromkeys(channels, 0)
+        self._freed_at = self._looked_at = 0.0
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Take no more frames; `batches` ends when all that was taken has come."""
+        self._is_stopping = True
+        self._ring.stop()
+        self._looked_at = 0.0
+
+    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+        """Yield blocks in order. What was yielded last is overwritten soon after the next is asked for."""
+        silent_since = time.monotonic()
+        while True:
+            blocks, lengths = self._receiver.look(BATCH)
+            now_s = time.monotonic()
+            due = self.order.push(blocks, lengths, now_s) if len(blocks) else _empty()
+            if len(due):
+                yield due, None
+            self._receiver.free(len(blocks))
+            if len(left := self.order.give_up(now_s)):
+                yield left, None
+            self._tend(now_s)
+            if len(blocks):
+                silent_since = now_s
+            elif self._is_stopping and self._is_all(now_s - silent_since):
+                return
+
+    def _tend(self, now_s: float) -> None:
+        """Free what has come, see what the probe has written, and ask for what is missing."""
+        unfreed = {channel: (self.order.expected(channel) - self._freed[channel]) % 2**32 for channel in self._channels}
+        is_time = now_s - self._freed_at >= FREE_S
+        for channel, count in unfreed.items():
+            if count and (is_time or 4 * count >= self._share[channel]):
+                self._freed[channel] = self.order.expected(channel)
+                self._ring.free(channel, self._freed[channel])
+        if is_time:
+            self._freed_at = now_s
+        if now_s - self._looked_at >= LOOK_S:
+            self._looked_at = now_s
+            for channel, state in enumerate(self._ring.states()):
+                self.order.note_written(channel, state.written)
+        for channel, number in self.order.overdue(now_s):
+            self._ring.resend(channel, number)
+
+    def _is_all(self, silent_s: float) -> bool:
+        """Return whether nothing more can come."""
+        if silent_s < LINGER_S:
+            return False
+        states = self._ring.states()
+        return all(states[channel].written == self.order.expected(channel) for channel in self._channels)
+
+
+class BusSource:
+    """Blocks read over the probe's bus: slower than UDP, and all that a UART has.
+
+    Parameters
+    ----------
+    ring : CaptureRing
+        Started.
+    channels : sequence of int
+    wait : callable
+        Lets so many seconds of the probe's time pass.
+    """
+
+    def __init__(self, ring: CaptureRing, channels: Sequence[int], wait: Callable[[float], None]) -> None:
+        self._ring = ring
+        self._wait = wait
+        self._read = dict.fromkeys(channels, 0)
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Take no more frames; `batches` ends when all that was taken has been read."""
+        self._is_stopping = True
+        self._ring.stop()
+
+    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+        """Yield blocks in order; none now and then, so that who takes them sees the time pass."""
+        while True:
+            was_stopping = self._is_stopping
+            states = self._ring.states()
+            count = 0
+            for channel, first in self._read.items():
+                waiting = (states[channel].written - first) % 2**32
+                if waiting > states[channel].blocks:
+                    raise ProbeError(f"channel {channel} began anew while it was read: is another host capturing, too?")
+                if waiting:
+                    yield self._ring.fetch(channel, range(first, first + waiting)), None
+                    self._read[channel] = (first + waiting) % 2**32
+                    self._ring.free(channel, self._read[channel])
+                count += waiting
+            if not count:
+                if was_stopping:
+                    return
+                yield _empty(), None
+                self._wait(LOOK_S)
