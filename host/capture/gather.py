@@ -39,7 +39,9 @@ def put(words: NDArray[np.uint32], at: Index, items: NDArray[Any]) -> None:
         windows(words, octets // WORD_OCTETS)[at] = items.view(f"V{octets}")
 
 
-def move(source: NDArray[np.uint32], source_at: Index, target: NDArray[np.uint32], target_at: Index, counts: Index) -> None:
+def move(
+    source: NDArray[np.uint32], source_at: Index, target: NDArray[np.uint32], target_at: Index, counts: Index
+) -> None:
     """Copy piece k, ``counts[k]`` words, from word ``source_at[k]`` of ``source`` to ``target_at[k]`` of ``target``."""
     if not len(counts):
         return

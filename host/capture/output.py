@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A file or a pipe that a capture goes to: what is in it stays readable, whatever becomes of the disk or the reader."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -33,7 +34,9 @@ class Output:
         self.path = path
         self.octets = 0
         self.is_stdout = str(path) == "-"
-        self._file = sys.stdout.fileno() if self.is_stdout else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._file = (
+            sys.stdout.fileno() if self.is_stdout else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        )
 
     @property
     def name(self) -> str:
@@ -54,7 +57,7 @@ class Output:
         ProbeError
             When the disk is full, or the reader of a pipe has gone.
         """
-        view = memoryview(octets).cast("B")
+        view = memoryview(octets if isinstance(octets, bytes) else octets.data).cast("B")
         done = 0
         try:
             while done < len(view):
@@ -77,7 +80,7 @@ class Output:
             raise error
         whole = 0 if parts is None else int(parts[max(int(np.searchsorted(parts, done, side="right")) - 1, 0)])
         self.octets += whole
-        if not self.is_stdout:
+        with contextlib.suppress(OSError):  # A pipe or a device can't be cut.
             os.ftruncate(self._file, self.octets)
         raise ProbeError(
             f"the disk is full: {self.name} holds what came before, {self.octets} octets, whole and readable; make room, "

@@ -207,7 +207,9 @@ class PcapngWriter:
         start, end = ((stamp + shift) % 2**64 if stamp else 0 for stamp in self._span)
         dropped = int(self.dropped[port]) if known.dropped is None else known.dropped
         delivered = int(self.written[port]) if known.delivered is None else known.delivered
-        times = [option(code, struct.pack("<II", time >> 32, time & 0xFFFFFFFF)) for code, time in ((2, start), (3, end))]
+        times = [
+            option(code, struct.pack("<II", time >> 32, time & 0xFFFFFFFF)) for code, time in ((2, start), (3, end))
+        ]
         options = [
             text(1, known.comment),
             *times,

@@ -64,9 +64,10 @@ class Receiver:
         self.port = int(sock.getsockname()[1])
         self._slots = slots
         self._memory = SharedMemory(create=True, size=LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
-        self._control = np.frombuffer(self._memory.buf, np.uint64, CONTROL_WORDS)
-        self._lengths = np.frombuffer(self._memory.buf, np.uint32, slots, LENGTHS_AT)
-        self._blocks = np.frombuffer(self._memory.buf, np.uint32, slots * BLOCK_WORDS, LENGTHS_AT + 4 * slots)
+        shared = _octets(self._memory)
+        self._control: NDArray[np.uint64] | None = np.frombuffer(shared, np.uint64, CONTROL_WORDS)
+        self._lengths = np.frombuffer(shared, np.uint32, slots, LENGTHS_AT)
+        self._blocks = np.frombuffer(shared, np.uint32, slots * BLOCK_WORDS, LENGTHS_AT + 4 * slots)
         self._control[:] = 0
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(
@@ -120,20 +121,26 @@ class Receiver:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        del self._control, self._lengths, self._blocks
-        self._control = None  # type: ignore[assignment]
+        self._control = None
+        del self._lengths, self._blocks
         with contextlib.suppress(BufferError):  # Someone still looks at blocks: the memory ends with this process.
             self._memory.close()
         self._memory.unlink()
+
+
+def _octets(memory: SharedMemory) -> memoryview:
+    assert memory.buf is not None
+    return memory.buf
 
 
 def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
     """Receive blocks into shared memory until told to stop, or until the parent has gone: the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it wants what has come.
     memory = SharedMemory(name)
-    control = memory.buf[: 8 * CONTROL_WORDS].cast("Q")
-    lengths = memory.buf[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
-    places = memory.buf[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
+    shared = _octets(memory)
+    control = shared[: 8 * CONTROL_WORDS].cast("Q")
+    lengths = shared[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
+    places = shared[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
     slices = [places[BLOCK_OCTETS * slot : BLOCK_OCTETS * (slot + 1)] for slot in range(slots)]
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(WAIT_S * 1e6)))
     sock.setblocking(True)
@@ -154,6 +161,6 @@ def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
         control[WRITTEN] = written
     sock.close()
     del slices
-    for view in (control, lengths, places):
+    for view in (control, lengths, places, shared):
         view.release()
     memory.close()

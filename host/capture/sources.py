@@ -39,6 +39,7 @@ class RecordedSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._is_stopping = False
         try:
             self._file: io.BufferedReader = sys.stdin.buffer if str(path) == "-" else path.open("rb")  # type: ignore[assignment]
         except OSError as error:
@@ -47,7 +48,7 @@ class RecordedSource:
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
         """Yield blocks, and their lengths (octets) where one isn't whole."""
         with self._file as file:
-            while octets := file.read(BATCH * BLOCK_OCTETS):
+            while not self._is_stopping and (octets := file.read(BATCH * BLOCK_OCTETS)):
                 rest = len(octets) % BLOCK_OCTETS
                 if not rest:
                     yield np.frombuffer(octets, np.uint32).reshape(-1, BLOCK_WORDS), None
@@ -59,7 +60,8 @@ class RecordedSource:
                 yield blocks, lengths
 
     def stop(self) -> None:
-        """Do nothing: a file ends by itself."""
+        """Read no further."""
+        self._is_stopping = True
 
 
 class UdpSource:

@@ -153,7 +153,7 @@ class BlockDecoder:
         self.counters.blocks += len(blocks)
         self.counters.damaged += int(np.count_nonzero(~is_whole))
         channels = channels_of(headers)
-        pieces = []
+        pieces: list[_Piece] = []
         for number in np.unique(channels[is_whole]).tolist():
             chosen = np.flatnonzero(is_whole & (channels == number))
             pieces += self._pieces(number, chosen, headers)
@@ -241,8 +241,8 @@ def _lay(pieces: list[_Piece], blocks: Blocks, headers: NDArray[np.void]) -> tup
         limits.append(limit)
         run_ends.append(np.full(len(begin), end))
         owners.append(np.full(len(begin), number))
-    walks = _Walks(*(np.concatenate(part) for part in (begins, limits, run_ends, owners)), np.cumsum(sizes))
-    return words, walks
+    begin, limit, run_end, owner = (np.concatenate(part) for part in (begins, limits, run_ends, owners))
+    return words, _Walks(begin, limit, run_end, owner, np.cumsum(sizes))
 
 
 def _copy(blocks: Blocks, chosen: Index, counts: Index, target: NDArray[np.uint32]) -> None:
@@ -302,9 +302,7 @@ class _Walks:
             is_bad = (snap > (lengths & 0xFFFF)) & ~is_gap
             if is_bad.any():
                 self.bad += int(np.count_nonzero(is_bad))
-                walk, at, limits, run_ends, size = (
-                    array[~is_bad] for array in (walk, at, limits, run_ends, size)
-                )
+                walk, at, limits, run_ends, size = (array[~is_bad] for array in (walk, at, limits, run_ends, size))
             end = at + size
             found.append((walk, at, end))
             goes_on = end < limits

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from importlib import metadata
 from types import ModuleType
 
-from liteprobe.host.cli import build, calibrate, clock, completion, demo, firmware, info, owd, regs, train
+from liteprobe.host.cli import build, calibrate, capture, clock, completion, demo, firmware, info, owd, regs, train
 from liteprobe.host.cli.arguments import Parser
 from liteprobe.host.errors import ProbeError
 
 COMMANDS: dict[str, ModuleType] = {
     "train": train,
     "owd": owd,
+    "capture": capture,
     "calibrate": calibrate,
     "clock": clock,
     "info": info,

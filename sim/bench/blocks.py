@@ -153,13 +153,13 @@ def mixed(count: int, seed: int, channels: Sequence[int] = (0,), gaps: float = 0
     stamp = 1_700_000_000_000_000_000
     frames = []
     for _ in range(count):
-        length = int(random.choice([random.integers(14, 1519), random.integers(60, 128), random.integers(1519, 9100)]))
-        channel, port = int(random.choice(channels)), int(random.integers(2))
+        length = int(random.choice(np.array([random.integers(14, 1519), random.integers(60, 128), random.integers(1519, 9100)])))
+        channel, port = int(random.choice(np.array(channels))), int(random.integers(2))
         stamp += int(random.integers(1, 20_000))
         if random.random() < gaps:
             frames.append(Captured(stamp, channel=channel, port=port, missing=int(random.integers(1, 2**20))))
             continue
-        snap = int(random.choice([65535, 0, random.integers(1, 300)]))
+        snap = int(random.choice(np.array([65535, 0, random.integers(1, 300)])))
         flags = UnifiedFlag.MATCHED if random.random() < 0.5 else UnifiedFlag.NONE
         if random.random() < 0.1:
             flags |= UnifiedFlag.FCS_ERROR

@@ -1,0 +1,133 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A capture from its blocks to its files: decode, choose, bring into order, hand on, count."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host.capture.batch import Batch
+from liteprobe.host.capture.merge import WINDOW_NS, Merger
+from liteprobe.host.capture.stream import BlockDecoder, Blocks
+from liteprobe.host.capture.trigger import Matches, Trigger, matching
+from liteprobe.host.errors import UsageError
+
+
+class Sink(Protocol):
+    """Where records go to."""
+
+    def write(self, batch: Batch) -> None:
+        """Take records."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a capture is wanted.
+
+    Parameters
+    ----------
+    matches : callable or None
+        Filter on the host, from unified headers to which of them pass; None: all pass.
+    trigger : Trigger or None
+    count : int or None
+        Frames after which the capture ends.
+    """
+
+    matches: Matches | None = None
+    trigger: Trigger | None = None
+    count: int | None = None
+
+
+class Capture:
+    """Takes blocks and writes records.
+
+    Parameters
+    ----------
+    sinks : sequence of Sink
+    choice : Choice
+    decoder : BlockDecoder or None
+    window_ns : int
+        How far channels may be apart.
+    progress : callable or None
+        Called with the frames written so far.
+
+    Attributes
+    ----------
+    decoder : BlockDecoder
+    merger : Merger
+    frames, octets : int
+        Frames that were written, and their octets on the wire, without FCS.
+    filtered : int
+        Frames that the filter on the host took out.
+    is_done : bool
+        All that was wanted has come.
+    """
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        choice: Choice | None = None,
+        decoder: BlockDecoder | None = None,
+        window_ns: int = WINDOW_NS,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.decoder = decoder or BlockDecoder()
+        self.merger = Merger(window_ns)
+        self.frames = self.octets = self.filtered = 0
+        self.is_done = False
+        self._sinks = sinks
+        self._choice = choice or Choice()
+        self._progress = progress
+
+    def take(self, blocks: Blocks, lengths: NDArray[Any] | None = None) -> None:
+        """Take blocks, shape (blocks, 368); ``lengths`` (octets) where they may be cut.
+
+        Raises
+        ------
+        UsageError
+            When a filter or a trigger is to look at frames that came without their headers.
+        """
+        batch = self.decoder.decode(blocks, lengths)
+        if self._choice.matches and len(batch):
+            self._need_headers(batch)
+            passes = batch.is_gap | matching(batch, self._choice.matches)
+            self.filtered += int(np.count_nonzero(~passes))
+            batch = batch.select(passes)
+        self._hand_on(self.merger.push(batch))
+
+    def finish(self) -> None:
+        """Hand on what was held back."""
+        self._hand_on(self.merger.finish())
+
+    def _hand_on(self, batch: Batch) -> None:
+        if self._choice.trigger:
+            self._need_headers(batch)
+            batch = self._choice.trigger.push(batch)
+            self.is_done |= self._choice.trigger.is_done
+        is_frame = ~batch.is_gap
+        if self._choice.count is not None:
+            left = self._choice.count - self.frames
+            places = np.flatnonzero(is_frame)
+            if len(places) >= left:
+                self.is_done = True
+                end = int(places[left - 1]) + 1 if left else 0
+                batch, is_frame = batch.select(slice(0, end)), is_frame[:end]
+        if not len(batch):
+            return
+        for sink in self._sinks:
+            sink.write(batch)
+        self.frames += int(np.count_nonzero(is_frame))
+        self.octets += int(batch.heads["length"][is_frame].sum(dtype=np.int64))
+        if self._progress:
+            self._progress(self.frames)
+
+    @staticmethod
+    def _need_headers(batch: Batch) -> None:
+        if not (batch.has_header | batch.is_gap).all():
+            raise UsageError(
+                "a filter on the host and a trigger look at unified headers, which these frames came without: "
+                "capture with --keep both or --keep headers"
+            )

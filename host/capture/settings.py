@@ -1,0 +1,109 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a probe is told before a capture: sampling, lengths, what is kept, and which channels frames go to.
+
+Source: docs/design/monitor.md ("Sampling").
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.registers import Registers
+
+SNAP_MOST = 65535
+SHIFT_MOST = 4
+HASH_SLOTS = 128  # Of the channel table.
+CHANNEL_TABLE = "channel_table"
+
+
+class Keep(IntEnum):
+    """What a record has of a frame."""
+
+    PACKETS = 1
+    HEADERS = 2
+    BOTH = 3
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which of the frames that pass are kept.
+
+    Parameters
+    ----------
+    shift : int
+        One of 2^shift.
+    by_hash : bool
+        By the packet's hash, so that probes with one seed choose the same packets; else every 2^shift-th.
+    seed : int
+        Of the hash, 32 bits.
+    """
+
+    shift: int = 0
+    by_hash: bool = False
+    seed: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> "Sampling":
+        """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean.
+
+        Raises
+        ------
+        UsageError
+            When it is none of these.
+        """
+        words = text.split(":")
+        by_hash = words[0] == "hash"
+        numbers = words[1:] if by_hash else words
+        try:
+            one_of, seed = int(numbers[0], 0), int(numbers[1], 0) if by_hash and len(numbers) == 2 else 0
+            is_right = one_of in (1 << shift for shift in range(SHIFT_MOST + 1)) and 0 <= seed < 1 << 32
+        except (ValueError, IndexError):
+            is_right = False
+        if not is_right or len(numbers) > 1 + by_hash:
+            raise UsageError(
+                f"'{text}' is no sampling: give 1, 2, 4, 8 or 16 (every so manieth frame), or hash:16 or hash:16:SEED"
+            )
+        return cls(one_of.bit_length() - 1, by_hash, seed)
+
+
+@dataclass(frozen=True)
+class CaptureSettings:
+    """Settings of a capture.
+
+    Raises
+    ------
+    UsageError
+        When no probe could do it.
+    """
+
+    channels: tuple[int, ...] = (0,)
+    snap_length: int = SNAP_MOST
+    keep: Keep = Keep.PACKETS
+    sampling: Sampling = Sampling()
+
+    def __post_init__(self) -> None:
+        if not self.channels or not all(0 <= channel < CHANNELS for channel in self.channels):
+            raise UsageError(f"channels are 0 to {CHANNELS - 1}: give one or more of them, like 0,1,2,3")
+        if len(set(self.channels)) != len(self.channels):
+            raise UsageError("a channel is named twice: give each once")
+        if not 0 <= self.snap_length <= SNAP_MOST:
+            raise UsageError(f"snap length {self.snap_length} is out of range: give 0 to {SNAP_MOST}")
+
+    def table(self) -> list[int]:
+        """Return the channel of each of the 128 values of ``hash & 127``: evenly spread."""
+        return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
+
+    def write(self, registers: Registers) -> None:
+        """Tell the probe."""
+        registers.write_memory(CHANNEL_TABLE, 0, self.table())
+        registers.write_many(
+            {
+                "capture_snap_length": self.snap_length,
+                "capture_keep": int(self.keep),
+                "capture_sample_shift": self.sampling.shift,
+                "capture_sample_hash": int(self.sampling.by_hash),
+                "capture_sample_seed": self.sampling.seed,
+            }
+        )

@@ -1,0 +1,339 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Captures frames into pcapng, unified headers into Parquet, or blocks into a file as they come."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from liteprobe.host.capture import live
+from liteprobe.host.capture.expression import host_filter, set_filter
+from liteprobe.host.capture.output import Output
+from liteprobe.host.capture.pcapng import Interface, PcapngWriter, Statistics
+from liteprobe.host.capture.session import Capture, Choice
+from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.sources import RecordedSource
+from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.cli.arguments import add_probe, output, time_ns, whole, wholes
+from liteprobe.host.errors import UsageError
+
+HELP = "capture frames into pcapng, and their headers into Parquet"
+KEEPS = {"packets": Keep.PACKETS, "headers": Keep.HEADERS, "both": Keep.BOTH}
+#: What a recording can't be asked for any more: option, and its name among the arguments.
+OF_A_PROBE = {
+    "--keep": "keep", "--sample": "sample", "--snap": "snap", "--channels": "channels", "--duration": "duration",
+    "--via": "via", "--udp-port": "udp_port",
+}  # fmt: skip
+#: What a person is told of, if it isn't 0.
+REMARKS = {
+    "filtered": "frames taken out by the filter on this host",
+    "gap_frames": "frames dropped for want of room, each gap marked at its place",
+    "asked_again": "times blocks were asked for again, which the network had lost",
+    "never_came": "blocks never came, however often they were asked for",
+    "missing": "blocks missing: the records in them are lost",
+    "cut": "records lost with a part in a missing block",
+    "damaged": "blocks refused: damaged, or no blocks",
+    "broken": "places where records don't follow one another: a damaged stream",
+    "repeated": "blocks came twice",
+    "late": "blocks came after their place was given up",
+    "restarts": "times the numbers of the blocks began anew",
+    "disordered": "frames out of the order of their stamps",
+    "before_given_up": "frames before the trigger given up: too many to hold",
+    "stalls": "times this host was too slow to take blocks",
+}
+ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
+RECORDED_PORTS = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    _add_files(parser)
+    _add_choice(parser)
+    _add_kept(parser)
+    parser.add_argument(
+        "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
+    )
+    add_probe(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("files")
+    group.add_argument("-w", "--write", metavar="FILE.pcapng", type=_output, help="write frames; - is stdout")
+    group.add_argument("--headers", metavar="FILE.parquet", type=output, help="write unified headers")
+    group.add_argument("--blocks", metavar="FILE", type=output, help="write blocks as they come, to be read by --read")
+    group.add_argument("--json", metavar="FILE", type=output, help="write all counts as JSON; - is stdout")
+    group.add_argument(
+        "--utc", metavar="S", nargs="?", const="probe", help="write UTC, S seconds less than TAI (what the probe knows)"
+    )
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which frames")
+    group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    group.add_argument("--host-filter", action="store_true", help="filter on this host what the probe can't")
+    group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
+    group.add_argument("--duration", metavar="TIME", type=time_ns, help="end after so long, like 10s")
+    group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
+    group.add_argument(
+        "--before", metavar="TIME", type=time_ns, help="with --trigger: so much before it (default: 10ms)"
+    )
+    group.add_argument(
+        "--after", metavar="TIME", type=time_ns, help="with --trigger: so much after it (default: to the end)"
+    )
+
+
+def _add_kept(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the probe hands over")
+    group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
+    group.add_argument("--keep", choices=list(KEEPS), help="of a frame (default: what the files need)")
+    group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
+    group.add_argument(
+        "--via", choices=live.WAYS, help="how blocks come here (default: udp over Etherbone, else the bus)"
+    )
+    group.add_argument("--udp-port", metavar="PORT", type=whole, help="of this host (default: a free one)")
+
+
+def _output(text: str) -> Path:
+    return Path(text) if text == "-" else output(text)
+
+
+@dataclass
+class Setup:
+    """What a capture is made of."""
+
+    source: live.Source
+    finish: Callable[[], dict[str, Any]] = field(default=dict)
+    ports: list[Interface] = field(default_factory=list)
+    hardware: str = ""
+    comment: str = ""
+    shift_ns: int = 0
+    first_numbers: dict[int, int] | None = None
+    window_ns: int = 10_000_000
+    clock_s: Callable[[], float] = time.monotonic
+    matches: Any = None
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise UsageError for what can't be, before anything is opened."""
+    if not (args.write or args.headers or args.blocks):
+        raise UsageError("nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE")
+    if str(args.write) == "-" and sys.stdout.isatty():
+        raise UsageError("a terminal can't show pcapng: pipe it, like -w - | tshark -r -, or give a file")
+    if str(args.write) == "-" and str(args.json) == "-":
+        raise UsageError("stdout can't take frames and counts: give --json a file")
+    if args.read:
+        for option, name in OF_A_PROBE.items():
+            if getattr(args, name) is not None:
+                raise UsageError(f"{option} is for a probe, and --read takes a recording: leave one of them out")
+    if args.trigger is None and not (args.before is None and args.after is None):
+        raise UsageError("--before and --after need a --trigger EXPR")
+    if args.count is not None and args.count < 1:
+        raise UsageError(f"count {args.count} is out of range: give 1 or more")
+    if args.write and args.keep == "headers":
+        raise UsageError("pcapng needs packets: give --keep both, or --headers FILE.parquet in the place of -w")
+    if args.headers and args.keep == "packets":
+        raise UsageError("--headers needs headers: give --keep both")
+    if (args.host_filter or args.trigger) and args.keep == "packets":
+        raise UsageError("a filter on the host and a trigger look at headers: give --keep both")
+
+
+def settings(args: argparse.Namespace) -> CaptureSettings:
+    """Return what the probe is to be told."""
+    needs_headers = bool(args.headers or args.host_filter or args.trigger)
+    needs_packets = bool(args.write or not needs_headers)
+    keep = KEEPS[args.keep] if args.keep else Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers))
+    return CaptureSettings(
+        channels=tuple(args.channels or (0,)),
+        snap_length=SNAP_MOST if args.snap is None else args.snap,
+        keep=keep,
+        sampling=Sampling.of(args.sample) if args.sample else Sampling(),
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Capture until what was asked for has come, or until Ctrl-C."""
+    check(args)
+    trigger = None
+    if args.trigger:
+        before_ns = 10_000_000 if args.before is None else round(args.before)
+        trigger = Trigger(host_filter(args.trigger), before_ns, None if args.after is None else round(args.after))
+    with ExitStack() as stack:
+        setup = _recorded(args) if args.read else _live(args, stack)
+        choice = Choice(setup.matches, trigger, args.count)
+        counts = _capture(args, setup, choice, stack)
+    if args.json:
+        text = json.dumps(counts, indent=2) + "\n"
+        if str(args.json) == "-":
+            print(text, end="")
+        else:
+            args.json.write_text(text, encoding="utf-8")
+    _report(args, counts)
+
+
+def _recorded(args: argparse.Namespace) -> Setup:
+    """Return a capture from a recording."""
+    if args.utc == "probe":
+        raise UsageError("a recording doesn't know TAI - UTC: give --utc 37, or what it was")
+    ports = [Interface(f"port{number}", filter=args.filter or "") for number in range(RECORDED_PORTS)]
+    return Setup(
+        RecordedSource(args.read),
+        ports=ports,
+        comment=f"From the recording {args.read}",
+        shift_ns=-_seconds(args.utc) * 10**9,
+        matches=host_filter(args.filter) if args.filter else None,
+    )
+
+
+def _seconds(text: str | None) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise UsageError(f"'{text}' is no whole number of seconds: give --utc 37") from None
+
+
+def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
+    """Return a capture from a probe, which has been told, and has begun."""
+    wanted = settings(args)
+    way = live.Way(args.via, args.udp_port or 0)
+    probe = stack.enter_context(live.open_probe(args.probe, args.map))
+    matches = set_filter(probe, args.filter, on_host=args.host_filter)
+    status = live.clock_words(probe)
+    tai_utc_s = (live.tai_utc_s(probe) if args.utc == "probe" else _seconds(args.utc)) if args.utc else 0
+    begun = live.begin(probe, wanted, way, stack)
+    snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
+    ports = [
+        Interface(f"port{number}", f"port {number} of {probe.url}", args.filter or "", status, snap)
+        for number in range(begun.ports)
+    ]
+    return Setup(
+        begun.source,
+        begun.finish,
+        ports,
+        hardware=f"liteprobe {probe.url}",
+        comment="Stamps are UTC." if args.utc else "Stamps are of the probe's own time, TAI where its clock is set.",
+        shift_ns=-tai_utc_s * 10**9,
+        first_numbers=dict.fromkeys(wanted.channels, 0),
+        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 else 10_000_000,
+        clock_s=begun.clock_s,
+        matches=matches,
+    )
+
+
+def _capture(args: argparse.Namespace, setup: Setup, choice: Choice, stack: ExitStack) -> dict[str, Any]:
+    """Run, close the files whatever happens, and return all counts."""
+    from liteprobe.host.capture.stream import BlockDecoder
+
+    sinks: list[Any] = []
+    pcapng = raw = None
+    if args.write:
+        frames_to = stack.enter_context(closing(Output(args.write)))
+        pcapng = PcapngWriter(frames_to, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        sinks.append(pcapng)
+    if args.headers:
+        from liteprobe.host.capture.parquet import HeaderWriter  # Loading Arrow takes a while.
+
+        headers = HeaderWriter(args.headers, {"liteprobe": setup.comment}, setup.shift_ns)
+        stack.callback(headers.close)
+        sinks.append(headers)
+    if args.blocks:
+        raw = stack.enter_context(closing(Output(args.blocks)))
+    with _progress(args) as show:
+        capture = Capture(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, show)
+        _loop(args, setup, capture, raw)
+    counts = _counts(capture, choice) | setup.finish()
+    if pcapng:
+        pcapng.close(_statistics(setup, counts))
+    return counts
+
+
+def _loop(args: argparse.Namespace, setup: Setup, capture: Capture, raw: Output | None) -> None:
+    """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken."""
+    ends_s = None if args.duration is None else setup.clock_s() + args.duration / 1e9
+    is_stopping = False
+    with Interrupt() as interrupt:
+        for blocks, lengths in setup.source.batches():
+            if raw and len(blocks):
+                raw.write(blocks.reshape(-1))
+            capture.take(blocks, lengths)
+            if capture.is_done:
+                setup.source.stop()
+                return
+            if not is_stopping and (interrupt.is_asked or (ends_s is not None and setup.clock_s() >= ends_s)):
+                is_stopping = True
+                setup.source.stop()
+    capture.finish()
+
+
+class Interrupt:
+    """While it is open, the first Ctrl-C is a wish, so that no file is cut in the middle; the second one is as always."""
+
+    is_asked = False
+
+    def __enter__(self) -> "Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, *_: object) -> None:
+        self.is_asked = True
+        signal.signal(signal.SIGINT, self._before)
+
+
+def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
+    """Return what became of everything, by name."""
+    found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
+    found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
+    if choice.trigger:
+        found |= {"trigger_stamp": choice.trigger.stamp, "before_given_up": choice.trigger.given_up}
+    return found
+
+
+def _statistics(setup: Setup, counts: dict[str, Any]) -> list[Statistics]:
+    """Return what the probe knows of each port."""
+    return [
+        Statistics(received=seen.get("received"), accepted=seen.get("accepted"), comment=counts.get("clock", ""))
+        for seen in counts.get("ports", [{} for _ in setup.ports])
+    ]
+
+
+@contextmanager
+def _progress(args: argparse.Namespace) -> Iterator[Callable[[int], None] | None]:
+    """Show on stderr how many frames were written; nothing where stderr is no terminal."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield None
+        return
+    text = TextColumn("{task.completed:,} frames, {task.fields[rate]:,.0f}/s")
+    with Progress(SpinnerColumn(), text, console=errors, transient=True, refresh_per_second=4) as bars:
+        task = bars.add_task("", total=None, rate=0.0)
+        began_s = time.monotonic()
+        yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
+
+
+def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
+    """Say on stderr what was written, and all that isn't as sent."""
+    names = [str(name) for name in (args.write, args.headers, args.blocks) if name]
+    lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
+    if args.trigger and counts["trigger_stamp"] is None:
+        lines.append("no frame matched the trigger: nothing was kept")
+    for name, words in REMARKS.items():
+        if counts.get(name):
+            lines.append(f"{counts[name]:,} {words}")
+    dropped = counts.get("dropped_by_probe", counts["dropped"])
+    for channel, count in dropped.items():
+        if count:
+            lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")
+    print("\n".join(lines), file=sys.stderr)

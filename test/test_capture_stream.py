@@ -1,0 +1,312 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Blocks to records: every frame with its octets, whatever the network did to the blocks, and everything counted."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import BLOCK_WORDS, NO_RECORD
+from liteprobe.host.capture.batch import Batch, joined
+from liteprobe.host.capture.merge import Merger
+from liteprobe.host.capture.stream import BlockDecoder, Blocks, block_headers
+from liteprobe.host.capture.trigger import Trigger
+from liteprobe.sim.bench.blocks import Captured, blocks_of, line_rate, mixed
+
+SEED = 20261122
+
+
+def decoded(blocks: Blocks, at_once: int = 2048, decoder: BlockDecoder | None = None) -> tuple[Batch, BlockDecoder]:
+    made = decoder or BlockDecoder()
+    return joined([made.decode(blocks[first : first + at_once]) for first in range(0, len(blocks), at_once)]), made
+
+
+def expect(batch: Batch, frames: Iterable[Captured]) -> None:
+    """Hold records, in the order of their stamps, against the frames."""
+    wanted = list(frames)
+    found = batch.select(np.argsort(batch.stamp, kind="stable"))
+    assert found.stamp.tolist() == [frame.stamp for frame in wanted]
+    assert found.missing.tolist() == [frame.missing for frame in wanted]
+    assert found.channel.tolist() == [frame.channel for frame in wanted]
+    assert found.port.tolist() == [frame.port for frame in wanted]
+    assert [found.octets(number) for number in range(len(found))] == [frame.kept for frame in wanted]
+    for field, values in (
+        ("length", [len(frame.octets) for frame in wanted]),
+        ("rule", [frame.rule for frame in wanted]),
+    ):
+        assert [
+            value for value, frame in zip(found.heads[field].tolist(), wanted, strict=True) if not frame.missing
+        ] == [value for value, frame in zip(values, wanted, strict=True) if not frame.missing]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 2048])
+def test_records_are_the_frames_however_many_blocks_come_at_once(at_once: int) -> None:
+    frames = mixed(1500, SEED, channels=(0, 3, 7), gaps=0.02)
+    batch, decoder = decoded(blocks_of(frames, flush_every=300), at_once)
+    expect(batch, frames)
+    counters = decoder.counters
+    assert (counters.damaged, counters.missing, counters.broken, counters.cut, counters.repeated) == (0, 0, 0, 0, 0)
+    assert counters.records == 1500
+    assert counters.gap_frames == sum(frame.missing for frame in frames) == sum(counters.dropped.values())
+
+
+def test_every_length_and_snap_length_comes_through() -> None:
+    octets = np.random.default_rng(SEED).bytes(1600)
+    frames = [
+        Captured(1000 * length, octets[:length], snap=snap)
+        for length in range(1, 1600)
+        for snap in (65535, length // 2)
+    ]
+    batch, _ = decoded(blocks_of(frames))
+    assert [batch.octets(number) for number in range(len(batch))] == [frame.kept for frame in frames]
+
+
+def test_headers_come_as_they_left() -> None:
+    frames = [frame for frame in mixed(300, SEED) if frame.with_header]
+    batch, _ = decoded(blocks_of(frames))
+    assert batch.headers().tobytes() == b"".join(frame.record()[:128] for frame in frames)
+    assert batch.has_header.all()
+
+
+def test_compact_keeps_records_and_no_more() -> None:
+    frames = mixed(200, SEED)
+    batch, _ = decoded(blocks_of(frames))
+    some = batch.select(slice(50, 150)).compact()
+    expect(some, frames[50:150])
+    assert 4 * len(some.words) == sum(len(frame.record()) for frame in frames[50:150])
+
+
+def whole_without(frames: list[Captured], blocks: Blocks, lost: int) -> list[Captured]:
+    """Return the frames of one channel none of whose words lie in block ``lost``, nor unreachable behind it."""
+    sizes = [len(frame.record()) // 4 for frame in frames]
+    ends = np.cumsum(sizes)
+    counts = block_headers(blocks)["words"].astype(int)
+    hole = counts[:lost].sum(), counts[: lost + 1].sum()
+    return [
+        frame for frame, end, size in zip(frames, ends, sizes, strict=True) if end <= hole[0] or end - size >= hole[1]
+    ]
+
+
+def test_loss_of_any_block_costs_just_the_records_in_it() -> None:
+    frames = mixed(120, SEED)
+    blocks = blocks_of(frames)
+    for lost in range(1, len(blocks) - 1):
+        batch, decoder = decoded(np.delete(blocks, lost, axis=0), at_once=5)
+        wanted = whole_without(frames, blocks, lost)
+        assert batch.stamp.tolist() == [frame.stamp for frame in wanted], lost
+        assert (decoder.counters.missing, decoder.counters.broken) == (1, 0)
+
+
+def test_repeated_and_swapped_blocks_change_nothing_and_are_counted() -> None:
+    frames = mixed(400, SEED)
+    blocks = blocks_of(frames)
+    order = list(range(len(blocks)))
+    order[10], order[11] = 11, 10
+    order[20:20] = [18, 19, 20]
+    batch, decoder = decoded(blocks[order])
+    expect(batch, frames)
+    assert (decoder.counters.repeated, decoder.counters.out_of_order, decoder.counters.missing) == (3, 1, 0)
+
+
+def test_block_that_comes_after_its_place_was_given_up_is_late_once_and_then_repeated() -> None:
+    blocks = blocks_of(mixed(400, SEED))
+    decoder = BlockDecoder()
+    for part in (blocks[:10], blocks[11:20], blocks[10:11], blocks[10:11], blocks[5:6]):
+        decoder.decode(part)
+    assert (decoder.counters.missing, decoder.counters.late, decoder.counters.repeated) == (1, 1, 2)
+
+
+def test_numbers_wrap() -> None:
+    frames = mixed(400, SEED)
+    batch, decoder = decoded(blocks_of(frames, first_number=0xFFFFFFF0), at_once=3)
+    expect(batch, frames)
+    assert (decoder.counters.missing, decoder.counters.restarts) == (0, 0)
+
+
+def test_numbers_that_begin_anew_are_a_restart_and_no_loss() -> None:
+    frames = mixed(200, SEED)
+    first, second = blocks_of(frames[:100], first_number=1_000_000), blocks_of(frames[100:])
+    batch, decoder = decoded(np.concatenate([first, second]))
+    expect(batch, frames)
+    assert (decoder.counters.missing, decoder.counters.restarts) == (0, 1)
+
+
+def test_loss_before_the_first_block_is_seen_where_its_number_is_known() -> None:
+    blocks = blocks_of(mixed(100, SEED))
+    assert decoded(blocks[3:], decoder=BlockDecoder({0: 0}))[1].counters.missing == 3
+    assert decoded(blocks[3:])[1].counters.missing == 0
+
+
+DAMAGE = {
+    "magic": lambda header: header["magic"].__setitem__(0, 0),
+    "version": lambda header: header["kind"].__setitem__(0, 0x2000),
+    "channel": lambda header: header["kind"].__setitem__(0, 0x1800),
+    "spare bits": lambda header: header["kind"].__setitem__(0, 0x1001),
+    "words above the most": lambda header: header["words"].__setitem__(0, 365),
+    "no words": lambda header: header["words"].__setitem__(0, 0),
+    "first behind the end": lambda header: header["first"].__setitem__(0, header["words"][0]),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_block_is_refused_and_the_next_record_found_again(kind: str) -> None:
+    frames = mixed(200, SEED)
+    blocks = blocks_of(frames).copy()
+    header = blocks[4:5, :4].copy()
+    DAMAGE[kind](header.view(block_headers(blocks).dtype)[0])
+    blocks[4:5, :4] = header
+    batch, decoder = decoded(blocks)
+    assert batch.stamp.tolist() == [frame.stamp for frame in whole_without(frames, blocks_of(frames), 4)]
+    assert (decoder.counters.damaged, decoder.counters.missing) == (1, 1)
+
+
+def test_cut_datagram_is_refused() -> None:
+    blocks = blocks_of(mixed(100, SEED))
+    lengths = np.full(len(blocks), 4 * BLOCK_WORDS)
+    lengths[3] -= 4
+    decoder = BlockDecoder()
+    decoder.decode(blocks, lengths)
+    assert (decoder.counters.damaged, decoder.counters.missing) == (1, 1)
+
+
+def test_short_last_block_needs_no_more_octets_than_its_words() -> None:
+    frame = Captured(5, bytes(60))
+    lengths = np.array([4 * (4 + 4 + 15)])
+    decoder = BlockDecoder()
+    assert len(decoder.decode(blocks_of([frame]), lengths)) == 1
+    assert len(BlockDecoder().decode(blocks_of([frame]), lengths - 1)) == 0
+
+
+def test_record_that_no_frame_can_have_is_counted_and_walked_no_further() -> None:
+    frames = [Captured(1000 * number, bytes(60)) for number in range(200)]
+    blocks = blocks_of(frames).copy()
+    blocks[2, 4 + int(block_headers(blocks)["first"][2]) + 2] = 61 << 16 | 60  # More octets kept than there were.
+    batch, decoder = decoded(blocks)
+    assert decoder.counters.broken == 1
+    assert 200 - 364 // 19 - 1 <= len(batch) < 200
+    assert set(batch.stamp.tolist()) <= {frame.stamp for frame in frames}
+
+
+def test_record_that_its_neighbour_doesnt_confirm_is_not_taken() -> None:
+    frames = [Captured(1000 * number, bytes(60)) for number in range(200)]
+    blocks = blocks_of(frames).copy()
+    header = block_headers(blocks[3:4]).copy()
+    header["first"] += 1
+    blocks[3, :4] = header.view(np.uint32)
+    batch, decoder = decoded(blocks)
+    assert decoder.counters.broken > 0
+    crossing = 3 * 364 // 19  # Its end is not where block 3 says that the next one begins.
+    assert 1000 * crossing not in batch.stamp.tolist()
+
+
+def damaged(blocks: Blocks, random: np.random.Generator) -> tuple[Blocks, NDArray[np.int64]]:
+    """Return blocks with octets, places and lengths changed at random."""
+    made = blocks[random.permutation(len(blocks)) if random.random() < 0.5 else np.arange(len(blocks))].copy()
+    octets = made.view(np.uint8)
+    for _ in range(int(random.integers(1, 200))):
+        row = int(random.integers(len(made)))
+        column = int(random.integers(16 if random.random() < 0.5 else 4 * BLOCK_WORDS))
+        octets[row, column] = random.integers(256)
+    lengths = np.full(len(made), 4 * BLOCK_WORDS)
+    lengths[random.random(len(made)) < 0.05] = random.integers(4 * BLOCK_WORDS)
+    return made, lengths
+
+
+def test_fuzz_never_crashes_and_counts_every_block() -> None:
+    blocks = blocks_of(mixed(300, SEED, channels=(0, 1), gaps=0.02), flush_every=50)
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        decoder, count = BlockDecoder(), 0
+        for _ in range(3):
+            made, lengths = damaged(blocks, random)
+            batch = decoder.decode(made, lengths)
+            count += len(batch)
+            assert (batch.at + 4 <= len(batch.words)).all(), seed
+            ends = batch.octets_at + -(-batch.snap_length // 4)
+            assert (ends <= len(batch.words)).all(), seed
+            batch.compact(), batch.headers()
+        assert (decoder.counters.blocks, decoder.counters.records) == (3 * len(blocks), count), seed
+
+
+def test_noise_is_no_block() -> None:
+    noise = np.random.default_rng(SEED).integers(0, 2**32, (20_000, BLOCK_WORDS), np.uint32)
+    decoder = BlockDecoder()
+    assert len(decoder.decode(noise)) == 0
+    assert decoder.counters.damaged == decoder.counters.blocks == 20_000
+
+
+def test_noise_under_good_headers_ends() -> None:
+    random = np.random.default_rng(SEED)
+    noise = random.integers(0, 2**32, (3000, BLOCK_WORDS), np.uint32)
+    headers = block_headers(noise).copy()
+    headers["magic"], headers["kind"] = 0x4C50, 0x1000 | random.integers(0, 8, 3000) << 8
+    headers["words"] = 1 + headers["words"] % 364
+    headers["first"] = np.where(random.random(3000) < 0.2, NO_RECORD, headers["first"] % headers["words"])
+    headers["number"] = np.arange(3000) // 8
+    noise[:, :4] = headers.view(np.uint32).reshape(-1, 4)
+    decoder = BlockDecoder()
+    batch = decoder.decode(noise)
+    assert (decoder.counters.damaged, decoder.counters.blocks) == (0, 3000)
+    assert decoder.counters.broken > 0 and (batch.octets_at <= len(batch.words)).all()
+
+
+def test_line_rate_of_the_bench_is_what_the_slow_writer_makes() -> None:
+    blocks = line_rate(200, 61)
+    batch, _ = decoded(blocks)
+    frames = [Captured(stamp, batch.octets(number)) for number, stamp in enumerate(batch.stamp.tolist())]
+    assert blocks_of(frames)[: len(blocks) - 1].tobytes() == blocks[: len(blocks) - 1].tobytes()
+    assert np.diff(batch.stamp.astype(np.int64)).tolist() == [680] * (len(batch) - 1)
+
+
+# Order of stamps ----------------------------------------------------------------------------------
+
+
+def test_channels_are_merged_in_the_order_of_stamps() -> None:
+    frames = mixed(2000, SEED, channels=(0, 1, 2, 5), gaps=0.01)
+    blocks = blocks_of(frames, flush_every=100)
+    decoder, merger = BlockDecoder(), Merger(window_ns=10**9)
+    parts = [merger.push(decoder.decode(blocks[first : first + 9])) for first in range(0, len(blocks), 9)]
+    batch = joined([*parts, merger.finish()])
+    assert batch.stamp.tolist() == [frame.stamp for frame in frames]
+    assert merger.disordered == 0
+
+
+def test_record_beyond_the_window_is_handed_on_and_counted() -> None:
+    merger = Merger(window_ns=100)
+    parts = [decoded(blocks_of([Captured(stamp)]))[0] for stamp in (1000, 2000, 950)]
+    stamps = [merger.push(part).stamp.tolist() for part in parts] + [merger.finish().stamp.tolist()]
+    assert stamps == [[], [1000], [950], [2000]]
+    assert merger.disordered == 1
+
+
+# Trigger ------------------------------------------------------------------------------------------
+
+
+def triggered(before_ns: int, after_ns: int | None, at: int, **options: int) -> tuple[list[int], Trigger]:
+    """Return the stamps that pass of frames each 10 ns, the one with stamp ``at`` being the trigger."""
+    frames = [Captured(10 * number, bytes(60), with_header=True) for number in range(1, 200)]
+    trigger = Trigger(lambda headers: headers["stamp"] == at, before_ns, after_ns, **options)
+    batch, _ = decoded(blocks_of(frames))
+    parts = [trigger.push(batch.select(slice(first, first + 17))) for first in range(0, len(batch), 17)]
+    return joined(parts).stamp.tolist(), trigger
+
+
+@pytest.mark.parametrize(("before_ns", "after_ns"), [(0, 0), (55, 30), (400, 10), (10**6, None), (0, None)])
+def test_trigger_keeps_so_much_before_and_after(before_ns: int, after_ns: int | None) -> None:
+    stamps, trigger = triggered(before_ns, after_ns, 1000)
+    end = 1990 if after_ns is None else 1000 + after_ns
+    assert stamps == [stamp for stamp in range(10, 2000, 10) if 1000 - before_ns <= stamp <= end]
+    assert (trigger.stamp, trigger.is_done) == (1000, after_ns is not None)
+
+
+def test_trigger_that_never_comes_keeps_nothing() -> None:
+    stamps, trigger = triggered(10**6, None, 5)
+    assert (stamps, trigger.stamp) == ([], None)
+
+
+def test_too_much_before_a_trigger_is_given_up_and_counted() -> None:
+    size = 4 * (32 + 15)
+    stamps, trigger = triggered(10**6, 0, 1000, held_octets=20 * size)
+    assert stamps[-1] == 1000 and trigger.given_up == 100 - len(stamps) > 0
