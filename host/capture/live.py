@@ -120,7 +120,9 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
         ring.start(channels)
         stack.callback(ring.stop)
         source: Source = BusSource(ring, channels, probe.wait)
-        return Begun(source, lambda: _counted(probe, ring, channels), _ports(probe), lambda: probe.timebase.now_ns / 1e9)
+        return Begun(
+            source, lambda: _counted(probe, ring, channels), _ports(probe), lambda: probe.timebase.now_ns / 1e9
+        )
     assert isinstance(probe.link, EtherboneLink)
     receiver = Receiver(open_socket(port=way.udp_port))
     stack.callback(receiver.close)

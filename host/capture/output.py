@@ -66,6 +66,10 @@ class Output:
             self._fail(error, done, parts)
         self.octets += done
 
+    def fileno(self) -> int:
+        """Return the descriptor of the file."""
+        return self._file
+
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         if self._file >= 0 and not self.is_stdout:
