@@ -7,6 +7,7 @@ and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored 
 have is null. The stamp is a timestamp in nanoseconds.
 """
 
+import shutil
 import socket
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ from liteprobe.host.capture.gather import take
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
+ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that are left free, and that a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
 IPV4_OCTETS, MAC_OCTETS = 4, 6
 
@@ -115,7 +117,8 @@ class HeaderWriter:
         self._group, self._other = _Group(row_group), _Group(row_group)
         self._writing = ThreadPoolExecutor(1)
         self._job: Future[int] | None = None
-        self._file = path.open("wb")
+        self._is_closed = False
+        self._file = pa.OSFile(str(path), "wb")
         # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
         self._writer = pq.ParquetWriter(
             self._file,
@@ -140,21 +143,32 @@ class HeaderWriter:
                     self._write_group()
 
     def close(self) -> None:
-        """Write what waits, and the end of the file, without which nobody can read it."""
+        """Write what waits, and the end of the file, without which nobody can read it; closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
-            if self._group.rows:
-                self._write_group()
-            self._finish_group()
-            self._writer.close()
+            try:
+                if self._group.rows:
+                    self._write_group()
+                self._finish_group()
+            finally:
+                self._writing.shutdown()
+                self._writer.close()
+                self._file.close()
         except OSError as error:
             raise self._failed(error) from None
-        finally:
-            self._writing.shutdown()
-            self._file.close()
 
     def _write_group(self) -> None:
         """Have the group written, once the one before is."""
         self._finish_group()
+        # Parquet has its list of groups at the end: on a full disk nobody could read it, so it ends before.
+        if shutil.disk_usage(self.path.parent).free < ROOM_ROWS * self._group.rows + ROOM:
+            rows, self._group.rows = self._group.rows, 0
+            raise ProbeError(
+                f"the disk is nearly full: {self.path} holds {self.written} headers, whole and readable, and {rows} more "
+                "are lost; make room, or keep less (--filter, --sample)"
+            )
         self._job = self._writing.submit(self._write_table, self._group)
         self._group, self._other = self._other, self._group
 
@@ -173,7 +187,7 @@ class HeaderWriter:
 
     def _failed(self, error: OSError) -> ProbeError:
         return ProbeError(
-            f"{self.path} can't be written ({error.strerror or error}): make room on the disk, or keep less "
+            f"{self.path} can't be written ({error.strerror or error}), nor read any more: make room on the disk, or keep less "
             "(--filter, --sample)"
         )
 

@@ -1,0 +1,156 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Unified headers as Parquet: every column against the model of the parser, read back by Arrow."""
+
+import ipaddress
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
+from liteprobe.host.capture.parquet import FLAG_COLUMNS, SCHEMA, HeaderWriter
+from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.errors import ProbeError
+from liteprobe.sim.bench import stacks
+from liteprobe.sim.bench.blocks import Captured, blocks_of
+from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.unified import unified_header
+
+FIRST = 1_800_000_000_000_000_000
+
+
+def captured(frames: Sequence[bytes]) -> list[Captured]:
+    return [
+        Captured(FIRST + 1001 * at, frame, at % 2, 5, rule=at % 256, snap=0, with_header=True)
+        for at, frame in enumerate(frames)
+    ]
+
+
+def write(path: Path, frames: Sequence[Captured], **options: Any) -> HeaderWriter:
+    writer = HeaderWriter(path, {"liteprobe": "a test"}, **options)
+    writer.write(BlockDecoder().decode(blocks_of(frames)))
+    writer.close()
+    return writer
+
+
+def row(frame: Captured) -> dict[str, Any]:
+    """Return what the file must say of a frame, from the model."""
+    model = unified_header(frame.octets)
+    ip = b"".join(model.ip)
+    flags = model.flags
+    is_ip, is_ipv4 = model.layer3 >= Layer3.IPV4, model.layer3 == Layer3.IPV4
+    has_ports = bool(flags & UnifiedFlag.TRANSPORT)
+    is_icmp = has_ports and model.protocol in (1, 58)
+    return {
+        "length": len(frame.octets),
+        "port": frame.port,
+        "channel": frame.channel,
+        "rule": None if frame.rule == NO_RULE else frame.rule,
+        "destination_mac": frame.octets[:6].hex(":") if len(frame.octets) >= 14 else "00:00:00:00:00:00",
+        "source_mac": frame.octets[6:12].hex(":") if len(frame.octets) >= 14 else "00:00:00:00:00:00",
+        "vlan": int.from_bytes(model.tags[0][:2], "big") & 0xFFF if model.tags else None,
+        "tags": [int.from_bytes(tag[:2], "big") for tag in model.tags],
+        "labels": [int.from_bytes(label, "big") >> 12 for label in model.labels],
+        "ethertype": model.ethertype,
+        "protocol": model.protocol if is_ip else None,
+        "source": address(model.layer3, model.source),
+        "destination": address(model.layer3, model.destination),
+        "source_port": int.from_bytes(model.ports[:2], "big") if has_ports and not is_icmp else None,
+        "destination_port": int.from_bytes(model.ports[2:], "big") if has_ports and not is_icmp else None,
+        "icmp_type": model.ports[0] if is_icmp else None,
+        "icmp_code": model.ports[1] if is_icmp else None,
+        "ttl": None if not is_ip else ip[8] if is_ipv4 else ip[7],
+        "ip_id": int.from_bytes(ip[4:6], "big") if is_ipv4 else None,
+        "hash": model.hash,
+        **{name: bool(flags & flag) for name, flag in FLAG_COLUMNS.items()},
+    }
+
+
+def address(kind: Layer3, octets: bytes) -> str | None:
+    if kind == Layer3.NONE:
+        return None
+    return str(ipaddress.ip_address(octets[:16] if kind == Layer3.IPV6 else octets[:4]))
+
+
+def test_every_column_is_what_the_parser_says(tmp_path: Path) -> None:
+    frames = captured([*stacks.stacks(), *stacks.fuzz(300, seed=5)])
+    assert write(tmp_path / "h.parquet", frames).written == len(frames)
+    found = pq.read_table(tmp_path / "h.parquet").to_pylist()
+    for got, frame in zip(found, frames, strict=True):
+        wanted = row(frame)
+        assert {name: got[name] for name in wanted} == wanted, frame.octets.hex()
+
+
+def test_stamps_are_nanoseconds(tmp_path: Path) -> None:
+    frames = captured([bytes(60)] * 5)
+    write(tmp_path / "h.parquet", frames)
+    column = pq.read_table(tmp_path / "h.parquet")["stamp"]
+    assert str(column.type) == "timestamp[ns]"
+    assert column.cast("int64").to_pylist() == [frame.stamp for frame in frames]
+
+
+def test_tcp_and_probe_fields_are_theirs_alone(tmp_path: Path) -> None:
+    tcp = bytes.fromhex(
+        "024c50000002024c5000000108004500002800070000400600000a0000010a0000021234567800000009000000005012abcd00000000"
+    )
+    probe = ProbeFrame(60, stream_id=17).octets(5, 6)
+    write(tmp_path / "h.parquet", captured([tcp, probe]))
+    first, second = pq.read_table(tmp_path / "h.parquet").to_pylist()
+    names = ("tcp_flags", "tcp_window", "tcp_sequence", "sequence", "stream_id", "probe")
+    assert [first[name] for name in names] == [0x012, 0xABCD, 9, None, None, False]
+    assert [second[name] for name in names] == [None, None, None, 5, 17, True]
+
+
+def test_row_groups_are_as_long_as_asked_and_lose_nothing(tmp_path: Path) -> None:
+    frames = captured(list(stacks.stacks()))
+    writer = write(tmp_path / "h.parquet", frames, row_group=100)
+    meta = pq.ParquetFile(tmp_path / "h.parquet").metadata
+    rows = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
+    assert rows == [100] * 9 + [6] and writer.written == 906
+    column = pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist()
+    assert column == [frame.stamp for frame in frames]
+
+
+def test_types_and_metadata_are_in_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "h.parquet", captured([bytes(60)]), shift_ns=-FIRST)
+    schema = pq.read_schema(tmp_path / "h.parquet")
+    assert schema.names == SCHEMA.names
+    assert {str(schema.field(name).type) for name in ("source", "source_mac")} == {"string"}
+    assert pq.ParquetFile(tmp_path / "h.parquet").metadata.metadata[b"liteprobe"] == b"a test"
+    assert pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist() == [0]
+
+
+def test_no_header_makes_an_empty_table(tmp_path: Path) -> None:
+    write(tmp_path / "h.parquet", [Captured(5, bytes(60)), Captured(6, missing=3)])
+    assert pq.read_table(tmp_path / "h.parquet").num_rows == 0
+
+
+def test_full_disk_is_told(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    try:
+        with pytest.raises(ProbeError, match="can't be written .*: make room on the disk, or keep less"):
+            write(tmp_path / "h.parquet", captured(list(stacks.stacks())))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_disk_that_is_nearly_full_ends_the_file_while_it_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = iter([10**9, 10**9, 10**9, 1000])
+    monkeypatch.setattr("liteprobe.host.capture.parquet.shutil.disk_usage", lambda _: SimpleNamespace(free=next(room)))
+    frames = captured(list(stacks.stacks()))
+    writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
+    with pytest.raises(
+        ProbeError, match="nearly full: .* holds 300 headers, whole and readable, and 100 more are lost"
+    ):
+        writer.write(BlockDecoder().decode(blocks_of(frames)))
+    writer.close()
+    column = pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist()
+    assert column == [frame.stamp for frame in frames[:300]]
