@@ -22,7 +22,7 @@ SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most.
 WAIT_S = 0.05
 CONTROL_WORDS = 8
-WRITTEN, READ, STOP, STALLS = range(4)  # Words of 64 bits that both processes see.
+WRITTEN, READ, STOP, STALLS, READY = range(5)  # Words of 64 bits that both processes see.
 LENGTHS_AT = 8 * CONTROL_WORDS
 
 
@@ -75,6 +75,9 @@ class Receiver:
         )
         self._process.start()
         sock.close()
+        while not self._control[READY]:
+            self._check_alive()
+            time.sleep(0.002)
 
     @property
     def waiting(self) -> int:
@@ -98,8 +101,7 @@ class Receiver:
         """
         ends = time.monotonic() + timeout_s
         while not (waiting := self.waiting):
-            if not self._process.is_alive():
-                raise ProbeError("the process that receives blocks has ended: start the capture again")
+            self._check_alive()
             if time.monotonic() >= ends:
                 break
             time.sleep(0.001)
@@ -107,6 +109,10 @@ class Receiver:
         count = min(waiting, most, self._slots - first)
         blocks = self._blocks.reshape(-1, BLOCK_WORDS)[first : first + count]
         return blocks, self._lengths[first : first + count]
+
+    def _check_alive(self) -> None:
+        if not self._process.is_alive():
+            raise ProbeError("the process that receives blocks has ended: start the capture again")
 
     def free(self, count: int) -> None:
         """Let the places of the ``count`` oldest blocks be used again."""
@@ -144,6 +150,7 @@ def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
     slices = [places[BLOCK_OCTETS * slot : BLOCK_OCTETS * (slot + 1)] for slot in range(slots)]
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(WAIT_S * 1e6)))
     sock.setblocking(True)
+    control[READY] = 1
     written, take = 0, sock.recv_into
     while not control[STOP]:
         if written - control[READ] >= slots:

@@ -38,7 +38,7 @@ class _Channel:
     held: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
     tries: int = 0
     asked_at: float = 0.0
-    last_known: int = 0  # Blocks that the probe has written.
+    last_known: int = 0  # Blocks that the probe has sent.
 
 
 class Resequencer:
@@ -84,7 +84,7 @@ class Resequencer:
             wanted = np.uint32(channel.expected) + np.arange(len(mine), dtype=np.uint32)
             if not channel.held and (numbers == wanted).all():
                 if len(mine):
-                    self._advance(channel, channel.expected + len(mine))
+                    self._advance(channel, channel.expected + len(mine), now_s)
                 rows.append(mine)
             elif len(mine):
                 late += self._hold(channel, numbers, blocks[mine], now_s)
@@ -92,11 +92,11 @@ class Resequencer:
         in_order = blocks if len(whole) == len(blocks) else blocks[whole]
         return np.concatenate([in_order, np.array(late).reshape(-1, BLOCK_WORDS)]) if late else in_order
 
-    def note_written(self, channel: int, written: int) -> None:
-        """Take how many blocks the probe has written: one that is lost at the end would be missed by nobody else."""
+    def note_sent(self, channel: int, sent: int) -> None:
+        """Take how many blocks the probe has sent: one that is lost at the end would be missed by nobody else."""
         state = self._channels.get(channel)
-        if state is not None and (written - state.last_known) % WRAP < NEAR:
-            state.last_known = written
+        if state is not None and (sent - state.last_known) % WRAP < NEAR:
+            state.last_known = sent
 
     def overdue(self, now_s: float) -> list[tuple[int, int]]:
         """Return which blocks (channel, number) are to be asked for at ``now_s``: call it now and then."""
@@ -123,8 +123,8 @@ class Resequencer:
             ahead = min(((number - channel.expected) % WRAP for number in channel.held), default=0)
             ahead = ahead or (channel.last_known - channel.expected) % WRAP
             self.never_came += ahead
-            self._advance(channel, channel.expected + ahead)
-            freed += self._release(channel)
+            self._advance(channel, channel.expected + ahead, now_s)
+            freed += self._release(channel, now_s)
         return np.array(freed, np.uint32).reshape(-1, BLOCK_WORDS)
 
     def _hold(
@@ -141,21 +141,22 @@ class Resequencer:
                 self.foreign += 1
             else:
                 channel.held[number] = block.copy()
-        return self._release(channel)
+        return self._release(channel, now_s)
 
-    def _release(self, channel: _Channel) -> list[NDArray[np.uint32]]:
+    def _release(self, channel: _Channel, now_s: float) -> list[NDArray[np.uint32]]:
         freed = []
         number = channel.expected
         while (block := channel.held.pop(number, None)) is not None:
             freed.append(block)
             number = (number + 1) % WRAP
         if freed:
-            self._advance(channel, number)
+            self._advance(channel, number, now_s)
         return freed
 
     @staticmethod
-    def _advance(channel: _Channel, number: int) -> None:
+    def _advance(channel: _Channel, number: int, now_s: float) -> None:
         channel.expected = number % WRAP
         channel.tries = 0
+        channel.asked_at = now_s  # While blocks come, none is late.
         if (channel.expected - channel.last_known) % WRAP < NEAR:
             channel.last_known = channel.expected

@@ -120,7 +120,7 @@ class UdpSource:
                 return
 
     def _tend(self, now_s: float) -> None:
-        """Free what has come, see what the probe has written, and ask for what is missing."""
+        """Free what has come, see what the probe has sent, and ask for what is missing."""
         unfreed = {channel: (self.order.expected(channel) - self._freed[channel]) % 2**32 for channel in self._channels}
         is_time = now_s - self._freed_at >= FREE_S
         for channel, count in unfreed.items():
@@ -132,7 +132,7 @@ class UdpSource:
         if now_s - self._looked_at >= LOOK_S:
             self._looked_at = now_s
             for channel, state in enumerate(self._ring.states()):
-                self.order.note_written(channel, state.written)
+                self.order.note_sent(channel, state.sent)
         for channel, number in self.order.overdue(now_s):
             self._ring.resend(channel, number)
 

@@ -1,0 +1,132 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A ring that sends its blocks by UDP, as a probe's does, over a network that loses some of them."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
+from liteprobe.host.capture.ring import ChannelState
+from liteprobe.host.capture.stream import Blocks, block_headers, channels_of
+
+PACE_S = 20e-6  # Between blocks: a gigabit's 12 us, and some for the machine.
+
+#: Whether a block is lost: from channel, number, and how often it was sent before.
+Loses = Callable[[int, int, int], bool]
+
+
+class FakeRing:
+    """What `CaptureRing` is, with all blocks there from the start.
+
+    Parameters
+    ----------
+    blocks : array, shape (blocks, 368)
+    loses : callable
+    size : int
+        Blocks of a channel that may be sent and not freed.
+
+    Attributes
+    ----------
+    sends, resends : dict
+        Times that each (channel, number) was sent; the numbers that were asked for.
+    """
+
+    def __init__(self, blocks: Blocks, loses: Loses = lambda *_: False, size: int = 64) -> None:
+        channels = channels_of(block_headers(blocks))
+        self._blocks = {channel: blocks[channels == channel] for channel in range(CHANNELS)}
+        self._loses = loses
+        self._size = size
+        self._sent = dict.fromkeys(range(CHANNELS), 0)
+        self._read = dict.fromkeys(range(CHANNELS), 0)
+        self.sends: dict[tuple[int, int], int] = {}
+        self.resends: list[tuple[int, int]] = []
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def send_to(self, port: int) -> None:
+        """Begin to send to a port of this machine."""
+        self._thread = threading.Thread(target=self._send, args=(port,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Send no more."""
+        self._is_over.set()
+        if self._thread:
+            self._thread.join()
+
+    def stop(self) -> None:
+        """Do nothing: all has been captured."""
+
+    def states(self) -> list[ChannelState]:
+        """Return how it is with each channel."""
+        with self._lock:
+            return [
+                ChannelState(self._size, self._read[channel], self._sent[channel], self._written(channel), 0)
+                for channel in range(CHANNELS)
+            ]
+
+    def free(self, channel: int, number: int) -> None:
+        """Let blocks be overwritten."""
+        with self._lock:
+            assert self._read[channel] <= number <= self._written(channel), "freed what has not been written"
+            self._read[channel] = number
+
+    def resend(self, channel: int, number: int) -> None:
+        """Send from a block on again."""
+        with self._lock:
+            assert number >= self._read[channel], "asked for what was freed"
+            self.resends.append((channel, number))
+            self._sent[channel] = number
+
+    def fetch(self, channel: int, numbers: Iterable[int]) -> Blocks:
+        """Return blocks over the bus."""
+        return self._blocks[channel][list(numbers)]
+
+    def _written(self, channel: int) -> int:
+        """Return how many blocks there are room for."""
+        return min(len(self._blocks[channel]), self._read[channel] + self._size)
+
+    def _send(self, port: int) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect(("127.0.0.1", port))
+            while not self._is_over.is_set():
+                for channel in range(CHANNELS):
+                    self._send_next(sock, channel)
+                time.sleep(PACE_S)
+
+    def _send_next(self, sock: socket.socket, channel: int) -> None:
+        with self._lock:
+            number = self._sent[channel]
+            if number >= self._written(channel):
+                return
+            self._sent[channel] += 1
+            times = self.sends.get((channel, number), 0)
+            self.sends[channel, number] = times + 1
+        if not self._loses(channel, number, times):
+            block = self._blocks[channel][number]
+            words = 4 + int(block_headers(block.reshape(1, BLOCK_WORDS))["words"][0])
+            try:
+                sock.send(block[:words].tobytes())
+            except ConnectionRefusedError:
+                return
+
+
+def send(blocks: Blocks, port: int, window: Callable[[], int], most: int = 4096) -> None:
+    """Send blocks to a port of this machine as fast as they are taken: ``window()`` says how many have been."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", port))
+        views: Sequence[memoryview] = [memoryview(block.data) for block in blocks]
+        for number, view in enumerate(views):
+            while number - window() > most:
+                time.sleep(0.0005)
+            sock.send(view)
+
+
+def numbers_of(blocks: Blocks) -> list[int]:
+    """Return the numbers of blocks."""
+    return np.asarray(block_headers(blocks)["number"]).tolist()

@@ -1,0 +1,262 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Blocks over a network that loses, repeats and swaps them: what can be had again is, what can't is counted."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.host.capture.receive import Receiver, open_socket
+from liteprobe.host.capture.resequence import Patience, Resequencer
+from liteprobe.host.capture.ring import CaptureRing
+from liteprobe.host.capture.sources import BusSource, UdpSource
+from liteprobe.host.capture.stream import Blocks, block_headers
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.link.base import Link, Words
+from liteprobe.host.registers import Registers
+from liteprobe.sim.bench.blocks import blocks_of, mixed
+from liteprobe.sim.bench.fake_ring import FakeRing, Loses, numbers_of
+
+SEED = 20261122
+PATIENCE = Patience(wait_s=0.01, tries=5)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver(open_socket("127.0.0.1"), slots=512)
+    yield made
+    made.close()
+
+
+def received(receiver: Receiver, ring: FakeRing, channels: list[int]) -> tuple[Blocks, UdpSource]:
+    """Return all blocks that come from a ring, and what knows what was lost."""
+    source = UdpSource(ring, receiver, channels, PATIENCE)  # type: ignore[arg-type]
+    source.stop()
+    ring.send_to(receiver.port)
+    parts = [blocks.copy() for blocks, _ in source.batches()]
+    ring.close()
+    return np.concatenate(parts) if parts else np.empty((0, BLOCK_WORDS), np.uint32), source
+
+
+def bodies(blocks: Blocks, channel: int) -> list[bytes]:
+    """Return header and words of the blocks of a channel, in the order in which they stand."""
+    headers = block_headers(blocks)
+    return [
+        block[: 4 + int(header["words"])].tobytes()
+        for block, header in zip(blocks, headers, strict=True)
+        if header["kind"] >> 8 & 0xF == channel
+    ]
+
+
+LOSSES: dict[str, Loses] = {
+    "nothing": lambda *_: False,
+    "every fifth, once": lambda channel, number, times: number % 5 == 2 and not times,
+    "the first, twice": lambda channel, number, times: number == 0 and times < 2,
+    "the last of each channel": lambda channel, number, times: number >= 40 and not times,
+    "ten in a row": lambda channel, number, times: 20 <= number < 30 and times < 2,
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_the_network_loses_is_asked_for_and_comes_in_order(receiver: Receiver, name: str) -> None:
+    blocks = blocks_of(mixed(300, SEED, channels=(0, 2)))
+    ring = FakeRing(blocks, LOSSES[name])
+    found, source = received(receiver, ring, [0, 2])
+    for channel in (0, 2):
+        assert bodies(found, channel) == bodies(blocks, channel)
+    assert source.order.never_came == source.order.foreign == 0
+    assert bool(ring.resends) == (name != "nothing") == (source.order.asked > 0)
+    assert [state.read for state in ring.states()] == [state.written for state in ring.states()]
+
+
+def test_block_that_never_comes_is_counted_and_the_rest_is_there(receiver: Receiver) -> None:
+    blocks = blocks_of(mixed(300, SEED))
+    ring = FakeRing(blocks, lambda channel, number, times: number == 7)
+    found, source = received(receiver, ring, [0])
+    assert numbers_of(found) == [number for number in range(len(blocks)) if number != 7]
+    assert (source.order.never_came, ring.sends[0, 7] > PATIENCE.tries) == (1, True)
+
+
+def test_capture_of_nothing_ends(receiver: Receiver) -> None:
+    found, source = received(receiver, FakeRing(np.empty((0, BLOCK_WORDS), np.uint32)), [0])
+    assert len(found) == 0 and source.order.asked == 0
+
+
+def test_more_blocks_than_there_are_places_come_all(receiver: Receiver) -> None:
+    blocks = blocks_of(mixed(6000, SEED))
+    assert len(blocks) > 3 * 512
+    found, source = received(receiver, FakeRing(blocks, size=300), [0])
+    assert numbers_of(found) == list(range(len(blocks)))
+    assert source.order.never_came == 0
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.002)
+
+
+def test_full_memory_stalls_and_overwrites_nothing() -> None:
+    blocks = blocks_of(mixed(200, SEED))[:20]
+    receiver = Receiver(open_socket("127.0.0.1"), slots=8)
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for block in blocks:
+                sock.sendto(block.tobytes(), ("127.0.0.1", receiver.port))
+        wait_until(lambda: receiver.stalls > 0)
+        found = []
+        while len(found) < 20:
+            some, lengths = receiver.look(5)
+            assert (lengths == 4 * BLOCK_WORDS).all() and receiver.waiting <= 8
+            found += [block.tobytes() for block in some]
+            receiver.free(len(some))
+        assert found == [block.tobytes() for block in blocks]
+        del some, lengths
+    finally:
+        receiver.close()
+
+
+def test_receiver_that_dies_is_told() -> None:
+    receiver = Receiver(open_socket("127.0.0.1"), slots=8)
+    pid = receiver._process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    receiver._process.join()
+    with pytest.raises(ProbeError, match="has ended: start the capture again"):
+        receiver.look(1)
+    receiver.close()
+
+
+def test_port_that_is_taken_is_told() -> None:
+    with open_socket("127.0.0.1") as taken, pytest.raises(ProbeError, match="can't receive on UDP port .* in use"):
+        open_socket("127.0.0.1", taken.getsockname()[1])
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def test_what_is_in_order_is_handed_on_without_a_copy() -> None:
+    blocks = blocks_of(mixed(100, SEED)).copy()
+    order = Resequencer({0: 0})
+    assert order.push(blocks, np.full(len(blocks), 4 * BLOCK_WORDS), 0.0) is blocks
+
+
+def test_noise_and_channels_of_others_are_foreign() -> None:
+    blocks = blocks_of(mixed(50, SEED, channels=(0, 1))).copy()
+    count = len(bodies(blocks, 1))
+    noise = np.full((3, BLOCK_WORDS), 7, np.uint32)
+    order = Resequencer({0: 0})
+    mine = order.push(np.concatenate([noise, blocks]), np.full(len(blocks) + 3, 4 * BLOCK_WORDS), 0.0)
+    assert (order.foreign, bodies(mine, 0)) == (3 + count, bodies(blocks, 0))
+
+
+def test_number_far_ahead_is_foreign_and_held_nowhere() -> None:
+    blocks = blocks_of(mixed(50, SEED), first_number=1 << 24)
+    order = Resequencer({0: 0})
+    assert len(order.push(blocks, np.full(len(blocks), 4 * BLOCK_WORDS), 0.0)) == 0
+    assert order.foreign == len(blocks) and order.overdue(9.0) == []
+
+
+def test_numbers_wrap_while_blocks_are_swapped() -> None:
+    blocks = blocks_of(mixed(200, SEED), first_number=0xFFFFFFFC)
+    places = [1, 0, 3, 2, *range(4, len(blocks))]
+    order = Resequencer({0: 0xFFFFFFFC})
+    parts = [order.push(blocks[place : place + 1], np.array([4 * BLOCK_WORDS]), 0.0) for place in places]
+    assert numbers_of(np.concatenate(parts)) == numbers_of(blocks)
+    assert order.overdue(100.0) == []
+
+
+def test_block_is_asked_for_in_time_and_not_too_often() -> None:
+    blocks = blocks_of(mixed(100, SEED))
+    order = Resequencer({0: 0}, Patience(wait_s=1.0, tries=2))
+    order.push(blocks[1:3], np.full(2, 4 * BLOCK_WORDS), 10.0)
+    asked = [order.overdue(now_s) for now_s in (10.5, 11.0, 11.5, 12.0, 13.0, 14.0)]
+    assert asked == [[], [(0, 0)], [], [(0, 0)], [], []]
+    assert numbers_of(order.give_up(12.9)) == []
+    assert numbers_of(order.give_up(13.0)) == [1, 2] and order.never_came == 1
+
+
+# Registers ----------------------------------------------------------------------------------------
+
+
+class MemoryLink(Link):
+    """A bus with memory all over."""
+
+    def __init__(self) -> None:
+        self.words: dict[int, int] = {}
+
+    def read_scattered(self, addresses: object) -> Words:
+        return np.array([self.words.get(address, 0) for address in addresses], np.uint32)  # type: ignore[attr-defined]
+
+    def read(self, address: int, count: int = 1) -> Words:
+        return self.read_scattered(range(address, address + 4 * count, 4))
+
+    def write(self, address: int, words: object, repeatable: bool = True) -> Words:
+        self.words |= {address + 4 * place: word for place, word in enumerate(words)}  # type: ignore[call-overload]
+        return self.read(address, len(words))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        pass
+
+
+def made_ring(blocks: int = 10) -> tuple[CaptureRing, MemoryLink]:
+    link = MemoryLink()
+    names = ("capture_enable", "capture_flush_us", "capture_export_ip", "capture_export_port", "capture_export_enable")
+    registers = {name: {"addr": 4 * place, "size": 1, "type": "rw"} for place, name in enumerate(names)}
+    memories = {
+        "capture_channels": {"base": 0x1000, "size": 512},
+        "capture_ring": {"base": 0x10000, "size": 4 * BLOCK_WORDS * blocks},
+    }
+    return CaptureRing(Registers(link, {"csr_registers": registers, "memories": memories})), link
+
+
+def test_ring_is_shared_out_evenly() -> None:
+    ring, link = made_ring(11)
+    ring.start([2, 5])
+    rows = link.read(0x1000, 128).reshape(8, 16)
+    assert rows[:, :4].tolist() == [
+        [0, 5, 0, 0] if channel == 2 else [5, 5, 0, 0] if channel == 5 else [0] * 4 for channel in range(8)
+    ]
+    assert (link.words[0], link.words[4]) == (1, 1000)
+
+
+def test_too_many_channels_for_the_ring_are_refused() -> None:
+    with pytest.raises(UsageError, match="the ring has 10 blocks, too few for 8 channels"):
+        made_ring(10)[0].start(list(range(8)))
+
+
+def test_probe_without_a_ring_is_refused() -> None:
+    with pytest.raises(UsageError, match="one that was built with --preset monitor"):
+        CaptureRing(Registers(MemoryLink(), {"csr_registers": {}}))
+
+
+def test_blocks_are_read_over_the_bus_where_the_ring_has_them_and_freed() -> None:
+    blocks = blocks_of(mixed(300, SEED))
+    assert len(blocks) > 20
+    ring, link = made_ring(5)
+    ring.start([3])
+    waits = []
+
+    def wait(seconds: float) -> None:
+        """Let the probe write two more blocks."""
+        waits.append(seconds)
+        written = link.words.get(0x1000 + 4 * (16 * 3 + 4), 0)
+        assert written == link.words[0x1000 + 4 * (16 * 3 + 2)], "all that was written is freed"
+        for number in range(written, min(written + 2, len(blocks))):
+            link.write(0x10000 + 4 * BLOCK_WORDS * (number % 5), blocks[number].tolist())
+            written = number + 1
+        link.words[0x1000 + 4 * (16 * 3 + 4)] = written
+        if written == len(blocks):
+            source.stop()
+
+    source = BusSource(ring, [3], wait)
+    found = np.concatenate([part for part, _ in source.batches()])
+    assert found.tobytes() == blocks.tobytes()
+    assert link.words[0] == 0 and len(waits) == -(-len(blocks) // 2)
