@@ -5,7 +5,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -114,17 +114,6 @@ class FakeRing:
                 sock.send(block[:words].tobytes())
             except ConnectionRefusedError:
                 return
-
-
-def send(blocks: Blocks, port: int, window: Callable[[], int], most: int = 4096) -> None:
-    """Send blocks to a port of this machine as fast as they are taken: ``window()`` says how many have been."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect(("127.0.0.1", port))
-        views: Sequence[memoryview] = [memoryview(block.data) for block in blocks]
-        for number, view in enumerate(views):
-            while number - window() > most:
-                time.sleep(0.0005)
-            sock.send(view)
 
 
 def numbers_of(blocks: Blocks) -> list[int]:
