@@ -151,13 +151,14 @@ def scan(path: Path) -> list[Any]:
 
 
 def drops(frames: Sequence[Captured]) -> list[int]:
-    """Return how many frames of its port were dropped before each packet."""
-    waiting, found = [0, 0], []
+    """Return how many frames of its channel were dropped before each packet."""
+    waiting: dict[int, int] = {}
+    found = []
     for frame in frames:
-        waiting[frame.port] += frame.missing
+        waiting[frame.channel] = waiting.get(frame.channel, 0) + frame.missing
         if not frame.missing:
-            found.append(waiting[frame.port])
-            waiting[frame.port] = 0
+            found.append(waiting[frame.channel])
+            waiting[frame.channel] = 0
     return found
 
 
@@ -199,7 +200,8 @@ def test_statistics_say_what_was_dropped(capture: Path, frames: list[Captured], 
     assert [block.interface_id for block in found] == [0, 1]
     for port, block in enumerate(found):
         options = block.options
-        assert options["isb_ifdrop"] == sum(frame.missing for frame in frames if frame.port == port)
+        pairs = zip(packets, drops(frames), strict=True)
+        assert options["isb_ifdrop"] == sum(count for packet, count in pairs if packet.port == port)
         assert options["isb_usrdeliv"] == sum(packet.port == port for packet in packets)
         assert (options["isb_ifrecv"], options["isb_filteraccept"]) == (1000 + port, 900)
         assert options["opt_comment"] == f"end {port}"

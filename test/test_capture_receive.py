@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS
-from liteprobe.host.capture.receive import Receiver, open_socket
+from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import BusSource, UdpSource
@@ -29,7 +29,7 @@ PATIENCE = Patience(wait_s=0.01, tries=5)
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver(open_socket("127.0.0.1"), slots=512)
+    made = Receiver(open_sockets([0, 2], address="127.0.0.1"), [0, 2], slots=512)
     yield made
     made.close()
 
@@ -105,7 +105,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_full_memory_stalls_and_overwrites_nothing() -> None:
     blocks = blocks_of(mixed(200, SEED))[:20]
-    receiver = Receiver(open_socket("127.0.0.1"), slots=8)
+    receiver = Receiver([open_socket("127.0.0.1")], slots=8)
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             for block in blocks:
@@ -124,7 +124,7 @@ def test_full_memory_stalls_and_overwrites_nothing() -> None:
 
 
 def test_receiver_that_dies_is_told() -> None:
-    receiver = Receiver(open_socket("127.0.0.1"), slots=8)
+    receiver = Receiver([open_socket("127.0.0.1")], slots=8)
     pid = receiver._process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -206,25 +206,49 @@ class MemoryLink(Link):
         pass
 
 
+class RingLink(MemoryLink):
+    """A bus with the registers and the table of a ring: blocks are taken over when it is enabled."""
+
+    def write(self, address: int, words: object, repeatable: bool = True) -> Words:
+        found = super().write(address, words)
+        if address == 0 and self.words[0]:
+            for channel in range(8):
+                row = 0x1000 + 64 * channel
+                self.words |= {row + 24: self.words.get(row + 4, 0), row + 8: 0, row + 12: 0, row + 16: 0}
+        return found
+
+
 def made_ring(blocks: int = 10) -> tuple[CaptureRing, MemoryLink]:
-    link = MemoryLink()
-    names = ("capture_enable", "capture_flush_us", "capture_export_ip", "capture_export_port", "capture_export_enable")
-    registers = {name: {"addr": 4 * place, "size": 1, "type": "rw"} for place, name in enumerate(names)}
-    memories = {
-        "capture_channels": {"base": 0x1000, "size": 512},
-        "capture_ring": {"base": 0x10000, "size": 4 * BLOCK_WORDS * blocks},
-    }
+    link = RingLink()
+    names = ("enable", "running", "flush_us", "ring_blocks", "ring_address")
+    registers = {f"capture_{name}": {"addr": 4 * place, "size": 1, "type": "rw"} for place, name in enumerate(names)}
+    registers |= {"export_udp_port": {"addr": 40, "size": 1, "type": "rw"}}
+    registers |= {"export_start": {"addr": 44, "size": 1, "type": "rw"}}
+    link.words |= {12: blocks, 16: 0x10000}
+    memories = {"capture_channels": {"base": 0x1000, "size": 512}}
     return CaptureRing(Registers(link, {"csr_registers": registers, "memories": memories})), link
 
 
-def test_ring_is_shared_out_evenly() -> None:
+def test_ring_is_shared_out_evenly_in_powers_of_two() -> None:
     ring, link = made_ring(11)
     ring.start([2, 5])
     rows = link.read(0x1000, 128).reshape(8, 16)
-    assert rows[:, :4].tolist() == [
-        [0, 5, 0, 0] if channel == 2 else [5, 5, 0, 0] if channel == 5 else [0] * 4 for channel in range(8)
-    ]
-    assert (link.words[0], link.words[4]) == (1, 1000)
+    shares = {2: [0, 4, 0, 0], 5: [4, 4, 0, 0]}
+    assert rows[:, :4].tolist() == [shares.get(channel, [0] * 4) for channel in range(8)]
+    assert (link.words[0], link.words[8]) == (1, 1000)
+
+
+def test_channels_that_are_not_taken_are_told() -> None:
+    ring, link = made_ring(16)
+    link.write = MemoryLink.write.__get__(link)  # type: ignore[method-assign]
+    with pytest.raises(ProbeError, match="doesn't take its channels"):
+        ring.start([0])
+
+
+def test_blocks_go_to_the_ports_of_their_channels() -> None:
+    ring, link = made_ring(16)
+    ring.send_to(40000, [0, 3])
+    assert (link.words[40], link.words[44]) == (40000, 0b1001)
 
 
 def test_too_many_channels_for_the_ring_are_refused() -> None:
@@ -240,7 +264,7 @@ def test_probe_without_a_ring_is_refused() -> None:
 def test_blocks_are_read_over_the_bus_where_the_ring_has_them_and_freed() -> None:
     blocks = blocks_of(mixed(300, SEED))
     assert len(blocks) > 20
-    ring, link = made_ring(5)
+    ring, link = made_ring(7)
     ring.start([3])
     waits = []
 
@@ -250,7 +274,7 @@ def test_blocks_are_read_over_the_bus_where_the_ring_has_them_and_freed() -> Non
         written = link.words.get(0x1000 + 4 * (16 * 3 + 4), 0)
         assert written == link.words[0x1000 + 4 * (16 * 3 + 2)], "all that was written is freed"
         for number in range(written, min(written + 2, len(blocks))):
-            link.write(0x10000 + 4 * BLOCK_WORDS * (number % 5), blocks[number].tolist())
+            link.write(0x10000 + 4 * BLOCK_WORDS * (number % 4), blocks[number].tolist())
             written = number + 1
         link.words[0x1000 + 4 * (16 * 3 + 4)] = written
         if written == len(blocks):

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Filter expressions as a capture uses them: in the probe's tables, or on this host."""
 
-import importlib
-
+from liteprobe.host.capture.filter import FilterDoesNotFit, clear_filter, parse, write_filter
 from liteprobe.host.capture.trigger import Matches
-from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
+from liteprobe.host.registers import Registers
 
 
 def host_filter(expression: str) -> Matches:
@@ -17,14 +15,32 @@ def host_filter(expression: str) -> Matches:
     UsageError
         When the expression can't be understood.
     """
+    return parse(expression).matches
+
+
+def set_filter(registers: Registers, expression: str | None, on_host: bool) -> Matches | None:
+    """Have the probe filter by ``expression`` (None: everything passes).
+
+    Returns
+    -------
+    callable or None
+        What is left to this host, with ``on_host``, where the probe's tables can't hold it.
+
+    Raises
+    ------
+    UsageError
+        When the expression can't be understood, or, without ``on_host``, doesn't fit.
+    """
+    if not expression:
+        clear_filter(registers)
+        return None
+    parsed = parse(expression)
     try:
-        filters = importlib.import_module("liteprobe.host.capture.filter")
-    except ModuleNotFoundError:
-        raise UsageError("filters are not there yet") from None
-    matches: Matches = filters.parse(expression).matches
-    return matches
-
-
-def set_filter(probe: Probe, expression: str | None, on_host: bool) -> Matches | None:
-    """Have the probe filter by ``expression`` (None: everything passes); return what is left to this host."""
-    return host_filter(expression) if expression and on_host else None
+        wanted = parsed.fit()
+    except FilterDoesNotFit:
+        if not on_host:
+            raise
+        clear_filter(registers)
+        return parsed.matches
+    write_filter(registers, wanted)
+    return None

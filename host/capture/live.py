@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A capture of a probe: told what is wanted, begun, and ended."""
 
-import ipaddress
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.receive import Receiver, open_socket
+from liteprobe.host.capture.receive import Receiver, open_sockets
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, UdpSource
@@ -114,7 +112,7 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
     if kind == "udp" and not is_etherbone:
         raise UsageError("blocks come by UDP over an Etherbone link only: leave out --via udp")
     ring = CaptureRing(probe.registers)
-    settings.write(probe.registers)
+    settings.write(probe.registers, _ports(probe))
     channels = list(settings.channels)
     if kind == "bus":
         ring.start(channels)
@@ -123,13 +121,12 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
         return Begun(
             source, lambda: _counted(probe, ring, channels), _ports(probe), lambda: probe.timebase.now_ns / 1e9
         )
-    assert isinstance(probe.link, EtherboneLink)
-    receiver = Receiver(open_socket(port=way.udp_port))
+    receiver = Receiver(open_sockets(channels, way.udp_port), channels)
     stack.callback(receiver.close)
-    ring.send_to(_own_address(probe.link), receiver.port)
-    stack.callback(ring.send_to, 0, 0)
     ring.start(channels)
     stack.callback(ring.stop)
+    ring.send_to(receiver.port, channels)
+    stack.callback(ring.send_to, receiver.port, [])
     udp = UdpSource(ring, receiver, channels)
 
     def finish() -> dict[str, Any]:
@@ -151,10 +148,3 @@ def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, 
 
 def _ports(probe: Probe) -> int:
     return int(probe.registers.read("probe_ports"))
-
-
-def _own_address(link: EtherboneLink) -> int:
-    """Return the IPv4 address of this host that the probe can reach it by."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect((link.host, link.port))
-        return int(ipaddress.IPv4Address(asked.getsockname()[0]))

@@ -158,7 +158,7 @@ class PcapngWriter:
     written : array of int, shape (16,)
         Packets of each port.
     dropped : array of int, shape (16,)
-        Frames of each port that gaps of the stream stand for.
+        Frames that gaps of the stream stand for, at the port whose packet comes next.
     """
 
     def __init__(
@@ -168,14 +168,14 @@ class PcapngWriter:
         self._shift = np.uint64(shift_ns % 2**64)
         self.written = np.zeros(PORTS, np.int64)
         self.dropped = np.zeros(PORTS, np.int64)
-        self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each port.
+        self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each channel.
         self._span = [0, 0]
         self._numbers = np.full(PORTS, -1)
         self._numbers[: len(ports)] = range(len(ports))
         output.write(section(hardware, comment) + b"".join(interface(port) for port in ports))
 
     def write(self, batch: Batch) -> None:
-        """Write packets; gaps become the drop count of the next packet of their port."""
+        """Write packets; gaps become the drop count of the next packet of their channel: they have no port."""
         if not len(batch):
             return
         is_gap = batch.is_gap
@@ -194,6 +194,8 @@ class PcapngWriter:
 
     def close(self, statistics: Sequence[Statistics] = ()) -> None:
         """Write the statistics of each interface."""
+        self.dropped[0] += self._pending.sum()  # No packet came behind them.
+        self._pending[:] = 0
         blocks = []
         for port in np.flatnonzero(self._numbers >= 0).tolist():
             known = statistics[port] if port < len(statistics) else Statistics()
@@ -229,18 +231,18 @@ class PcapngWriter:
             self._output.write(interface(Interface(f"port{port}")))
 
     def _drops(self, batch: Batch, is_gap: NDArray[np.bool_]) -> Index:
-        """Return how many frames of its port were dropped before each packet; what is behind the last one waits."""
-        ports, missing = batch.port, batch.missing
+        """Return how many frames of its channel were dropped before each packet; what is behind the last one waits."""
+        channels, missing = batch.channel, batch.missing
         counts = np.zeros(len(batch), np.int64)
-        for port in np.unique(ports).tolist():
-            packets = np.flatnonzero((ports == port) & ~is_gap)
-            gaps = np.flatnonzero((ports == port) & is_gap)
+        for channel in np.unique(channels).tolist():
+            packets = np.flatnonzero((channels == channel) & ~is_gap)
+            gaps = np.flatnonzero((channels == channel) & is_gap)
             sums = np.zeros(len(packets) + 1, np.int64)
             np.add.at(sums, np.searchsorted(packets, gaps), missing[gaps])
-            sums[0] += self._pending[port]
+            sums[0] += self._pending[channel]
             counts[packets] = sums[:-1]
-            self._pending[port] = sums[-1]
-            self.dropped[port] += missing[gaps].sum()
+            self._pending[channel] = sums[-1]
+        np.add.at(self.dropped, batch.port, counts)
         return counts[~is_gap]
 
     def _packets(self, batch: Batch, drops: Index | None) -> tuple[NDArray[np.uint32], Index]:

@@ -5,10 +5,11 @@
 import contextlib
 import multiprocessing
 import os
+import select
 import signal
 import socket
-import struct
 import time
+from collections.abc import Sequence
 from multiprocessing.shared_memory import SharedMemory
 
 import numpy as np
@@ -21,6 +22,8 @@ from liteprobe.host.errors import ProbeError
 SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most.
 WAIT_S = 0.05
+PORT_TRIES = 20
+SHARE = 64  # Blocks of a channel at once.
 CONTROL_WORDS = 8
 WRITTEN, READ, STOP, STALLS, READY = range(5)  # Words of 64 bits that both processes see.
 LENGTHS_AT = 8 * CONTROL_WORDS
@@ -44,24 +47,50 @@ def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
     return made
 
 
+def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0") -> list[socket.socket]:
+    """Return a socket for each channel, on UDP port ``port`` + channel; 0: where such a row of ports is free.
+
+    Raises
+    ------
+    ProbeError
+        When a port is taken.
+    """
+    for _ in range(1 if port else PORT_TRIES):
+        made: list[socket.socket] = []
+        first = port
+        try:
+            for channel in channels:
+                made.append(open_socket(address, first + channel if first else 0))
+                first = first or int(made[0].getsockname()[1]) - channel
+            return made
+        except (ProbeError, OverflowError):
+            for sock in made:
+                sock.close()
+            if port:
+                raise
+    raise ProbeError("there is no row of free UDP ports: give the first one of eight, like --udp-port 40000")
+
+
 class Receiver:
     """Receives blocks into memory that this process shares with the one that receives.
 
     Parameters
     ----------
-    sock : socket
-        Of `open_socket`; closed here, the other process has its own.
+    sockets : list of socket
+        Of `open_sockets`; closed here, the other process has its own.
+    channels : sequence of int
+        Channel of each socket.
     slots : int
         Blocks that may wait.
 
     Attributes
     ----------
     port : int
-        UDP port that blocks are received on.
+        UDP port of channel 0, whether that is received or not.
     """
 
-    def __init__(self, sock: socket.socket, slots: int = SLOTS) -> None:
-        self.port = int(sock.getsockname()[1])
+    def __init__(self, sockets: list[socket.socket], channels: Sequence[int] = (0,), slots: int = SLOTS) -> None:
+        self.port = int(sockets[0].getsockname()[1]) - channels[0]
         self._slots = slots
         self._memory = SharedMemory(create=True, size=LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
         shared = _octets(self._memory)
@@ -71,10 +100,11 @@ class Receiver:
         self._control[:] = 0
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(
-            target=receive, args=(sock, self._memory.name, slots, os.getpid()), daemon=True, name="liteprobe-receive"
+            target=receive, args=(sockets, self._memory.name, slots, os.getpid()), daemon=True, name="liteprobe-receive"
         )
         self._process.start()
-        sock.close()
+        for sock in sockets:
+            sock.close()
         while not self._control[READY]:
             self._check_alive()
             time.sleep(0.002)
@@ -139,7 +169,7 @@ def _octets(memory: SharedMemory) -> memoryview:
     return memory.buf
 
 
-def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
+def receive(sockets: list[socket.socket], name: str, slots: int, parent: int) -> None:
     """Receive blocks into shared memory until told to stop, or until the parent has gone: the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it wants what has come.
     memory = SharedMemory(name)
@@ -148,25 +178,33 @@ def receive(sock: socket.socket, name: str, slots: int, parent: int) -> None:
     lengths = shared[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
     places = shared[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
     slices = [places[BLOCK_OCTETS * slot : BLOCK_OCTETS * (slot + 1)] for slot in range(slots)]
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(WAIT_S * 1e6)))
-    sock.setblocking(True)
+    ready = select.poll()
+    for sock in sockets:
+        sock.setblocking(False)
+        ready.register(sock, select.POLLIN)
+    by_number = {sock.fileno(): sock for sock in sockets}
     control[READY] = 1
-    written, take = 0, sock.recv_into
+    written = 0
     while not control[STOP]:
-        if written - control[READ] >= slots:
-            control[STALLS] += 1
-            time.sleep(0.001)
-            continue
-        slot = written % slots
-        try:
-            lengths[slot] = take(slices[slot])
-        except BlockingIOError:
-            if os.getppid() != parent:
-                break
-            continue
-        written += 1
-        control[WRITTEN] = written
-    sock.close()
+        events = ready.poll(1000 * WAIT_S)
+        if not events and os.getppid() != parent:
+            break
+        for number, _ in events:
+            take = by_number[number].recv_into
+            # As many as wait, but no more than a share: the other channels wait, too.
+            for _ in range(SHARE):
+                if written - control[READ] >= slots:
+                    control[STALLS] += 1
+                    time.sleep(0.001)
+                    break
+                try:
+                    lengths[written % slots] = take(slices[written % slots])
+                except BlockingIOError:
+                    break
+                written += 1
+                control[WRITTEN] = written
+    for sock in sockets:
+        sock.close()
     del slices
     for view in (control, lengths, places, shared):
         view.release()

@@ -7,47 +7,35 @@ All names of registers and memories are here and nowhere else.
 Source: docs/design/monitor.md ("Ring").
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
+from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord
 from liteprobe.host.capture.stream import Blocks
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.registers import Registers
 
 CHANNEL_MEMORY = "capture_channels"
-RING_MEMORY = "capture_ring"
-ENABLE = "capture_enable"
-FLUSH = "capture_flush_us"
-EXPORT = ("capture_export_ip", "capture_export_port", "capture_export_enable")
+ENABLE, RUNNING, FLUSH = "capture_enable", "capture_running", "capture_flush_us"
+RING_BLOCKS, RING_ADDRESS = "capture_ring_blocks", "capture_ring_address"
+UDP_PORT, START = "export_udp_port", "export_start"
 
-CHANNEL_WORDS = 16
+LEAST_BLOCKS = 4  # Of a channel: what a frame of 1514 octets needs.
+CLOSE_S, CLOSE_TRIES = 0.001, 50
 WRAP = 1 << 32
-
-
-class ChannelWord(IntEnum):
-    """Words of a channel that a host needs."""
-
-    BASE = 0
-    BLOCKS = 1
-    READ = 2
-    SENT = 3
-    WRITTEN = 4
-    DROPPED = 5
 
 
 @dataclass(frozen=True)
 class ChannelState:
-    """Pointers of a channel (blocks, 32 bits, free-running), and the frames that it dropped for want of room."""
+    """Pointers of a channel (blocks, 32 bits, free-running), frames that it dropped for want of room, and its blocks."""
 
-    blocks: int
     read: int
     sent: int
     written: int
     dropped: int
+    taken: int
 
     @property
     def waiting(self) -> int:
@@ -72,7 +60,8 @@ class CaptureRing:
         if CHANNEL_MEMORY not in registers.memory_names:
             raise UsageError("this probe captures nothing: use one that was built with --preset monitor")
         self._registers = registers
-        self.blocks = registers.memory(RING_MEMORY).words // BLOCK_WORDS
+        self.blocks = registers.read(RING_BLOCKS)
+        self._address = registers.read(RING_ADDRESS)
 
     def start(self, channels: Sequence[int], flush_us: int = 1000) -> None:
         """Share the ring out evenly to ``channels``, and begin: all pointers are 0 then.
@@ -81,29 +70,38 @@ class CaptureRing:
         ------
         UsageError
             When there are more channels than blocks for them.
+        ProbeError
+            When the probe doesn't take them.
         """
-        share = self.blocks // len(channels)
-        if share < 2:
+        share = 1 << (self.blocks // len(channels)).bit_length() - 1 if self.blocks >= len(channels) else 0
+        if share < LEAST_BLOCKS:
             raise UsageError(
                 f"the ring has {self.blocks} blocks, too few for {len(channels)} channels: give fewer (--channels)"
             )
-        self.stop()
+        self._registers.write_many({ENABLE: 0})
         for channel in range(CHANNELS):
-            place = channels.index(channel) * share if channel in channels else 0
-            words = [place, share if channel in channels else 0, 0, 0]
+            words = [channels.index(channel) * share, share] if channel in channels else [0, 0]
             self._registers.write_memory(CHANNEL_MEMORY, CHANNEL_WORDS * channel, words)
         self._registers.write_many({FLUSH: flush_us})
         self._registers.write_many({ENABLE: 1})
+        states = self.states()
+        if any(states[channel].taken != share for channel in channels):
+            raise ProbeError("the probe doesn't take its channels: is another capture running? Try again")
 
-    def stop(self) -> None:
-        """Take no more frames, and close the blocks that are open."""
+    def stop(self, wait: Callable[[float], None] | None = None) -> None:
+        """Take no more frames, and wait until the blocks that are open are closed."""
         self._registers.write_many({ENABLE: 0})
+        for _ in range(CLOSE_TRIES if wait else 0):
+            if not self._registers.read(RUNNING):
+                return
+            assert wait
+            wait(CLOSE_S)
 
     def states(self) -> list[ChannelState]:
         """Return how it is with each of the 8 channels."""
         words = self._registers.read_memory(CHANNEL_MEMORY, 0, CHANNEL_WORDS * CHANNELS)
         return [
-            ChannelState(*row[ChannelWord.BLOCKS : ChannelWord.DROPPED + 1])
+            ChannelState(*row[ChannelWord.READ : ChannelWord.TAKEN + 1])
             for row in words.reshape(CHANNELS, CHANNEL_WORDS).tolist()
         ]
 
@@ -115,15 +113,17 @@ class CaptureRing:
         """Have all blocks of a channel from ``number`` on sent (again)."""
         self._write(channel, ChannelWord.SENT, number)
 
-    def send_to(self, address: int, port: int) -> None:
-        """Have closed blocks sent to an IPv4 address and a UDP port; 0 and 0: to nobody."""
-        self._registers.write_many(dict(zip(EXPORT, (address, port, int(port != 0)), strict=True)))
+    def send_to(self, port: int, channels: Sequence[int]) -> None:
+        """Have closed blocks of ``channels`` (none: of no channel) sent to this host, those of channel n to ``port`` + n."""
+        self._registers.write_many({UDP_PORT: port})
+        self._registers.write(START, sum(1 << channel for channel in channels))
 
     def fetch(self, channel: int, numbers: Iterable[int]) -> Blocks:
         """Return blocks of a channel over the bus, shape (blocks, 368)."""
-        base, blocks = self._registers.read_memory(CHANNEL_MEMORY, CHANNEL_WORDS * channel, 2).tolist()
+        base = int(self._registers.read_memory(CHANNEL_MEMORY, CHANNEL_WORDS * channel, 1)[0])
+        size = self.states()[channel].taken
         found = [
-            self._registers.read_memory(RING_MEMORY, (base + number % blocks) * BLOCK_WORDS, BLOCK_WORDS)
+            self._registers.link.read(self._address + 4 * BLOCK_WORDS * (base + number % size), BLOCK_WORDS)
             for number in numbers
         ]
         return np.array(found, np.uint32).reshape(-1, BLOCK_WORDS)

@@ -15,7 +15,8 @@ from liteprobe.host.registers import Registers
 SNAP_MOST = 65535
 SHIFT_MOST = 4
 HASH_SLOTS = 128  # Of the channel table.
-CHANNEL_TABLE = "channel_table"
+DAMAGED_BIT = 2  # Of register ``keep``.
+BY_HASH_BIT = 3  # Of register ``sample``.
 
 
 class Keep(IntEnum):
@@ -82,6 +83,7 @@ class CaptureSettings:
     snap_length: int = SNAP_MOST
     keep: Keep = Keep.PACKETS
     sampling: Sampling = Sampling()
+    with_damaged: bool = False
 
     def __post_init__(self) -> None:
         if not self.channels or not all(0 <= channel < CHANNELS for channel in self.channels):
@@ -95,15 +97,18 @@ class CaptureSettings:
         """Return the channel of each of the 128 values of ``hash & 127``: evenly spread."""
         return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
 
-    def write(self, registers: Registers) -> None:
-        """Tell the probe."""
-        registers.write_memory(CHANNEL_TABLE, 0, self.table())
-        registers.write_many(
-            {
-                "capture_snap_length": self.snap_length,
-                "capture_keep": int(self.keep),
-                "capture_sample_shift": self.sampling.shift,
-                "capture_sample_hash": int(self.sampling.by_hash),
-                "capture_sample_seed": self.sampling.seed,
-            }
-        )
+    def write(self, registers: Registers, ports: int) -> None:
+        """Tell the probe, for all of its ports."""
+        for port in range(ports):
+            prefix = f"port{port}_monitor_"
+            registers.write_many(
+                {
+                    prefix + "snap_length": self.snap_length,
+                    prefix + "sample": self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT,
+                    prefix + "sample_seed": self.sampling.seed,
+                }
+            )
+            for slot, channel in enumerate(self.table()):
+                registers.write(prefix + "channel_table", slot << 8 | channel)
+            registers.write(prefix + "clear", 1)
+            registers.write_many({prefix + "keep": self.keep | self.with_damaged << DAMAGED_BIT})

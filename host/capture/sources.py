@@ -90,7 +90,7 @@ class UdpSource:
         self._channels = list(channels)
         self.order = Resequencer(dict.fromkeys(channels, 0), patience)
         states = ring.states()
-        self._share = {channel: states[channel].blocks for channel in channels}
+        self._share = {channel: states[channel].taken for channel in channels}
         self._freed = dict.fromkeys(channels, 0)
         self._freed_at = self._looked_at = 0.0
         self._is_stopping = False
@@ -98,7 +98,7 @@ class UdpSource:
     def stop(self) -> None:
         """Take no more frames; `batches` ends when all that was taken has come."""
         self._is_stopping = True
-        self._ring.stop()
+        self._ring.stop(time.sleep)
         self._looked_at = 0.0
 
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
@@ -165,7 +165,7 @@ class BusSource:
     def stop(self) -> None:
         """Take no more frames; `batches` ends when all that was taken has been read."""
         self._is_stopping = True
-        self._ring.stop()
+        self._ring.stop(self._wait)
 
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
         """Yield blocks in order; none now and then, so that who takes them sees the time pass."""
@@ -175,7 +175,7 @@ class BusSource:
             count = 0
             for channel, first in self._read.items():
                 waiting = (states[channel].written - first) % 2**32
-                if waiting > states[channel].blocks:
+                if waiting > states[channel].taken:
                     raise ProbeError(f"channel {channel} began anew while it was read: is another host capturing, too?")
                 if waiting:
                     yield self._ring.fetch(channel, range(first, first + waiting)), None

@@ -32,7 +32,7 @@ KEEPS = {"packets": Keep.PACKETS, "headers": Keep.HEADERS, "both": Keep.BOTH}
 #: What a recording can't be asked for any more: option, and its name among the arguments.
 OF_A_PROBE = {
     "--keep": "keep", "--sample": "sample", "--snap": "snap", "--channels": "channels", "--duration": "duration",
-    "--via": "via", "--udp-port": "udp_port",
+    "--via": "via", "--udp-port": "udp_port", "--damaged": "damaged",
 }  # fmt: skip
 #: What a person is told of, if it isn't 0.
 REMARKS = {
@@ -82,6 +82,9 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
     group.add_argument("--host-filter", action="store_true", help="filter on this host what the probe can't")
     group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    group.add_argument(
+        "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
+    )
     group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
     group.add_argument("--duration", metavar="TIME", type=time_ns, help="end after so long, like 10s")
     group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
@@ -101,7 +104,9 @@ def _add_kept(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--via", choices=live.WAYS, help="how blocks come here (default: udp over Etherbone, else the bus)"
     )
-    group.add_argument("--udp-port", metavar="PORT", type=whole, help="of this host (default: a free one)")
+    group.add_argument(
+        "--udp-port", metavar="PORT", type=whole, help="of this host, of channel 0; 7 more follow (default: free ones)"
+    )
 
 
 def _output(text: str) -> Path:
@@ -158,6 +163,7 @@ def settings(args: argparse.Namespace) -> CaptureSettings:
         snap_length=SNAP_MOST if args.snap is None else args.snap,
         keep=keep,
         sampling=Sampling.of(args.sample) if args.sample else Sampling(),
+        with_damaged=bool(args.damaged),
     )
 
 
@@ -207,7 +213,7 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
     wanted = settings(args)
     way = live.Way(args.via, args.udp_port or 0)
     probe = stack.enter_context(live.open_probe(args.probe, args.map))
-    matches = set_filter(probe, args.filter, on_host=args.host_filter)
+    matches = set_filter(probe.registers, args.filter, on_host=args.host_filter)
     status = live.clock_words(probe)
     tai_utc_s = (live.tai_utc_s(probe) if args.utc == "probe" else _seconds(args.utc)) if args.utc else 0
     begun = live.begin(probe, wanted, way, stack)

@@ -49,7 +49,7 @@ class FakeRing:
         self._thread: threading.Thread | None = None
 
     def send_to(self, port: int) -> None:
-        """Begin to send to a port of this machine."""
+        """Begin to send to ports of this machine: channel n to ``port`` + n."""
         self._thread = threading.Thread(target=self._send, args=(port,), daemon=True)
         self._thread.start()
 
@@ -59,14 +59,14 @@ class FakeRing:
         if self._thread:
             self._thread.join()
 
-    def stop(self) -> None:
+    def stop(self, wait: object = None) -> None:
         """Do nothing: all has been captured."""
 
     def states(self) -> list[ChannelState]:
         """Return how it is with each channel."""
         with self._lock:
             return [
-                ChannelState(self._size, self._read[channel], self._sent[channel], self._written(channel), 0)
+                ChannelState(self._read[channel], self._sent[channel], self._written(channel), 0, self._size)
                 for channel in range(CHANNELS)
             ]
 
@@ -93,13 +93,12 @@ class FakeRing:
 
     def _send(self, port: int) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.connect(("127.0.0.1", port))
             while not self._is_over.is_set():
                 for channel in range(CHANNELS):
-                    self._send_next(sock, channel)
+                    self._send_next(sock, port, channel)
                 time.sleep(PACE_S)
 
-    def _send_next(self, sock: socket.socket, channel: int) -> None:
+    def _send_next(self, sock: socket.socket, port: int, channel: int) -> None:
         with self._lock:
             number = self._sent[channel]
             if number >= self._written(channel):
@@ -110,10 +109,7 @@ class FakeRing:
         if not self._loses(channel, number, times):
             block = self._blocks[channel][number]
             words = 4 + int(block_headers(block.reshape(1, BLOCK_WORDS))["words"][0])
-            try:
-                sock.send(block[:words].tobytes())
-            except ConnectionRefusedError:
-                return
+            sock.sendto(block[:words].tobytes(), ("127.0.0.1", port + channel))
 
 
 def numbers_of(blocks: Blocks) -> list[int]:

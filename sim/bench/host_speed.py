@@ -92,14 +92,14 @@ class RemoteRing:
         self._pointers = pointers.get_obj()
         self._count = count
 
-    def stop(self) -> None:
+    def stop(self, wait: object = None) -> None:
         """Do nothing: the recording ends by itself."""
 
     def states(self) -> list[ChannelState]:
         """Return how it is with channel 0, and that there are no others."""
         none = ChannelState(0, 0, 0, 0, 0)
         read = self._pointers[READ]
-        mine = ChannelState(RING_BLOCKS, read, self._pointers[SENT], self._count, 0)
+        mine = ChannelState(read, self._pointers[SENT], self._count, 0, RING_BLOCKS)
         return [mine] + [none] * (CHANNELS - 1)
 
     def free(self, channel: int, number: int) -> None:
@@ -136,7 +136,7 @@ def from_network(blocks: Path, path: Path) -> Speed:
     context = multiprocessing.get_context("spawn")
     count = blocks.stat().st_size // BLOCK_OCTETS
     pointers = context.Array("q", 3)
-    receiver = Receiver(open_socket("127.0.0.1"))
+    receiver = Receiver([open_socket("127.0.0.1")])
     sender = context.Process(target=send, args=(blocks, receiver.port, pointers), daemon=True)
     try:
         sender.start()
