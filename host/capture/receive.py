@@ -94,10 +94,11 @@ class Receiver:
         self._slots = slots
         self._memory = SharedMemory(create=True, size=LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
         shared = _octets(self._memory)
-        self._control: NDArray[np.uint64] | None = np.frombuffer(shared, np.uint64, CONTROL_WORDS)
+        self._control = np.frombuffer(shared, np.uint64, CONTROL_WORDS)
         self._lengths = np.frombuffer(shared, np.uint32, slots, LENGTHS_AT)
         self._blocks = np.frombuffer(shared, np.uint32, slots * BLOCK_WORDS, LENGTHS_AT + 4 * slots)
         self._control[:] = 0
+        self._is_closed = False
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(
             target=receive, args=(sockets, self._memory.name, slots, os.getpid()), daemon=True, name="liteprobe-receive"
@@ -150,15 +151,15 @@ class Receiver:
 
     def close(self) -> None:
         """End the process and give the memory back; closing twice is harmless."""
-        if self._control is None:
+        if self._is_closed:
             return
+        self._is_closed = True
         self._control[STOP] = 1
         self._process.join(timeout=2)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        self._control = None
-        del self._lengths, self._blocks
+        del self._control, self._lengths, self._blocks
         with contextlib.suppress(BufferError):  # Someone still looks at blocks: the memory ends with this process.
             self._memory.close()
         self._memory.unlink()

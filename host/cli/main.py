@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from importlib import metadata
 from types import ModuleType
 
-from liteprobe.host.cli import build, calibrate, capture, clock, completion, demo, firmware, info, owd, regs, train
+from liteprobe.host.cli import (
+    build,
+    calibrate,
+    capture,
+    clock,
+    completion,
+    demo,
+    firmware,
+    info,
+    monitor,
+    owd,
+    regs,
+    train,
+)
 from liteprobe.host.cli.arguments import Parser
 from liteprobe.host.errors import ProbeError
 
@@ -18,6 +31,7 @@ COMMANDS: dict[str, ModuleType] = {
     "train": train,
     "owd": owd,
     "capture": capture,
+    "monitor": monitor,
     "calibrate": calibrate,
     "clock": clock,
     "info": info,

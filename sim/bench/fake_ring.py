@@ -85,7 +85,7 @@ class FakeRing:
 
     def fetch(self, channel: int, numbers: Iterable[int]) -> Blocks:
         """Return blocks over the bus."""
-        return self._blocks[channel][list(numbers)]
+        return np.array(self._blocks[channel][list(numbers)], np.uint32)
 
     def _written(self, channel: int) -> int:
         """Return how many blocks there are room for."""
@@ -114,4 +114,4 @@ class FakeRing:
 
 def numbers_of(blocks: Blocks) -> list[int]:
     """Return the numbers of blocks."""
-    return np.asarray(block_headers(blocks)["number"]).tolist()
+    return [int(number) for number in block_headers(blocks)["number"]]

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.sharedctypes import SynchronizedArray
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def from_file(blocks: Path, path: Path) -> Speed:
 class RemoteRing:
     """What `CaptureRing` is to a capture of one channel, with the sender in another process."""
 
-    def __init__(self, pointers: "SynchronizedArray[int]", count: int) -> None:
+    def __init__(self, pointers: Any, count: int) -> None:
         self._pointers = pointers.get_obj()
         self._count = count
 
@@ -111,7 +110,7 @@ class RemoteRing:
         self._pointers[ASKED] = number + 1
 
 
-def send(blocks: Path, port: int, pointers: "SynchronizedArray[int]") -> None:
+def send(blocks: Path, port: int, pointers: Any) -> None:
     """Send a recording as a probe does: the other process."""
     table = np.memmap(blocks, np.uint32, "r").reshape(-1, BLOCK_WORDS)
     views = [memoryview(block.data) for block in table]
@@ -169,7 +168,8 @@ def tool(name: str, capture: Path, path: Path, packets: int) -> Speed | None:
     if not shutil.which(name):
         return None
     path.unlink(missing_ok=True)
-    command = [name, "-r", capture, "-w", path] if name == "tcpdump" else [name, "-q", "-i", "-", "-w", path]
+    source = ["-r", str(capture)] if name == "tcpdump" else ["-q", "-i", "-"]
+    command = [name, *source, "-w", str(path)]
     with capture.open("rb") as file:
         stdin = None if name == "tcpdump" else file
         began_s = time.monotonic()

@@ -1,0 +1,216 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Shows what a probe measures while frames come: rates, streams, histograms, the ring, and what was lost and why."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from liteprobe.host.capture.ring import ChannelState
+from liteprobe.host.cli import tables
+from liteprobe.host.cli.arguments import add_probe, time_ns, whole, wholes
+from liteprobe.host.errors import UsageError
+from liteprobe.host.look import Look, Looker, document
+from liteprobe.host.monitor import NAMES, Histogram, PortMeasurement, Stream
+from liteprobe.host.probe import Probe
+
+if TYPE_CHECKING:
+    from liteprobe.host.metrics import Metrics
+
+HELP = "show live what a probe measures: rates, streams, histograms, drops"
+LINE_BPS = 1e9
+LEVELS = " ▁▂▃▄▅▆▇█"
+GOOD_CLOCK = ("locked",)
+PLENTY = 0.75  # Of a line or a ring: yellow from here on.
+#: Events of a port that are no loss; all others are shown when they aren't 0.
+PLAIN = ("frames", "octets", "management", "passed", "kept", "sampled")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
+    parser.add_argument("--interval", metavar="TIME", type=time_ns, default=1e9, help="between looks (default: 1s)")
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
+    parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
+    add_probe(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look until Ctrl-C."""
+    if args.interval <= 0:
+        raise UsageError("an interval of 0 leaves no time to look: give --interval 1s or so")
+    with Probe(args.probe, args.map) as probe:
+        looks = _looks(args, probe)
+        if args.metrics is not None:
+            from liteprobe.host.metrics import Metrics, serve  # A web server, for those who want one.
+
+            metrics = Metrics()
+            server = serve(metrics, args.metrics)
+            print(f"metrics: http://0.0.0.0:{server.server_port}/metrics", file=sys.stderr)
+            looks = _told(looks, metrics)
+            try:
+                _show(args, looks)
+            finally:
+                server.shutdown()
+                server.server_close()
+        else:
+            _show(args, looks)
+
+
+def _looks(args: argparse.Namespace, probe: Probe) -> Iterator[Look]:
+    """Yield looks; Ctrl-C ends them, because nothing else would."""
+    looker = Looker(probe, args.ports)
+    try:
+        while True:
+            yield looker.look()
+            if args.once:
+                return
+            probe.wait(args.interval / 1e9)
+    except KeyboardInterrupt:
+        return
+
+
+def _told(looks: Iterator[Look], metrics: "Metrics") -> Iterator[Look]:
+    """Yield looks, and give each to who serves metrics."""
+    for look in looks:
+        metrics.look = look
+        yield look
+
+
+def _show(args: argparse.Namespace, looks: Iterator[Look]) -> None:
+    console = tables.console()
+    if args.json:
+        for look in looks:
+            print(json.dumps(document(look)), flush=True)
+    elif args.once or not console.is_terminal:
+        for look in looks:
+            console.print(view(look))
+    else:
+        with Live(console=console, auto_refresh=False, screen=True) as live:
+            for look in looks:
+                live.update(view(look), refresh=True)
+
+
+# What is shown ------------------------------------------------------------------------------------
+
+
+def view(look: Look) -> RenderableType:
+    """Return a look as a screen."""
+    colour = "green" if look.clock_state in GOOD_CLOCK else "yellow"
+    head = Text.assemble(
+        ("liteprobe ", "bold"),
+        look.url,
+        "   clock ",
+        (look.clock_state, colour),
+        f", within {look.uncertainty_ns:.1f} ns",
+    )
+    parts: list[RenderableType] = [head]
+    parts += [_port(port, events) for port, events in zip(look.ports, look.events, strict=True)]
+    if look.channels:
+        parts.append(_ring(look.channels))
+    return Group(*parts)
+
+
+def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
+    parts: list[RenderableType] = [_rates(port)]
+    lost = {name: count for name, count in events.items() if count and name not in PLAIN}
+    lost |= {"bad probes": port.counters["bad_probes"]} if port.counters["bad_probes"] else {}
+    if lost:
+        words = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in lost.items())
+        parts.append(Text.assemble(("! ", "bold red"), (words, "red")))
+    streams = [stream for stream in port.streams if stream.frames]
+    if streams:
+        parts.append(_streams(streams))
+    if port.histograms:
+        parts.append(_histograms(list(port.histograms[0].values()), port.is_saturated))
+    return Panel(Group(*parts), title=f"port {port.port}", title_align="left", border_style="cyan")
+
+
+def _rates(port: PortMeasurement) -> RenderableType:
+    line_bps = port.rate.line_bits_per_s if port.rate else math.nan
+    known = line_bps if math.isfinite(line_bps) else 0.0
+    style = "yellow" if known > PLENTY * LINE_BPS else "green"
+    shown = Table.grid(padding=(0, 2))
+    rate = "no whole interval yet" if not math.isfinite(line_bps) else f"{line_bps / 1e6:,.3f} Mb/s on the line"
+    frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
+    counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
+    bar = ProgressBar(total=LINE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
+    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate, frames_per_s, counts)
+    return shown
+
+
+def _streams(streams: list[Stream]) -> RenderableType:
+    heads = ("stream", "frames", "lost", "%", "dup", "reord", "late", "delay min", "mean", "max", "std ns")
+    shown = tables.table(*heads, text=0)
+    for stream in streams:
+        name = "others" if stream.stream_id is None else str(stream.stream_id)
+        counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
+        if stream.stream_id is None:
+            order, ratio = ["-"] * 4, "-"  # Of many streams at once, numbers say nothing.
+        else:
+            order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
+            ratio = f"{100 * stream.loss_ratio:.3f}"
+        delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
+        shown.add_row(name, f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays))
+    return shown
+
+
+def _ns(value: float) -> str:
+    return "-" if not math.isfinite(value) else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
+    shown = Table.grid(padding=(0, 1))
+    for histogram in found:
+        if not histogram.total:
+            continue
+        edges = histogram.edges
+        row: list[RenderableType] = [
+            NAMES[histogram.kind],
+            f"{edges[0]:,.0f}",
+            bars(histogram),
+            f"{edges[-1]:,.0f} {histogram.unit}",
+        ]
+        peak = int(histogram.counts.argmax())
+        where = f"peak {edges[peak]:,.0f}..{edges[peak + 1] - 1:,.0f}: {int(histogram.counts[peak]):,}"
+        outside = f"below {histogram.below:,}, above {histogram.above:,}"
+        shown.add_row(
+            *row, Text(where, "dim"), Text(outside, "yellow" if histogram.below or histogram.above else "dim")
+        )
+    if is_saturated:
+        shown.add_row("[red]a bin was full[/red]")
+    return shown
+
+
+def bars(histogram: Histogram) -> Text:
+    """Return the regular bins as bars, a character each; a bin that isn't empty never looks so."""
+    most = int(histogram.counts.max(initial=0)) or 1
+    levels = np.ceil(histogram.counts * (len(LEVELS) - 1) / most).astype(int)
+    return Text("".join(LEVELS[level] for level in levels), "cyan on grey11")
+
+
+def _ring(channels: dict[int, ChannelState]) -> RenderableType:
+    shown = Table.grid(padding=(0, 2))
+    for channel, state in channels.items():
+        style = (
+            "red" if state.waiting >= state.taken - 1 else "yellow" if state.waiting > PLENTY * state.taken else "green"
+        )
+        bar = ProgressBar(
+            total=state.taken, completed=state.waiting, width=24, complete_style=style, finished_style=style
+        )
+        dropped = Text(f"{state.dropped:,} frames dropped for want of room", "red" if state.dropped else "dim")
+        blocks = f"{state.waiting} of {state.taken} blocks wait"
+        shown.add_row(f"channel {channel}", bar, blocks, f"{state.written:,} written", dropped)
+    return Panel(shown, title="capture", title_align="left", border_style="cyan")

@@ -1,0 +1,133 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
+from liteprobe.host.monitor import NAMES, Histogram, Monitor, PortMeasurement
+from liteprobe.host.probe import Probe
+
+COUNTED = "port{}_rx_"  # Counters of a port's snapshot.
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a probe showed at one time.
+
+    Attributes
+    ----------
+    url, clock_state : str
+    uncertainty_ns : float
+        Of the probe's clock.
+    now_ns : int
+        The probe's time.
+    ports : list of PortMeasurement
+    events : list of dict of str to int
+        Of each port: what was seen, refused and lost, by cause.
+    channels : dict of int to ChannelState
+        That a capture uses.
+    """
+
+    url: str
+    clock_state: str
+    uncertainty_ns: float
+    now_ns: int
+    ports: list[PortMeasurement]
+    events: list[dict[str, int]]
+    channels: dict[int, ChannelState] = field(default_factory=dict)
+
+
+class Looker:
+    """Looks at a probe again and again.
+
+    Parameters
+    ----------
+    probe : Probe
+    ports : sequence of int or None
+        Which; None: all.
+
+    Raises
+    ------
+    UsageError
+        When the probe has no such port, or no meters.
+    """
+
+    def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
+        self._probe = probe
+        numbers = range(probe.registers.read("probe_ports")) if ports is None else ports
+        self._monitors = [Monitor(probe, number) for number in numbers]
+        names = probe.registers.names
+        self._events = [
+            [name for name in names if name.startswith(COUNTED.format(monitor.port))] for monitor in self._monitors
+        ]
+        self._latches = [
+            [name for name in (f"port{monitor.port}_monitor_latch",) if name in names] for monitor in self._monitors
+        ]
+        self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
+
+    def look(self) -> Look:
+        """Return how it is now."""
+        probe = self._probe
+        events = []
+        for monitor, names, latches in zip(self._monitors, self._events, self._latches, strict=True):
+            for latch in latches:
+                probe.registers.write(latch, 1)
+            values = probe.registers.read_many(names) if names else {}
+            prefix = COUNTED.format(monitor.port)
+            events.append({name.removeprefix(prefix): value for name, value in values.items()})
+        states = self._ring.states() if self._ring else []
+        return Look(
+            probe.url,
+            probe.timebase.clock_state,
+            probe.timebase.uncertainty_ns(),
+            probe.timebase.now_ns,
+            [monitor.read() for monitor in self._monitors],
+            events,
+            {number: states[number] for number in range(CHANNELS) if states and states[number].taken},
+        )
+
+
+def document(look: Look) -> dict[str, Any]:
+    """Return a look as what JSON can hold; NaN becomes null."""
+    ports = []
+    for port, events in zip(look.ports, look.events, strict=True):
+        streams = [
+            asdict(stream)
+            | {
+                "delay_mean_ns": number(stream.delay_mean_ns),
+                "delay_std_ns": number(stream.delay_std_ns),
+                "loss_ratio": number(stream.loss_ratio),
+            }
+            for stream in port.streams
+        ]
+        rate = port.rate and {
+            **asdict(port.rate),
+            "frames_per_s": number(port.rate.frames_per_s),
+            "bits_per_s": number(port.rate.bits_per_s),
+            "line_bits_per_s": number(port.rate.line_bits_per_s),
+        }
+        histograms = [{NAMES[kind]: histogram(found) for kind, found in slot.items()} for slot in port.histograms]
+        ports.append(
+            {"port": port.port, "counters": port.counters, "events": events, "rate": rate, "streams": streams}
+            | {"histograms": histograms, "is_saturated": port.is_saturated}
+        )
+    channels = {str(channel): asdict(state) for channel, state in look.channels.items()}
+    clock = {"state": look.clock_state, "uncertainty_ns": number(look.uncertainty_ns), "now_ns": look.now_ns}
+    return {"url": look.url, "clock": clock, "ports": ports, "channels": channels}
+
+
+def histogram(found: Histogram) -> dict[str, Any]:
+    """Return a histogram as what JSON can hold."""
+    setting = found.setting
+    counts = {"below": found.below, "counts": found.counts.tolist(), "above": found.above}
+    return {"origin": setting.origin, "width": 1 << setting.shift, "unit": found.unit} | counts
+
+
+def number(value: float) -> float | None:
+    """Return a number that JSON can hold: None for NaN and infinity."""
+    return value if math.isfinite(value) else None
