@@ -22,10 +22,15 @@ from liteprobe.host.unified import unified_headers
 from liteprobe.sim.bench import corpora, filter_compare, pcap_filter, stacks, tshark, unified_run
 from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
 from liteprobe.sim.models.filter import FilterModel
+from _figures import ROOT, Figure, Row, run
+
+from liteprobe.sim.bench import corpora, host_speed, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
 
 PORT = 1  # Of the parser in the bench.
 OCTETS = 128
+LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
+HEADERS_BY_UDP = 1e9 / 8 / 1538 * 364 / 32  # A gigabit carries no more: 364 words a datagram, 32 a header.
 
 
 @cache
@@ -149,6 +154,29 @@ def filter_expressions(is_full: bool) -> Iterator[Figure]:
     yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 10_000, is_least=True)
     yield Figure("filter_host_off_libpcap", off_libpcap, "frames", 0)
     yield Figure("filter_tables_off_host", off_host, "frames", 0)
+def host(is_full: bool) -> Iterator[Figure]:
+    """A recorded capture of 60-octet frames to files, from a file and over UDP, beside what tcpdump and dumpcap do."""
+    folder = ROOT / "build" / "bench" / "host"
+    frames, headers = host_speed.recordings(folder, 6_000_000 if is_full else 3_000_000)
+    for name, blocks, ending, over_udp in (
+        ("pcapng", frames, "pcapng", LINE_RATE),
+        ("parquet", headers, "parquet", HEADERS_BY_UDP),
+    ):
+        path = folder / f"file.{ending}"
+        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_file(blocks, path))  # type: ignore[misc]
+        yield Figure(f"host_{name}_from_file", speed.rate, "packets/s", LINE_RATE, is_least=True)
+        seconds = speed.seconds + host_speed.synced(path)
+        yield Figure(f"host_{name}_from_file_on_disk", speed.packets / seconds, "packets/s", LINE_RATE, is_least=True)
+        path = folder / f"udp.{ending}"
+        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_network(blocks, path))  # type: ignore[misc]
+        yield Figure(f"host_{name}_by_udp", speed.rate, "packets/s", over_udp, is_least=True)
+        yield Figure(f"host_{name}_by_udp_never_came", speed.never_came, "blocks", 0)
+    for tool in ("tcpdump", "dumpcap"):
+        other = host_speed.tool(tool, folder / "file.pcapng", folder / f"{tool}.pcap", speed.packets)
+        if other:
+            yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
+        else:
+            print(f"{tool} is not installed: not compared", file=sys.stderr)
 
 
 ROWS: dict[str, Row] = {
@@ -159,6 +187,7 @@ ROWS: dict[str, Row] = {
     "measure": measure,
     "filter": filter_row,
     "expressions": filter_expressions,
+    "host": host,
 }
 
 

@@ -3,13 +3,13 @@
 """One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from liteprobe.cores.formats import CHANNELS
+from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
-from liteprobe.host.monitor import NAMES, Histogram, Monitor, PortMeasurement
+from liteprobe.host.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement
 from liteprobe.host.probe import Probe
 
 COUNTED = "port{}_rx_"  # Counters of a port's snapshot.
@@ -69,6 +69,20 @@ class Looker:
             [name for name in (f"port{monitor.port}_monitor_latch",) if name in names] for monitor in self._monitors
         ]
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
+
+    def set(self, stream_base: int | None, bins: Mapping[BinKind, BinSetting]) -> None:
+        """Say which streams are measured, from ``stream_base`` on, and how values are sorted; nothing where nothing is given.
+
+        Raises
+        ------
+        UsageError
+            When the probe can't.
+        """
+        for monitor in self._monitors:
+            if stream_base is not None:
+                monitor.watch(stream_base)
+            if bins:
+                monitor.set_bins(bins)
 
     def look(self) -> Look:
         """Return how it is now."""

@@ -5,6 +5,7 @@
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,12 +18,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import add_probe, time_ns, whole, wholes
 from liteprobe.host.errors import UsageError
 from liteprobe.host.look import Look, Looker, document
-from liteprobe.host.monitor import NAMES, Histogram, PortMeasurement, Stream
+from liteprobe.host.monitor import NAMES, BinSetting, Histogram, PortMeasurement, Stream
 from liteprobe.host.probe import Probe
 
 if TYPE_CHECKING:
@@ -40,6 +42,13 @@ PLAIN = ("frames", "octets", "management", "passed", "kept", "sampled")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
+    parser.add_argument(
+        "--streams", metavar="ID", type=whole, help="measure the seven streams from ID on; clears what was measured"
+    )
+    parser.add_argument(
+        "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],
+        help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
+    )  # fmt: skip
     parser.add_argument("--interval", metavar="TIME", type=time_ns, default=1e9, help="between looks (default: 1s)")
     parser.add_argument("--once", action="store_true", help="look once, and end")
     parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
@@ -47,12 +56,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser)
 
 
+def _bins(text: str) -> tuple[BinKind, BinSetting]:
+    match = re.fullmatch(r"(\w+)=(-?\d+):(\d+)", text)
+    kinds = {name: kind for kind, name in NAMES.items()}
+    if not match or match[1] not in kinds or int(match[3]).bit_count() != 1:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' are no bins: write {', '.join(kinds)} like delay=0:64, the width a power of two"
+        )
+    return kinds[match[1]], BinSetting(int(match[2]), int(match[3]).bit_length() - 1)
+
+
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C."""
     if args.interval <= 0:
         raise UsageError("an interval of 0 leaves no time to look: give --interval 1s or so")
     with Probe(args.probe, args.map) as probe:
-        looks = _looks(args, probe)
+        looker = Looker(probe, args.ports)
+        looker.set(args.streams, dict(args.bins))
+        looks = _looks(args, probe, looker)
         if args.metrics is not None:
             from liteprobe.host.metrics import Metrics, serve  # A web server, for those who want one.
 
@@ -69,9 +90,8 @@ def run(args: argparse.Namespace) -> None:
             _show(args, looks)
 
 
-def _looks(args: argparse.Namespace, probe: Probe) -> Iterator[Look]:
+def _looks(args: argparse.Namespace, probe: Probe, looker: Looker) -> Iterator[Look]:
     """Yield looks; Ctrl-C ends them, because nothing else would."""
-    looker = Looker(probe, args.ports)
     try:
         while True:
             yield looker.look()

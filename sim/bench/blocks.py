@@ -112,7 +112,9 @@ def blocks_of(frames: Iterable[Captured], flush_every: int = 0, first_number: in
     return np.frombuffer(b"".join(made), np.uint32).reshape(-1, BLOCK_WORDS)
 
 
-def line_rate(count: int, length: int = 60, start_ns: int = 10**18, with_header: bool = False) -> NDArray[np.uint32]:
+def line_rate(
+    count: int, length: int = 60, start_ns: int = 10**18, with_header: bool = False, snap: int = 65535
+) -> NDArray[np.uint32]:
     """Return the blocks of ``count`` frames of one length at line rate: UDP between 1024 pairs of addresses.
 
     All on channel 0, port 0; made without a walk through each frame, for speed.
@@ -120,7 +122,7 @@ def line_rate(count: int, length: int = 60, start_ns: int = 10**18, with_header:
     frames = np.random.default_rng(1).integers(0, 256, (1024, length), np.uint8)
     for number, frame in enumerate(frames):
         frame[:42] = np.frombuffer(_udp(number, length), np.uint8)
-    models = [Captured(0, frame.tobytes(), with_header=with_header).record() for frame in frames]
+    models = [Captured(0, frame.tobytes(), with_header=with_header, snap=snap).record() for frame in frames]
     table = np.frombuffer(b"".join(models), np.uint32).reshape(1024, -1)
     stream = table[np.arange(count) % 1024]
     stamps = start_ns + LINE_NS * (length + 24) * np.arange(count, dtype=np.uint64)
@@ -153,7 +155,9 @@ def mixed(count: int, seed: int, channels: Sequence[int] = (0,), gaps: float = 0
     stamp = 1_700_000_000_000_000_000
     frames = []
     for _ in range(count):
-        length = int(random.choice(np.array([random.integers(14, 1519), random.integers(60, 128), random.integers(1519, 9100)])))
+        length = int(
+            random.choice(np.array([random.integers(14, 1519), random.integers(60, 128), random.integers(1519, 9100)]))
+        )
         channel, port = int(random.choice(np.array(channels))), int(random.integers(2))
         stamp += int(random.integers(1, 20_000))
         if random.random() < gaps:

@@ -12,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +27,15 @@ from liteprobe.host.capture.pcapng import Interface, PcapngWriter
 from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.capture.session import Capture
-from liteprobe.host.capture.sources import RecordedSource, UdpSource
+from liteprobe.host.capture.sources import LINGER_S, RecordedSource, UdpSource
 from liteprobe.host.capture.stream import BLOCK_OCTETS
+from liteprobe.sim.bench.blocks import line_rate
 
 RING_BLOCKS = 2800  # 4 MB: the SDRAM of the smallest board.
 WINDOW_NS = 200_000
 READ, SENT, ASKED = range(3)
 BURST = 16
+RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,21 @@ def from_network(blocks: Path, path: Path) -> Speed:
         sender.kill()
         sender.join()
     # The end is only known by a silence.
-    from liteprobe.host.capture.sources import LINGER_S
-
     return Speed(packets, seconds - LINGER_S, source.order.asked, source.order.never_came, used_s)
+
+
+def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
+    """Write two recordings of frames of 60 octets at line rate: the frames, and their unified headers alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames, headers = folder / "frames.blocks", folder / "headers.blocks"
+    line_rate(packets).tofile(frames)
+    line_rate(packets, with_header=True, snap=0).tofile(headers)
+    return frames, headers
+
+
+def best(measure: Callable[[], Speed]) -> Speed:
+    """Return the fastest of three runs: others use this machine, too."""
+    return max((measure() for _ in range(RUNS)), key=lambda speed: speed.rate)
 
 
 def synced(path: Path) -> float:
