@@ -162,17 +162,17 @@ def host(is_full: bool) -> Iterator[Figure]:
         ("pcapng", frames, "pcapng", LINE_RATE),
         ("parquet", headers, "parquet", HEADERS_BY_UDP),
     ):
-        path = folder / f"file.{ending}"
-        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_file(blocks, path))  # type: ignore[misc]
-        yield Figure(f"host_{name}_from_file", speed.rate, "packets/s", LINE_RATE, is_least=True)
+        runs = {"from_file": (host_speed.from_file, LINE_RATE), "by_udp": (host_speed.from_network, over_udp)}
+        for way, (take, target) in runs.items():
+            path = folder / f"{way}.{ending}"
+            speed = host_speed.best(lambda take=take, blocks=blocks, path=path: take(blocks, path))  # type: ignore[misc]
+            yield Figure(f"host_{name}_{way}", speed.rate, "packets/s", target, is_least=True)
+            yield Figure(f"host_{name}_{way}_cores", speed.cores(target), "cores", 2)
+            yield Figure(f"host_{name}_{way}_never_came", speed.never_came, "blocks", 0)
         seconds = speed.seconds + host_speed.synced(path)
-        yield Figure(f"host_{name}_from_file_on_disk", speed.packets / seconds, "packets/s", LINE_RATE, is_least=True)
-        path = folder / f"udp.{ending}"
-        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_network(blocks, path))  # type: ignore[misc]
-        yield Figure(f"host_{name}_by_udp", speed.rate, "packets/s", over_udp, is_least=True)
-        yield Figure(f"host_{name}_by_udp_never_came", speed.never_came, "blocks", 0)
+        yield Figure(f"host_{name}_on_disk", speed.packets / seconds, "packets/s", target, is_least=True)
     for tool in ("tcpdump", "dumpcap"):
-        other = host_speed.tool(tool, folder / "file.pcapng", folder / f"{tool}.pcap", speed.packets)
+        other = host_speed.tool(tool, folder / "from_file.pcapng", folder / f"{tool}.pcap", speed.packets)
         if other:
             yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
         else:

@@ -125,9 +125,7 @@ def test_full_memory_stalls_and_overwrites_nothing() -> None:
 
 def test_receiver_that_dies_is_told() -> None:
     receiver = Receiver([open_socket("127.0.0.1")], slots=8)
-    pid = receiver._process.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    os.kill(receiver.pid, signal.SIGKILL)
     receiver._process.join()
     with pytest.raises(ProbeError, match="has ended: start the capture again"):
         receiver.look(1)

@@ -111,6 +111,11 @@ class Receiver:
             time.sleep(0.002)
 
     @property
+    def pid(self) -> int:
+        """Number of the process that receives."""
+        return self._process.pid or 0
+
+    @property
     def waiting(self) -> int:
         """Blocks that have come and were not taken yet."""
         return int(self._control[WRITTEN] - self._control[READ])

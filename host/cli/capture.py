@@ -331,7 +331,7 @@ def _progress(args: argparse.Namespace) -> Iterator[Callable[[int], None] | None
 
 def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
     """Say on stderr what was written, and all that isn't as sent."""
-    names = [str(name) for name in (args.write, args.headers, args.blocks) if name]
+    names = ["stdout" if str(name) == "-" else str(name) for name in (args.write, args.headers, args.blocks) if name]
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:
         lines.append("no frame matched the trigger: nothing was kept")
@@ -339,6 +339,8 @@ def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
         if counts.get(name):
             lines.append(f"{counts[name]:,} {words}")
     dropped = counts.get("dropped_by_probe", counts["dropped"])
+    if sum(dropped.values()) == counts["gap_frames"]:
+        dropped = {}  # All of them are told already.
     for channel, count in dropped.items():
         if count:
             lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")

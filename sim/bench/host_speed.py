@@ -40,7 +40,7 @@ RUNS = 3
 
 @dataclass(frozen=True)
 class Speed:
-    """Packets of a run, its time (s), blocks that had to be sent again, and the processor time of this process (s)."""
+    """Packets of a run, its time (s), blocks that had to be sent again, and the processor time of all that receives (s)."""
 
     packets: int
     seconds: float
@@ -52,6 +52,10 @@ class Speed:
     def rate(self) -> float:
         """Packets a second."""
         return self.packets / self.seconds
+
+    def cores(self, rate: float) -> float:
+        """Return how many processor cores ``rate`` packets a second take: others on the machine hardly change it."""
+        return self.processor_s / self.packets * rate
 
 
 @contextmanager
@@ -147,12 +151,19 @@ def from_network(blocks: Path, path: Path) -> Speed:
             time.sleep(0.001)
         source.stop()
         packets, seconds, used_s = run(source, path)
+        used_s += processor_s(receiver.pid)
     finally:
         receiver.close()
         sender.kill()
         sender.join()
     # The end is only known by a silence.
     return Speed(packets, seconds - LINGER_S, source.order.asked, source.order.never_came, used_s)
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used (s)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
