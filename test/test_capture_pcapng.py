@@ -214,6 +214,11 @@ def test_drops_behind_the_last_packet_are_in_the_statistics(tmp_path: Path) -> N
     assert first.options["isb_ifdrop"] == 7 == writer.dropped[0]
 
 
+def test_drops_wait_for_the_next_packet_of_their_channel(tmp_path: Path) -> None:
+    write(tmp_path / "wait.pcapng", [Captured(5, bytes(60)), Captured(6, missing=7), Captured(9, bytes(60))], parts=2)
+    assert fields(tmp_path / "wait.pcapng", "frame.drop_count") == [[""], ["7"]]
+
+
 def test_port_that_nobody_named_gets_its_interface(tmp_path: Path) -> None:
     frames = [Captured(5, bytes(60), port=0), Captured(6, bytes(60), port=9), Captured(7, bytes(60), port=4)]
     write(tmp_path / "ports.pcapng", frames, parts=3, ports=PORTS[:1])
