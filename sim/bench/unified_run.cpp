@@ -4,8 +4,9 @@
 // Sends frames through a unified_bench and writes what comes out.
 //
 // Usage: Vunified_bench FRAMES HEADERS SPACING STALL. Records of FRAMES: {u32 length; u32 errors; octets}, errors: bit 0 FCS,
-// bit 1 symbol, bit 2 overflow. SPACING: least cycles from the first word of a frame to the next frame's; a frame's words come
-// one a cycle (SPACING at least 1) or with idle cycles between them, two in five as at 50 MHz (0). STALL: of 256 cycles,
+// bit 1 symbol, bit 2 overflow. SPACING: least cycles from the end of a frame to the next frame's end; a frame's words come
+// one a cycle (SPACING at least 1) or with idle cycles between them, two in five as at 50 MHz (0: the ends as at 1 Gb/s, runts
+// no closer than shortest frames). STALL: of 256 cycles,
 // those in which nobody takes words (at random). HEADERS gets their words. The last line of the output: "<frames> <headers>
 // <lost> <cycles>". Ends with 1 when nothing has come out for 100000 cycles.
 
@@ -57,8 +58,13 @@ static void idle(uint64_t count)
 
 static void send(const std::vector<uint8_t> &octets, uint32_t errors, unsigned spacing)
 {
+    static uint64_t end; // Of the last frame.
     const size_t length = octets.size();
-    const uint64_t start = cycles;
+    const uint64_t count = length ? (length + 3) / 4 : 1;
+    const uint64_t least = spacing ? spacing : (length < 60 ? 60 + 24 : length + 24) * 10 / 25;
+    const uint64_t takes = spacing ? count : count + count / 5 * 2 + (count % 5 > 1);
+    if (cycles + takes < end + least)
+        idle(end + least - cycles - takes);
     size_t at = 0;
     unsigned phase = 0;
     do {
@@ -81,9 +87,7 @@ static void send(const std::vector<uint8_t> &octets, uint32_t errors, unsigned s
         at += 4;
     } while (at < length);
     top.sink_valid = 0;
-    const uint64_t least = spacing ? spacing : (length < 60 ? 60 + 24 : length + 24) * 10 / 25;
-    if (cycles - start < least)
-        idle(least - (cycles - start));
+    end = cycles;
 }
 
 int main(int argc, char **argv)

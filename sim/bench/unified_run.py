@@ -53,7 +53,7 @@ def run(frames: Sequence[bytes], errors: Sequence[int] = (), spacing: int = LINE
     ----------
     frames : octets of each.
     errors : of each frame, bit 0 FCS, bit 1 symbol, bit 2 overflow; none unless given.
-    spacing : cycles from start to start at least, a word a cycle; ``LINE_RATE`` for 1 Gb/s.
+    spacing : cycles from end to end at least, a word a cycle; ``LINE_RATE`` for 1 Gb/s.
     stall : of 256 cycles, those in which nobody takes headers.
     """
     executable = build()

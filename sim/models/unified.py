@@ -15,7 +15,9 @@ from liteprobe.cores.formats import (
     EXTENSION,
     EXTENSIONS_MAX,
     LABELS_MAX,
+    PAYLOAD_MIN,
     SIGNATURE,
+    STAMP_OFFSET,
     TAG_KINDS,
     TAGS_MAX,
     Layer3,
@@ -65,6 +67,10 @@ class UnifiedHeader:
     ip: list[bytes] = field(default_factory=list)
     macs: bytes = bytes(12)
     detail: bytes = bytes(4)
+    tx_stamp: int | None = None
+    """Of a probe that has all of it; like what follows, it is no field of the header."""
+    behind: list[bytes] = field(default_factory=list)
+    """Up to four whole words behind the IP header (IPv6: the fixed one) that belong to the packet."""
 
     def octets(self) -> bytes:
         """Return the header as it leaves the board."""
@@ -166,6 +172,7 @@ class Walk:
         self.end = min(self.end, at + (total or UNBOUNDED))
         self.fragment(int.from_bytes(fixed[6:8]) & 0x1FFF, bool(fixed[6] & 0x20))
         self.take(at, 4 * words)
+        self.behind(at + 4 * words)
         self.transport(at + 4 * words)
 
     def ipv6(self, at: int) -> None:
@@ -181,11 +188,17 @@ class Walk:
         is_jumbogram = payload == 0 and header.protocol == HOP_BY_HOP
         self.end = min(self.end, at + 40 + (UNBOUNDED if is_jumbogram else payload))
         at += 40
+        self.behind(at)
         while header.protocol in EXTENSIONS:
             if self.is_later_fragment():
                 return
             at = self.extension(at)
         self.transport(at)
+
+    def behind(self, at: int) -> None:
+        """Note the first whole words behind the IP header, whatever they are."""
+        count = min(4, (min(self.end, len(self.frame)) - at) // 4)
+        self.header.behind = [self.frame[at + 4 * word : at + 4 * word + 4] for word in range(count)]
 
     def extension(self, at: int) -> int:
         """Walk through an extension header and return where it ends."""
@@ -234,10 +247,12 @@ class Walk:
 
     def probe(self, at: int) -> None:
         """The payload of a UDP packet, where it is a probe's."""
-        payload = self.frame[at : min(at + 12, self.end)]
-        if len(payload) == 12 and int.from_bytes(payload[:4]) == SIGNATURE:
+        payload = self.frame[at : min(at + PAYLOAD_MIN, self.end)]
+        if len(payload) >= 12 and int.from_bytes(payload[:4]) == SIGNATURE:
             self.header.detail, self.header.sequence = bytes(2) + payload[4:6], int.from_bytes(payload[6:10])
             self.header.flags |= UnifiedFlag.PROBE
+            if len(payload) == PAYLOAD_MIN:
+                self.header.tx_stamp = int.from_bytes(payload[STAMP_OFFSET:])
 
 
 def unified_header(

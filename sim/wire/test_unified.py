@@ -18,6 +18,7 @@ def expected(frame, verdict=UnifiedFlag.NONE):
     """Return the header of the model, with the stamp that the bench notes."""
     header = unified_header(frame, port=1, verdict=verdict)
     header.stamp = header.length | 0x1234 << 16 | header.length << 32
+    header.hash = 0xFEE1600D
     return header.octets()
 
 

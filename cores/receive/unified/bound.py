@@ -26,20 +26,23 @@ class PacketBound(LiteXModule):
         The last word of the frame passes.
     is_inside : Signal(), out
         A whole word of the packet is left. Always, where the length of an IPv4 packet is 0.
+    has_half_more : Signal(), out
+        With ``is_inside``: half a word is left behind that word.
     is_long : Signal(), out
         The packet is longer than the frame, or says 0 in IPv4; of the frame before, from the cycle after its last word to the
         next load.
     """
     def __init__(self):
-        self.count        = Signal()
-        self.load_ipv4    = Signal()
-        self.load_ipv6    = Signal()
-        self.length       = Signal(16)
-        self.is_jumbogram = Signal()
-        self.finish       = Signal()
-        self.last_be      = Signal(4)
-        self.is_inside    = Signal()
-        self.is_long      = Signal()
+        self.count         = Signal()
+        self.load_ipv4     = Signal()
+        self.load_ipv6     = Signal()
+        self.length        = Signal(16)
+        self.is_jumbogram  = Signal()
+        self.finish        = Signal()
+        self.last_be       = Signal(4)
+        self.is_inside     = Signal()
+        self.has_half_more = Signal()
+        self.is_long       = Signal()
 
         # # #
 
@@ -56,6 +59,7 @@ class PacketBound(LiteXModule):
             before.eq(Mux(load, self.length[2:], left)),
             less.eq(self.load_ipv4 | (self.load_ipv6 & self.is_jumbogram) | (self.count & self.is_inside & ~load)),
             self.is_inside.eq(left != 0),
+            self.has_half_more.eq((left[1:] != 0) | odd[1]),
             self.is_long.eq(Mux(is_unbounded, is_zero_ipv4, (left != 0) | (odd > tail))),
         ]
         self.sync += [

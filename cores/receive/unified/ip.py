@@ -114,5 +114,7 @@ class IPSteps:
             3 : If(is_tcp,
                 If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
             ),
-            4 : [self.has_probe.eq(1), *self.leave(done)],
+            4 : self.has_probe.eq(1),
+            # The stamp ends half a word behind this one.
+            5 : [self.has_stamp.eq(self.bound.has_half_more & self.is_raw_whole), *self.leave(done)],
         })]

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Puts the unified header of each frame together in a block RAM, and hands it on word by word."""
+"""Says of each frame, at its end, what it is, and keeps its unified header."""
 
 from migen import *
 
@@ -10,116 +10,137 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.ethernet import GIANT_LENGTH, MIN_LENGTH
-from liteprobe.cores.formats import UNIFIED_WORDS, Layer3, UnifiedFlag
+from liteprobe.cores.formats import UnifiedFlag
 from liteprobe.cores.last_be import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
+from liteprobe.cores.receive.unified.key import KeyFields, ProbeFields, key_layout, probe_layout
+from liteprobe.cores.receive.unified.numbers import any_of, sctp, tcp, udp
+from liteprobe.cores.receive.unified.store import HeaderStore, internal_layout
 from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 
-status_words = 7 # Words of the unified header that are known at the frame's end.
-headers      = 16 # That a block RAM of 512 words holds.
+least_spacing = 32 # Cycles between the ends of two frames that are classified.
 
 # Layout -------------------------------------------------------------------------------------------
 
-def note_layout():
-    """What other stages say of a frame."""
+def seen_layout():
+    """What is known of every frame."""
     return [
-        ("stamp",       64), # ns.
-        ("snap_length", 16),
-        ("channel",      8),
-        ("rule",         8),
-        ("hash",        32),
-        ("is_matched",   1),
-        ("is_sampled",   1),
+        ("number",       number_bits), # Which SFD.
+        ("length",       16),          # Bytes without FCS; saturates.
+        ("fcs_error",    1),
+        ("symbol_error", 1),
+        ("runt",         1),           # Fewer than 60 bytes.
+        ("giant",        1),           # More than 9018 bytes.
+        ("is_classified", 1),          # Or it came too soon after the last one that was.
     ]
 
 # Unified Parser -----------------------------------------------------------------------------------
 
 class UnifiedParser(LiteXModule):
-    """Gives the unified header of every frame.
+    """Classifies frames: flags, length, fields for a filter, and a unified header for each.
 
-    Headers wait in a block RAM, 16 at most. One that finds no room, or whose frame ends before the last one was noted,
-    is dropped whole and counted. Frames that were cut by an overflow have no header: they are counted where they were cut.
-
-    Parameters
-    ----------
-    port : int
-        Number of the port, for the header.
+    A frame that ends fewer than ``least_spacing`` cycles after the last one that was classified is not. Neither are frames
+    that were cut by an overflow: they are counted where they were cut.
 
     Attributes
     ----------
     sink : Endpoint(frame_layout(32)), in
         Always ready.
+    classifies : Signal(), out
+        With the last word of a frame: it will be classified.
+    seen, frame : Signal(), Record(seen_layout()), out
+        One cycle for every frame that wasn't cut, two cycles after its last word: what is known of it.
     ended : Signal(), out
-        A frame has ended, and ``number``, ``length`` and all that `walk` says are there until ``noted``.
-    number, length : Signal(number_bits), Signal(16), out
-        Which SFD; bytes without FCS, saturates.
-    noted, note : Signal(), Record(note_layout()), in
-        What other stages say of the frame is there; eight cycles or fewer before the next frame's end.
-    source : Endpoint([("data", 32)]), out
-        Words of headers; ``last`` is on the 32nd.
-    lost : Signal(), out
-        One cycle for each header dropped.
+        One cycle for each frame that is classified, with ``seen``. From here to the next ``ended``:
+    length, flags : Signal(16), Signal(16), out
+        As in the unified header; ``flags`` up to PROBE.
+    key : Record(key_layout()), out
+        Fields for a filter.
+    probe, is_probe : Record(probe_layout()), Signal(), out
+        What a probe says, where it says all of it.
+    behind : Signal(3), out
+        As of `UnifiedWalk`.
+    is_hashed : Signal(), out
+        Ports count for its flow: of a frame that has them and is no fragment.
+    headers : HeaderStore
+        Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
     """
-    def __init__(self, port=0):
-        self.sink   = sink = stream.Endpoint(frame_layout(32))
-        self.ended  = Signal()
-        self.number = Signal(number_bits, reset_less=True)
-        self.length = Signal(16, reset_less=True)
-        self.noted  = Signal()
-        self.note   = Record(note_layout())
-        self.source = stream.Endpoint([("data", 32)])
-        self.lost   = Signal()
+    def __init__(self):
+        self.sink       = sink = stream.Endpoint(frame_layout(32))
+        self.classifies = Signal()
+        self.seen       = Signal()
+        self.frame      = Record(seen_layout(), reset_less=True)
+        self.ended      = Signal()
+        self.length     = Signal(16, reset_less=True)
+        self.flags      = Signal(16)
+        self.key        = Record(key_layout())
+        self.probe      = Record(probe_layout(), reset_less=True)
+        self.is_probe   = Signal(reset_less=True)
+        self.behind     = Signal(3, reset_less=True)
+        self.is_hashed  = Signal()
 
         # # #
 
-        self.walk = UnifiedWalk()
-        self.comb += sink.connect(self.walk.sink)
+        self.walk = walk = UnifiedWalk()
+        self.comb += sink.connect(walk.sink)
 
-        self.ends    = sink.valid & sink.last & ~sink.overflow
-        self.is_kept = Signal()
-        self.just_ended, self.kept = Signal(), Signal() # A cycle later.
-        # Headers of the block RAM, counted as they are filled, finished and read.
-        self.filled, self.finished, self.read = [Signal(log2_int(headers) + 1) for _ in range(3)]
-        is_full = Signal()
+        # Which frames.
+        # -------------
+        ends, just_ended, classified = Signal(), Signal(), Signal()
+        rest = Signal(max=least_spacing) # Cycles in which no frame is classified.
+        self.headers = headers = HeaderStore()
         self.comb += [
-            is_full.eq((self.filled - self.read)[:len(self.read)] >= headers - 1),
-            # Decided early: the next frame's words go elsewhere from its first one on.
-            self.is_kept.eq(~is_full & ~self.ended & ~self.just_ended),
+            ends.eq(sink.valid & sink.last & ~sink.overflow),
+            self.classifies.eq(ends & (rest == 0) & ~headers.busy),
         ]
         self.sync += [
-            self.just_ended.eq(self.ends),
-            self.kept.eq(self.is_kept),
-            self.lost.eq(self.just_ended & ~self.kept),
-            If(self.ends & self.is_kept, self.filled.eq(self.filled + 1)),
+            If(rest != 0, rest.eq(rest - 1)),
+            If(self.classifies, rest.eq(least_spacing - 1)),
+            just_ended.eq(ends),
+            classified.eq(self.classifies),
+            self.seen.eq(just_ended),
+            self.ended.eq(classified),
         ]
 
-        self.add_length()
-        self.add_writer(self.add_status(port))
-        self.add_reader()
+        # What they are.
+        # --------------
+        self.add_length(classified)
+        self.add_status(self.add_flags(), classified)
+        self.add_fields(classified)
 
-    def add_length(self):
+    def add_length(self, classified):
         """Count the words of the frame, and keep what the MAC says of it."""
-        sink  = self.sink
-        words = Signal(14)
-        full  = 2**len(words) - 1
-        self.verdict     = Signal(2, reset_less=True)
-        self.last_length = Signal(16, reset_less=True)
-        self.last_number = Signal(number_bits, reset_less=True)
-        self.sync += If(sink.valid,
-            If(sink.last,
-                words.eq(0)
-            ).Elif(words != full,
-                words.eq(words + 1)
+        sink, length = self.sink, Signal(16, reset_less=True)
+        words   = Signal(14)
+        full    = 2**len(words) - 1
+        number  = Signal(number_bits, reset_less=True)
+        verdict = Signal(2, reset_less=True)
+        self.sync += [
+            If(sink.valid,
+                If(sink.last,
+                    words.eq(0)
+                ).Elif(words != full,
+                    words.eq(words + 1)
+                ),
+                length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
+                If(words == full, length.eq(0xffff)),
+                verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),
+                number.eq(sink.number),
             ),
-            self.last_length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
-            If(words == full, self.last_length.eq(0xffff)),
-            self.verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),
-            self.last_number.eq(sink.number),
-        )
+            self.frame.number.eq(number),
+            self.frame.length.eq(length),
+            self.frame.fcs_error.eq(verdict[0]),
+            self.frame.symbol_error.eq(verdict[1]),
+            self.frame.runt.eq(length < MIN_LENGTH),
+            self.frame.giant.eq(length > GIANT_LENGTH),
+            self.frame.is_classified.eq(classified),
+            If(classified, self.length.eq(length)),
+        ]
+        self.last_length, self.verdict = length, verdict
 
-    def flags(self):
+    def add_flags(self):
         """Return the flags of the frame that has just ended."""
         walk, length, flags = self.walk, self.last_length, Signal(12)
         for flag, condition in [
@@ -139,111 +160,67 @@ class UnifiedParser(LiteXModule):
             self.comb += flags[log2_int(int(flag))].eq(condition)
         return flags
 
-    def add_status(self, port):
-        """Hold what the walk found, and return the words that are written at the frame's end."""
-        walk, note = self.walk, self.note
-        layers = Cat(walk.layer3, walk.tags, walk.labels)
-        # In the places of flags that the host never sees set.
-        internal = Cat(walk.has_link, walk.has_fragment)
-        known    = [self.flags(), internal, walk.ethertype, walk.protocol, layers, walk.kinds, *walk.extensions]
+    def add_status(self, flags, classified):
+        """Hold what the walk found, and let the header have it."""
+        walk, headers, internal = self.walk, self.headers, Record(internal_layout(), reset_less=True)
+        in_frame = Signal()
+        layers   = Cat(walk.layer3, walk.tags, walk.labels)
+        known    = [walk.ethertype, walk.protocol, layers, walk.kinds, *walk.extensions]
         held     = [Signal(len(value), reset_less=True) for value in known]
-        self.sync += If(self.just_ended & self.kept,
-            self.number.eq(self.last_number),
-            self.length.eq(self.last_length),
-            *[to.eq(value) for to, value in zip(held, known)],
+        ethertype, protocol, self.layers, kinds, first, second = held
+        held_flags = Signal(len(flags), reset_less=True)
+        self.comb += [
+            headers.write.eq(walk.sink.valid),
+            headers.address.eq(walk.address),
+            headers.data.eq(walk.data),
+            headers.is_idle.eq(~in_frame & ~self.sink.valid),
+            headers.close.eq(self.classifies),
+            headers.status.eq(Cat(ethertype, protocol, self.layers, kinds, internal.raw_bits(), Constant(0, 3), first, second)),
+            self.flags.eq(held_flags),
+            self.key.protocol.eq(protocol),
+        ]
+        self.sync += [
+            If(self.sink.valid, in_frame.eq(~self.sink.last)),
+            If(classified,
+                *[to.eq(value) for to, value in zip(held, known)],
+                held_flags.eq(flags),
+                internal.has_link.eq(walk.has_link),
+                internal.has_fragment.eq(walk.has_fragment),
+                internal.has_transport.eq(walk.has_transport),
+                internal.is_tcp.eq(walk.has_tcp),
+                internal.is_probe.eq(walk.has_probe),
+            ),
+        ]
+        self.internal = internal
+
+    def add_fields(self, classified):
+        """Hold the fields that others ask for."""
+        walk, key, layer3, tags = self.walk, self.key, self.layers[:2], self.layers[2:5]
+        self.fields       = fields = KeyFields()
+        self.probe_fields = probe_fields = ProbeFields()
+        fragment = self.flags[log2_int(int(UnifiedFlag.FRAGMENT))]
+        self.comb += [
+            fields.write.eq(walk.sink.valid),
+            fields.address.eq(walk.address),
+            fields.data.eq(walk.data),
+            probe_fields.take.eq(walk.take),
+            probe_fields.state.eq(walk.state),
+            probe_fields.position.eq(walk.position),
+            probe_fields.raw.eq(self.sink.data),
+            key.layer3.eq(layer3),
+            key.has_protocol.eq(layer3[1]),
+            key.has_ports.eq(self.internal.has_transport & any_of(key.protocol, tcp, udp, sctp)),
+            key.has_vlan.eq(tags != 0),
+            key.has_macs.eq(self.internal.has_link),
+            self.is_hashed.eq(key.has_ports & ~fragment),
+        ]
+        copied = ("source", "destination", "source_port", "destination_port", "vlan", "source_mac", "destination_mac")
+        for name in copied:
+            held = Signal(len(getattr(key, name)), reset_less=True)
+            self.sync += If(classified, held.eq(getattr(fields.key, name)))
+            self.comb += getattr(key, name).eq(held)
+        self.sync += If(classified,
+            self.probe.eq(probe_fields.fields),
+            self.is_probe.eq(walk.has_stamp),
+            self.behind.eq(walk.behind),
         )
-        flags, internal, ethertype, protocol, layers, kinds, first, second = held
-        return [
-            note.stamp[:32],
-            note.stamp[32:],
-            Cat(self.length, note.snap_length),
-            Cat(flags, note.is_matched, note.is_sampled, internal, ethertype),
-            Cat(Constant(port, 8), note.channel, note.rule, protocol),
-            Cat(layers, kinds, first, second),
-            note.hash,
-        ]
-
-    def add_writer(self, status):
-        """Write words of the frame as they pass, and those of the last frame's status between them."""
-        walk, step, takes, writes = self.walk, Signal(max=status_words), Signal(), Signal()
-        memory = Memory(32, headers*UNIFIED_WORDS)
-        writer = memory.get_port(write_capable=True, mode=READ_FIRST)
-        self.reader = memory.get_port(mode=READ_FIRST)
-        self.specials += memory, writer, self.reader
-        self.comb += [
-            takes.eq(self.sink.valid & (walk.address != 0)),
-            writes.eq(~takes & self.ended & self.noted),
-            writer.we.eq(takes | writes),
-            If(takes,
-                writer.adr.eq(Cat(walk.address, self.filled[:-1])),
-                writer.dat_w.eq(walk.data),
-            ).Else(
-                writer.adr.eq(Cat(step, Constant(0, 2), self.finished[:-1])),
-                Case(step, {number: writer.dat_w.eq(word) for number, word in enumerate(status)}),
-            ),
-        ]
-        self.sync += [
-            If(writes,
-                step.eq(step + 1),
-                If(step == status_words - 1,
-                    self.ended.eq(0),
-                    self.finished.eq(self.finished + 1),
-                ),
-            ),
-            If(self.just_ended & self.kept,
-                self.ended.eq(1),
-                step.eq(0),
-            ),
-        ]
-
-    def add_reader(self):
-        """Hand on finished headers, with zeros in the place of words that came to nothing."""
-        source, reader, finished, read = self.source, self.reader, self.finished, self.read
-        word     = Signal(5)
-        is_there = Signal()
-        passes   = Signal()
-        flags, layers = Signal(16, reset_less=True), Signal(8, reset_less=True)
-        adr      = Signal(len(word) + len(read))
-        place    = Cat(word, read)
-        self.comb += [
-            passes.eq(source.valid & source.ready),
-            adr.eq(place + passes),
-            reader.adr.eq(adr[:-1]),
-            source.valid.eq(is_there),
-            source.last.eq(word == UNIFIED_WORDS - 1),
-            source.data.eq(reader.dat_r & Replicate(self.holds(word, flags, layers), 32)),
-            If(word == 3, source.data[14:16].eq(0)),
-        ]
-        self.sync += [
-            Cat(word, read).eq(adr),
-            is_there.eq(adr[5:] != finished),
-            If(word == 3, flags.eq(reader.dat_r[:16])),
-            If(word == 5, layers.eq(reader.dat_r[:8])),
-        ]
-
-    def holds(self, word, flags, layers):
-        """Return whether a word of the header came to something."""
-        layer3, tags, labels = layers[:2], layers[2:5], layers[5:]
-        is_any, is_ip, is_ipv6 = layer3 != Layer3.NONE, layer3[1], layer3 == Layer3.IPV6
-        has_link, has_fragment = flags[14], flags[15]
-        transport, tcp, probe = [flags[log2_int(int(flag))] for flag in (UnifiedFlag.TRANSPORT, UnifiedFlag.TCP, UnifiedFlag.PROBE)]
-        is_extra     = tcp | probe
-        holds        = Signal()
-        self.comb += [
-            Case(word[2:], {
-                0         : holds.eq(1),
-                1         : holds.eq((word[:2] != 3) | is_extra),
-                2         : holds.eq(word[:2] < tags),
-                3         : holds.eq(word[:2] < labels),
-                4         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
-                5         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
-                6         : Case(word[:2], {
-                    0 : holds.eq(transport),
-                    1 : holds.eq(is_any),
-                    2 : holds.eq(is_ip),
-                    3 : holds.eq((layer3 == Layer3.IPV4) | (is_ipv6 & has_fragment)),
-                }),
-                7         : holds.eq(Mux(word[:2] == 3, is_extra, has_link)),
-            }),
-        ]
-        return holds

@@ -33,10 +33,14 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
     address, data : Signal(5), Signal(32), out
         With ``sink.valid``, a word of the unified header; none at address 0.
         Words that come to nothing are there, too: what holds is said by the signals below.
+    is_behind, aligned : Signal(), Signal(32), out
+        ``aligned`` is one of the first four whole words behind the IP header (IPv6: the fixed one), within the packet.
+    behind : Signal(3), out
+        How many there were.
     is_cut, is_unparsed, is_bad_length : Signal(), out
         How the walk ended. Like all below, of the last frame until the cycle after the next one's first word.
-    has_link, has_transport, has_tcp, has_probe, has_fragment : Signal(), out
-        MACs, ports, words of TCP or of a probe, first word of a fragment header (IPv6) are there.
+    has_link, has_transport, has_tcp, has_probe, has_fragment, has_stamp : Signal(), out
+        MACs, ports, words of TCP or of a probe, first word of a fragment header (IPv6), all of a probe's stamp are there.
     is_fragment, is_first_fragment : Signal(), out
     layer3, tags, labels : Signal(2), Signal(3), Signal(3), out
     ethertype, protocol, kinds : Signal(16), Signal(8), Signal(8), out
@@ -49,6 +53,9 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
         self.sink              = sink = stream.Endpoint(frame_layout(32))
         self.address           = Signal(5)
         self.data              = Signal(32)
+        self.is_behind         = Signal()
+        self.aligned           = Signal(32)
+        self.behind            = Signal(3)
         self.is_cut            = Signal()
         self.is_unparsed       = Signal()
         self.is_bad_length     = Signal()
@@ -57,6 +64,7 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
         self.has_tcp           = Signal()
         self.has_probe         = Signal()
         self.has_fragment      = Signal()
+        self.has_stamp         = Signal()
         self.is_fragment       = Signal()
         self.is_first_fragment = Signal()
         self.layer3            = Signal(2)
@@ -80,10 +88,13 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
         is_whole    = Signal()
         is_first    = Signal(reset=1)
         self.take   = Signal() # A whole word of a header.
+        self.is_raw_whole = Signal() # One of the stream.
         self.comb += [
             sink.ready.eq(1),
             is_whole.eq(~sink.last | (sink.last_be[1:] != 0)),
             self.take.eq(sink.valid & is_whole & ~is_first),
+            self.is_raw_whole.eq(~sink.last | sink.last_be[3]),
+            self.aligned.eq(Cat(half, sink.data[:16])),
         ]
         self.sync += If(sink.valid, half.eq(sink.data[16:]), is_first.eq(sink.last))
 
@@ -106,6 +117,7 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
             bound.last_be.eq(sink.last_be),
         ]
         self.add_walk(sink.valid & is_first)
+        self.add_behind(sink.valid & is_first)
         self.add_verdict()
 
     def add_state(self):
@@ -146,8 +158,17 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
                 self.position.eq(1),
                 *[signal.eq(0) for signal in [self.layer3, self.tags, self.labels, self.ethertype, self.kinds,
                     *self.extensions, self.has_link, self.has_transport, self.has_tcp, self.has_probe, self.has_fragment,
-                    self.stopped, self.was_cut, self.bad_total]],
+                    self.has_stamp, self.stopped, self.was_cut, self.bad_total]],
             ),
+        ]
+
+    def add_behind(self, starts):
+        """Tell the first words behind the IP header, whatever they are."""
+        is_body = any_of(self.state, transport, done) | (self.is_ipv6 & any_of(self.state, extension, skip))
+        self.comb += self.is_behind.eq(self.take & self.layer3[1] & is_body & self.bound.is_inside & ~self.behind[2])
+        self.sync += [
+            If(self.is_behind, self.behind.eq(self.behind + 1)),
+            If(starts, self.behind.eq(0)),
         ]
 
     def add_verdict(self):

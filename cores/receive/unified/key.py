@@ -1,0 +1,105 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Fields of a frame that stages behind the parser want side by side: what a filter asks for, and what a probe says."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.receive.unified.numbers import transport
+from liteprobe.cores.receive.unified.words import place
+
+# Layouts ------------------------------------------------------------------------------------------
+
+def key_layout():
+    """What a filter asks for. A field of a header that the frame hasn't is anything: the last five say what it has."""
+    return [
+        ("source",           128), # Four words as in the unified header; IPv4 (and ARP's) is the first.
+        ("destination",      128),
+        ("protocol",           8),
+        ("source_port",       16), # ICMP: type and code.
+        ("destination_port",  16),
+        ("vlan",              12), # Of the outermost tag.
+        ("source_mac",        48), # First octet highest.
+        ("destination_mac",   48),
+        ("layer3",             2),
+        ("has_protocol",       1), # It has IP.
+        ("has_ports",          1), # Of TCP, UDP or SCTP.
+        ("has_vlan",           1),
+        ("has_macs",           1),
+    ]
+
+def probe_layout():
+    """What the header of a probe says."""
+    return [("stream_id", 16), ("sequence", 32), ("tx_stamp", 64)]
+
+def swapped(word):
+    """Return a word, or half of one, with its first octet highest."""
+    return Cat(*[word[at:at + 8] for at in reversed(range(0, len(word), 8))])
+
+# Key Fields ---------------------------------------------------------------------------------------
+
+class KeyFields(LiteXModule):
+    """Keeps those words of a unified header that a filter asks for, as they pass.
+
+    Attributes
+    ----------
+    write, address, data : Signal(), Signal(5), Signal(32), in
+        Words of the unified header.
+    key : Record(key_layout()), out
+        What the last ones written say; not ``protocol``, ``layer3`` and what begins with "has".
+    """
+    def __init__(self):
+        self.write   = Signal()
+        self.address = Signal(5)
+        self.data    = Signal(32)
+        self.key     = key = Record(key_layout())
+
+        # # #
+
+        words = {}
+        for name, count in [("source", 4), ("destination", 4), ("source_port", 1), ("tags", 1), ("destination_mac", 3)]:
+            words[name] = [Signal(32, reset_less=True) for _ in range(count)]
+            for number, word in enumerate(words[name]):
+                self.sync += If(self.write & (self.address == place(name, number)), word.eq(self.data))
+        ports, macs = words["source_port"][0], Cat(*words["destination_mac"])
+        self.comb += [
+            key.source.eq(Cat(*words["source"])),
+            key.destination.eq(Cat(*words["destination"])),
+            key.source_port.eq(swapped(ports[:16])),
+            key.destination_port.eq(swapped(ports[16:])),
+            key.vlan.eq(swapped(words["tags"][0][:16])),
+            key.destination_mac.eq(swapped(macs[:48])),
+            key.source_mac.eq(swapped(macs[48:])),
+        ]
+
+# Probe Fields -------------------------------------------------------------------------------------
+
+class ProbeFields(LiteXModule):
+    """Keeps what a probe says of itself, as it passes: its words lie as the stream has them.
+
+    Attributes
+    ----------
+    take, state, position, raw : Signal(), Signal(4), Signal(4), Signal(32), in
+        As in `UnifiedWalk`: a word of the stream passes.
+    fields : Record(probe_layout()), out
+        What the last words at these places were, a probe's or not.
+    """
+    def __init__(self):
+        self.take     = Signal()
+        self.state    = Signal(4)
+        self.position = Signal(4)
+        self.raw      = Signal(32)
+        self.fields   = fields = Record(probe_layout())
+
+        # # #
+
+        parts = {
+            2 : (fields.stream_id, self.raw[16:]),
+            3 : (fields.sequence,  self.raw),
+            4 : (fields.tx_stamp[32:], self.raw),
+            5 : (fields.tx_stamp[:32], self.raw),
+        }
+        for position, (field, octets) in parts.items():
+            self.sync += If(self.take & (self.state == transport) & (self.position == position), field.eq(swapped(octets)))
