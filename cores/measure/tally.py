@@ -94,7 +94,7 @@ class Tally(LiteXModule):
 
         # Which step.
         # -----------
-        self.step     = Signal(max=self.cycles + 1)                  # Of a frame, from 1; 0: none.
+        self.step     = Signal(max=max(self.cycles, 1) + 1)          # Of a frame, from 1; 0: none.
         self.place    = Signal(max=self.words, reset=self.words - 1) # Of the pass; it starts at the highest.
         self.is_fresh = Signal(reset=1)                              # The first pass since ``clear``.
         self.sweep    = Signal()                                     # The pass goes on.

@@ -84,7 +84,12 @@ class ReceivePath(LiteXModule):
             stamper.sfd.eq(mac.sfd),
             stamper.now.eq(clock.now),
             mac.source.connect(parser.sink),
-            parser.source.connect(pairing.report),
+            pairing.report.eq(parser.source.valid),
+            pairing.number.eq(parser.source.number),
+            pairing.is_wanted.eq(parser.source.is_probe),
+            # Shorter frames may end before their stamp is here.
+            pairing.is_owed.eq(parser.source.is_probe | ~parser.source.runt),
+            parser.source.ready.eq(1),
             stamper.source.connect(pairing.stamps),
         ]
 

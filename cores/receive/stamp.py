@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.crossing import NumberCrossing, StreamCrossing
-from liteprobe.cores.receive.frames import number_bits, report_layout
+from liteprobe.cores.receive.frames import number_bits
 
 # Arrival Stamper ----------------------------------------------------------------------------------
 
@@ -77,19 +77,24 @@ class StampPairing(LiteXModule):
 
     Attributes
     ----------
-    report : Endpoint(report_layout()), in
-        One cycle of ``valid`` for each frame; always ready.
+    report, number : Signal(), Signal(number_bits), in
+        One cycle for each frame, and which SFD was its own.
+    is_wanted, is_owed : Signal(), in
+        With ``report``: the frame's stamp is asked for; it must be here by now.
     stamps : Endpoint, in
         From `ArrivalStamper`.
     stamp : Signal(64), out
         Arrival of the frame (ns), valid from ``paired`` to the next one.
     paired : Signal(), out
-        One cycle for each probe frame that has its stamp. From two cycles after its report.
+        One cycle for each frame whose stamp is wanted and found. From two cycles after its report.
     stamp_error : Signal(), out
-        One cycle for each probe frame, or other frame of 60 bytes or more, that found no stamp.
+        One cycle for each frame that found no stamp, where one was owed.
     """
     def __init__(self):
-        self.report      = report = stream.Endpoint(report_layout())
+        self.report      = Signal()
+        self.number      = Signal(number_bits)
+        self.is_wanted   = Signal()
+        self.is_owed     = Signal()
         self.stamps      = stamps = stream.Endpoint([("stamp", 64), ("number", number_bits)])
         self.stamp       = Signal(64, reset_less=True)
         self.paired      = Signal()
@@ -97,37 +102,33 @@ class StampPairing(LiteXModule):
 
         # # #
 
-        wanted   = Signal(number_bits, reset_less=True)
-        is_probe = Signal()
-        is_owed  = Signal() # Long enough that its stamp must be here by now.
-        ahead    = Signal(number_bits)
+        number = Signal(number_bits, reset_less=True)
+        wanted, owed = Signal(), Signal()
+        ahead  = Signal(number_bits)
 
-        self.comb += [
-            report.ready.eq(1),
-            ahead.eq(stamps.number - wanted),
-        ]
+        self.comb += ahead.eq(stamps.number - number)
         take = [
-            NextValue(wanted, report.number),
-            NextValue(is_probe, report.is_probe),
-            NextValue(is_owed, report.is_probe | ~report.runt),
+            NextValue(number, self.number),
+            NextValue(wanted, self.is_wanted),
+            NextValue(owed, self.is_owed),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            If(report.valid, *take, NextState("SEARCH"))
+            If(self.report, *take, NextState("SEARCH"))
         )
         fsm.act("SEARCH",
             stamps.ready.eq((ahead == 0) | ahead[-1]),
             If(~stamps.valid | ~ahead[-1],
-                If(report.valid, *take).Else(NextState("IDLE")),
-                self.stamp_error.eq(is_owed & ~(stamps.valid & (ahead == 0))),
-            ).Elif(report.valid,
+                If(self.report, *take).Else(NextState("IDLE")),
+                self.stamp_error.eq(owed & ~(stamps.valid & (ahead == 0))),
+            ).Elif(self.report,
                 # Stale stamps without end: only broken clocks can do this.
-                self.stamp_error.eq(is_owed),
+                self.stamp_error.eq(owed),
                 *take,
             )
         )
         found = Signal()
-        self.comb += found.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & is_probe)
+        self.comb += found.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & wanted)
         self.sync += [
             self.paired.eq(found),
             If(found, self.stamp.eq(stamps.stamp)),

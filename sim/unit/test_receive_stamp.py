@@ -11,10 +11,10 @@ from migen import passive, run_simulation
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
 
 CLOCKS = {"sys": 20, "timebase": 8, "eth_rx": 8}
-PROBE = {"is_probe": 1, "runt": 0}
-OTHER = {"is_probe": 0, "runt": 0}
-RUNT = {"is_probe": 0, "runt": 1}
-PROBE_RUNT = {"is_probe": 1, "runt": 1}
+PROBE = {"is_wanted": 1, "is_owed": 1}
+OTHER = {"is_wanted": 0, "is_owed": 1}
+RUNT = {"is_wanted": 0, "is_owed": 0}
+WANTED_RUNT = {"is_wanted": 1, "is_owed": 0}
 
 
 def pair(reports, stamps, spacing=8):
@@ -29,11 +29,11 @@ def pair(reports, stamps, spacing=8):
 
     def report():
         for place, (number, kind) in enumerate(reports):
-            for name, value in {"valid": 1, "number": number % 16, **kind}.items():
-                yield getattr(dut.report, name).eq(value)
+            for name, value in {"report": 1, "number": number % 16, **kind}.items():
+                yield getattr(dut, name).eq(value)
             yield
             present.append(place)
-            yield dut.report.valid.eq(0)
+            yield dut.report.eq(0)
             for _ in range(spacing - 1):
                 yield
         for _ in range(20):
@@ -96,13 +96,13 @@ def test_stamps_of_frames_that_nobody_reported_are_thrown_away(stale):
 
 
 def test_frames_that_are_no_probes_take_their_stamp_and_show_it_to_nobody():
-    kinds = [OTHER, PROBE, RUNT, OTHER, PROBE, RUNT, RUNT, PROBE_RUNT]
+    kinds = [OTHER, PROBE, RUNT, OTHER, PROBE, RUNT, RUNT, WANTED_RUNT]
     paired, errors, left = pair(list(enumerate(kinds)), stamps_of(range(8)))
     assert paired == [(place, stamp_of(place)) for place in (1, 4, 7)]
     assert (errors, left) == ([], 0)
 
 
-@pytest.mark.parametrize(("kind", "is_owed"), [(PROBE, 1), (OTHER, 1), (PROBE_RUNT, 1), (RUNT, 0)])
+@pytest.mark.parametrize(("kind", "is_owed"), [(PROBE, 1), (OTHER, 1), (WANTED_RUNT, 0), (RUNT, 0)])
 def test_only_frames_too_short_to_wait_may_miss_their_stamp(kind, is_owed):
     assert pair([(3, kind)], []) == ([], [0] * is_owed, 0)
     # Nor is a stamp taken that belongs to a frame to come.
@@ -136,7 +136,7 @@ def test_random_losses_on_both_sides_end_as_in_the_plain_model():
             reports.append((number, kind))
     known = dict(stamps)
     expected = [
-        (place, known[number]) for place, (number, kind) in enumerate(reports) if kind["is_probe"] and number in known
+        (place, known[number]) for place, (number, kind) in enumerate(reports) if kind["is_wanted"] and number in known
     ]
     owed = [place for place, (number, kind) in enumerate(reports) if number not in known and kind is not RUNT]
     assert pair(reports, stamps, spacing=16)[:2] == (expected, owed), f"seed {seed}"

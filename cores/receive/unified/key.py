@@ -13,20 +13,19 @@ from liteprobe.cores.receive.unified.words import place
 # Layouts ------------------------------------------------------------------------------------------
 
 def key_layout():
-    """What a filter asks for. A field of a header that the frame hasn't is anything: the last five say what it has."""
+    """What a filter asks for. What the frame hasn't may be anything."""
     return [
         ("source",           128), # Four words as in the unified header; IPv4 (and ARP's) is the first.
         ("destination",      128),
+        ("layer3",             2), # With none there are no addresses; without IP, no protocol.
         ("protocol",           8),
-        ("source_port",       16), # ICMP: type and code.
+        ("source_port",       16),
         ("destination_port",  16),
+        ("has_ports",          1), # Of TCP, UDP or SCTP.
         ("vlan",              12), # Of the outermost tag.
+        ("has_tag",            1),
         ("source_mac",        48), # First octet highest.
         ("destination_mac",   48),
-        ("layer3",             2),
-        ("has_protocol",       1), # It has IP.
-        ("has_ports",          1), # Of TCP, UDP or SCTP.
-        ("has_vlan",           1),
         ("has_macs",           1),
     ]
 
@@ -48,7 +47,7 @@ class KeyFields(LiteXModule):
     write, address, data : Signal(), Signal(5), Signal(32), in
         Words of the unified header.
     key : Record(key_layout()), out
-        What the last ones written say; not ``protocol``, ``layer3`` and what begins with "has".
+        What the last ones written say: addresses, ports, VLAN id, MACs.
     """
     def __init__(self):
         self.write   = Signal()

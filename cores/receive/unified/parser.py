@@ -52,18 +52,18 @@ class UnifiedParser(LiteXModule):
         With the last word of a frame: it will be classified.
     seen, frame : Signal(), Record(seen_layout()), out
         One cycle for every frame that wasn't cut, two cycles after its last word: what is known of it.
+    asks, key : Signal(), Record(key_layout()), out
+        One cycle for each frame that is classified, the one before ``ended``: fields for a filter, in this cycle only.
     ended : Signal(), out
         One cycle for each frame that is classified, with ``seen``. From here to the next ``ended``:
     length, flags : Signal(16), Signal(16), out
         As in the unified header; ``flags`` up to PROBE.
-    key : Record(key_layout()), out
-        Fields for a filter.
+    layer3, is_hashed : Signal(2), Signal(), out
+        As in the unified header; and whether ports count for the flow: of a frame that has them and is no fragment.
     probe, is_probe : Record(probe_layout()), Signal(), out
         What a probe says, where it says all of it.
     behind : Signal(3), out
         As of `UnifiedWalk`.
-    is_hashed : Signal(), out
-        Ports count for its flow: of a frame that has them and is no fragment.
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
     """
@@ -72,14 +72,16 @@ class UnifiedParser(LiteXModule):
         self.classifies = Signal()
         self.seen       = Signal()
         self.frame      = Record(seen_layout(), reset_less=True)
+        self.asks       = Signal()
+        self.key        = Record(key_layout())
         self.ended      = Signal()
         self.length     = Signal(16, reset_less=True)
         self.flags      = Signal(16)
-        self.key        = Record(key_layout())
+        self.layer3     = Signal(2)
+        self.is_hashed  = Signal(reset_less=True)
         self.probe      = Record(probe_layout(), reset_less=True)
         self.is_probe   = Signal(reset_less=True)
         self.behind     = Signal(3, reset_less=True)
-        self.is_hashed  = Signal()
 
         # # #
 
@@ -88,7 +90,7 @@ class UnifiedParser(LiteXModule):
 
         # Which frames.
         # -------------
-        ends, just_ended, classified = Signal(), Signal(), Signal()
+        ends, just_ended, classified = Signal(), Signal(), self.asks
         rest = Signal(max=least_spacing) # Cycles in which no frame is classified.
         self.headers = headers = HeaderStore()
         self.comb += [
@@ -164,10 +166,9 @@ class UnifiedParser(LiteXModule):
         """Hold what the walk found, and let the header have it."""
         walk, headers, internal = self.walk, self.headers, Record(internal_layout(), reset_less=True)
         in_frame = Signal()
-        layers   = Cat(walk.layer3, walk.tags, walk.labels)
-        known    = [walk.ethertype, walk.protocol, layers, walk.kinds, *walk.extensions]
+        known    = [walk.ethertype, walk.protocol, Cat(walk.layer3, walk.tags, walk.labels), walk.kinds, *walk.extensions]
         held     = [Signal(len(value), reset_less=True) for value in known]
-        ethertype, protocol, self.layers, kinds, first, second = held
+        ethertype, protocol, layers, kinds, first, second = held
         held_flags = Signal(len(flags), reset_less=True)
         self.comb += [
             headers.write.eq(walk.sink.valid),
@@ -175,9 +176,9 @@ class UnifiedParser(LiteXModule):
             headers.data.eq(walk.data),
             headers.is_idle.eq(~in_frame & ~self.sink.valid),
             headers.close.eq(self.classifies),
-            headers.status.eq(Cat(ethertype, protocol, self.layers, kinds, internal.raw_bits(), Constant(0, 3), first, second)),
+            headers.status.eq(Cat(ethertype, protocol, layers, kinds, internal.raw_bits(), Constant(0, 3), first, second)),
             self.flags.eq(held_flags),
-            self.key.protocol.eq(protocol),
+            self.layer3.eq(layers[:2]),
         ]
         self.sync += [
             If(self.sink.valid, in_frame.eq(~self.sink.last)),
@@ -191,14 +192,12 @@ class UnifiedParser(LiteXModule):
                 internal.is_probe.eq(walk.has_probe),
             ),
         ]
-        self.internal = internal
 
     def add_fields(self, classified):
-        """Hold the fields that others ask for."""
-        walk, key, layer3, tags = self.walk, self.key, self.layers[:2], self.layers[2:5]
+        """Show the fields of a filter, and hold what others ask for."""
+        walk, key = self.walk, self.key
         self.fields       = fields = KeyFields()
         self.probe_fields = probe_fields = ProbeFields()
-        fragment = self.flags[log2_int(int(UnifiedFlag.FRAGMENT))]
         self.comb += [
             fields.write.eq(walk.sink.valid),
             fields.address.eq(walk.address),
@@ -207,19 +206,15 @@ class UnifiedParser(LiteXModule):
             probe_fields.state.eq(walk.state),
             probe_fields.position.eq(walk.position),
             probe_fields.raw.eq(self.sink.data),
-            key.layer3.eq(layer3),
-            key.has_protocol.eq(layer3[1]),
-            key.has_ports.eq(self.internal.has_transport & any_of(key.protocol, tcp, udp, sctp)),
-            key.has_vlan.eq(tags != 0),
-            key.has_macs.eq(self.internal.has_link),
-            self.is_hashed.eq(key.has_ports & ~fragment),
+            key.eq(fields.key),
+            key.layer3.eq(walk.layer3),
+            key.protocol.eq(walk.protocol),
+            key.has_ports.eq(walk.has_transport & any_of(walk.protocol, tcp, udp, sctp)),
+            key.has_tag.eq(walk.tags != 0),
+            key.has_macs.eq(walk.has_link),
         ]
-        copied = ("source", "destination", "source_port", "destination_port", "vlan", "source_mac", "destination_mac")
-        for name in copied:
-            held = Signal(len(getattr(key, name)), reset_less=True)
-            self.sync += If(classified, held.eq(getattr(fields.key, name)))
-            self.comb += getattr(key, name).eq(held)
         self.sync += If(classified,
+            self.is_hashed.eq(key.has_ports & ~walk.is_fragment),
             self.probe.eq(probe_fields.fields),
             self.is_probe.eq(walk.has_stamp),
             self.behind.eq(walk.behind),

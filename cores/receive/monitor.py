@@ -1,0 +1,296 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The receive path of a port that monitors."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.capture.descriptors import descriptor_layout
+from liteprobe.cores.capture.staging import Staging
+from liteprobe.cores.measure.tally import Event, Tally
+from liteprobe.cores.receive.decide import Decision, measured_layout
+from liteprobe.cores.receive.distribute import ChannelTable
+from liteprobe.cores.receive.mac import ReceiveMAC
+from liteprobe.cores.receive.management import FrameStore
+from liteprobe.cores.receive.packet_hash import PacketHash
+from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
+from liteprobe.cores.receive.toeplitz import FlowHash
+from liteprobe.cores.receive.unified import UnifiedParser
+from liteprobe.cores.receive.unified.key import probe_layout
+
+# Numbers ------------------------------------------------------------------------------------------
+
+arp_type  = 0x0806
+broadcast = 2**48 - 1
+
+# Monitor Path -------------------------------------------------------------------------------------
+
+class MonitorPath(LiteXModule):
+    """Classifies every frame that comes in at a port, says what is to be measured, and hands on what is kept.
+
+    mac -> walk -> stamp -> filter, sample, distribute -> decide -> staging; never stalls, and counts whatever it can't keep.
+
+    Parameters
+    ----------
+    clock : Clock
+        Gives ``now`` (ns) in timebase.
+    matcher : FilterMatcher
+        This port's; the path starts it and takes its answer.
+    port : int
+        Number of the port, for records.
+    management_mac : int, 48 bits, or None
+        Of the probe, first octet highest: frames for it, and broadcast ARP, go to ``management_source`` where they are
+        whole. None: no port for management.
+    staging_octets : int
+        Of the staging memory; a power of two.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(8)), in, eth_rx
+        The PHY's source. Rename eth_rx to the port's own domain.
+    management_source : Endpoint(eth_phy_description(32)), out, sys
+        Whole good frames, but probe frames; what finds no room is dropped and counted.
+    measured : Endpoint(measured_layout()), out
+        One cycle of ``valid`` for each frame that is classified, 32 cycles apart at the least; all is held until the next.
+    descriptor, header, data : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Endpoint([("data", 32)]), out
+        Of each frame that is kept: its descriptor; then words 4 to 31 of its unified header where ``has_header``, and
+        ``words`` words of its octets.
+    snap_length : Signal(16), in
+        Octets that are kept of a frame, at most; 0: none.
+    keep_headers, keep_damaged, keep_own, enable : Signal(), in
+        As of `Decision`.
+    sample_shift, sample_by_hash, sample_seed : Signal(3), Signal(), Signal(32), in
+        As of `Sampler` and `PacketHash`.
+    table_write, table_number, table_value : Signal(), Signal(7), Signal(3), in
+        As of `ChannelTable`.
+    clear, latch : Signal(), in
+        Of the tally; ``clear`` also begins a new count of samples.
+    tally : Tally
+        ``tally.bus`` is the Wishbone slave of the snapshot, ``tally.layout`` says where it has each counter.
+
+    Limits: sys from 48 MHz for gigabit.
+    """
+    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096):
+        self.sink              = stream.Endpoint(eth_phy_description(8))
+        self.management_source = stream.Endpoint(eth_phy_description(32))
+        self.measured          = stream.Endpoint(measured_layout())
+        self.descriptor        = stream.Endpoint(descriptor_layout())
+        self.header            = stream.Endpoint([("data", 32)])
+        self.data              = stream.Endpoint([("data", 32)])
+        self.snap_length       = Signal(16, reset=0xffff)
+        self.keep_headers      = Signal()
+        self.keep_damaged      = Signal()
+        self.keep_own          = Signal()
+        self.enable            = Signal(reset=1)
+        self.sample_shift      = Signal(3)
+        self.sample_by_hash    = Signal()
+        self.sample_seed       = Signal(32)
+        self.table_write       = Signal()
+        self.table_number      = Signal(7)
+        self.table_value       = Signal(3)
+        self.clear             = Signal()
+        self.latch             = Signal()
+
+        # # #
+
+        self.mac     = mac     = ReceiveMAC()
+        self.stamper = stamper = ArrivalStamper()
+        self.parser  = UnifiedParser()
+        self.staging = Staging(staging_octets)
+        self.comb += [
+            self.sink.connect(mac.sink),
+            stamper.sfd.eq(mac.sfd),
+            stamper.now.eq(clock.now),
+            mac.source.connect(self.parser.sink),
+            mac.source.connect(self.staging.sink, omit={"ready"}),
+        ]
+        self.add_stamp()
+        self.add_filter(matcher, management_mac)
+        self.add_hashes()
+        self.add_decision(matcher)
+        self.add_staging(port)
+        if management_mac is not None:
+            self.add_management()
+        self.tally = tally = Tally(self.events(management_mac is not None), [])
+        self.comb += [tally.clear.eq(self.clear), tally.latch.eq(self.latch)]
+
+    def add_stamp(self):
+        """Pair every frame with its stamp; one that finds none has stamp 0."""
+        parser = self.parser
+        self.pairing = pairing = StampPairing()
+        self.stamp   = Signal(64)
+        has_stamp    = Signal()
+        self.sync += [
+            If(pairing.paired, has_stamp.eq(1)),
+            If(parser.ended, has_stamp.eq(0)),
+        ]
+        self.comb += [
+            self.stamper.source.connect(pairing.stamps),
+            pairing.report.eq(parser.seen),
+            pairing.number.eq(parser.frame.number),
+            pairing.is_wanted.eq(parser.frame.is_classified),
+            pairing.is_owed.eq(1),
+            If(has_stamp, self.stamp.eq(pairing.stamp)),
+        ]
+
+    def add_filter(self, matcher, management_mac):
+        """Start the matcher, and see whether a frame is for the probe itself."""
+        parser, key = self.parser, self.parser.key
+        self.for_probe, self.is_own = Signal(), Signal(reset_less=True)
+        self.comb += [
+            matcher.start.eq(parser.asks),
+            matcher.key.eq(key),
+        ]
+        if management_mac is not None:
+            # Halves, each in a register: the whole comparison is too long to be made with the last word.
+            is_mac, is_arp = Signal(), Signal()
+            self.comb += [
+                is_mac.eq(key.has_macs & (key.destination_mac == management_mac)),
+                is_arp.eq(key.has_macs & (key.destination_mac == broadcast) & (parser.walk.ethertype == arp_type)),
+                self.for_probe.eq((is_mac | is_arp) & ~parser.walk.has_probe),
+            ]
+            self.sync += If(parser.asks, self.is_own.eq(is_mac))
+
+    def add_hashes(self):
+        """Hash the flow, and the packet behind it."""
+        parser, walk = self.parser, self.parser.walk
+        self.flow_hash   = flow   = FlowHash()
+        self.packet_hash = packet = PacketHash()
+        self.comb += [
+            flow.write.eq(walk.sink.valid),
+            flow.address.eq(walk.address),
+            flow.data.eq(walk.data),
+            flow.start.eq(parser.ended),
+            flow.has_addresses.eq(parser.layer3 != 0),
+            flow.is_ipv6.eq(parser.layer3 == 3),
+            flow.has_ports.eq(parser.is_hashed),
+            packet.write.eq(walk.sink.valid),
+            packet.address.eq(walk.address),
+            packet.write_behind.eq(walk.is_behind),
+            packet.aligned.eq(walk.aligned),
+            packet.start.eq(parser.ended),
+            packet.layer3.eq(parser.layer3),
+            packet.behind.eq(parser.behind),
+            packet.flow_hash.eq(flow.hash),
+            packet.seed.eq(self.sample_seed),
+        ]
+
+    def add_decision(self, matcher):
+        """Gather what the stages found."""
+        parser, staging = self.parser, self.staging
+        self.decision = decision = Decision()
+        self.table    = table    = ChannelTable()
+        found, answer, sampler   = decision.found, decision.answer, decision.sampler
+        place, has_place = Signal(4, reset_less=True), Signal(reset_less=True)
+        self.sync += If(parser.asks, place.eq(parser.headers.place), has_place.eq(parser.headers.has_place))
+        self.comb += [
+            *[getattr(decision, name).eq(getattr(self, name)) for name in ("enable", "keep_headers", "keep_damaged", "keep_own")],
+            sampler.shift.eq(self.sample_shift),
+            sampler.by_hash.eq(self.sample_by_hash),
+            sampler.hash.eq(self.packet_hash.hash),
+            sampler.clear.eq(self.clear),
+            decision.ended.eq(parser.ended),
+            found.length.eq(parser.length),
+            found.flags.eq(parser.flags),
+            found.stamp.eq(self.stamp),
+            found.hash.eq(self.flow_hash.hash),
+            found.is_probe.eq(parser.is_probe),
+            *[getattr(found, name).eq(getattr(parser.probe, name)) for name, _ in probe_layout()],
+            found.is_own.eq(self.is_own),
+            found.snapped.eq(staging.snapped),
+            found.is_lost.eq(staging.is_lost),
+            found.place.eq(place),
+            found.has_place.eq(has_place),
+            decision.answered.eq(matcher.done),
+            *[getattr(answer, name).eq(getattr(matcher, name)) for name, _ in answer.layout],
+            table.hash.eq(decision.flow),
+            decision.flow_channel.eq(table.channel),
+            table.write.eq(self.table_write),
+            table.number.eq(self.table_number),
+            table.value.eq(self.table_value),
+            decision.measured.connect(self.measured),
+        ]
+
+    def add_staging(self, port):
+        """Hand on what is kept."""
+        staging, headers, verdict, measured = self.staging, self.parser.headers, self.decision.verdict, self.decision.measured
+        given = staging.given
+        self.comb += [
+            staging.snap_length.eq(self.snap_length),
+            staging.classifies.eq(self.parser.classifies),
+            staging.decide.eq(measured.valid),
+            staging.keep.eq(verdict.keep),
+            given.head0.eq(measured.stamp[:32]),
+            given.head1.eq(measured.stamp[32:]),
+            given.head2.eq(Cat(measured.length, verdict.snapped)),
+            given.head3.eq(Cat(measured.flags, verdict.rule, verdict.channel, Constant(0, 1), Constant(port, 4))),
+            given.hash.eq(verdict.hash),
+            given.has_header.eq(verdict.has_header),
+            given.lost.eq(verdict.is_lost),
+            staging.given_octets.eq(verdict.snapped),
+            staging.given_place.eq(verdict.place),
+            headers.drop.eq(measured.valid & verdict.has_place & ~(staging.is_placed & verdict.has_header)),
+            headers.dropped.eq(verdict.place),
+            headers.open.eq(staging.opens),
+            headers.opened.eq(staging.place),
+            headers.hash.eq(staging.hash),
+            staging.is_reading.eq(headers.is_open),
+            staging.descriptor.connect(self.descriptor),
+            staging.data.connect(self.data),
+            headers.source.connect(self.header),
+        ]
+
+    def add_management(self):
+        """Store what is for the probe; a word later, when the parser knows."""
+        self.store = store = FrameStore()
+        source, sink = self.mac.source, store.sink
+        self.sync += [
+            sink.valid.eq(source.valid),
+            sink.last.eq(source.last),
+            sink.payload.eq(source.payload),
+        ]
+        self.comb += [
+            store.refuse.eq(~self.for_probe),
+            store.source.connect(self.management_source),
+        ]
+
+    def events(self, with_management):
+        """Return what is counted."""
+        seen, frame, decision, staging, verdict = self.parser.seen, self.parser.frame, self.decision, self.staging, self.decision.verdict
+        stored  = self.store.stored  if with_management else Constant(0, 1)
+        dropped = self.store.dropped if with_management else Constant(0, 1)
+        decides = decision.measured.valid
+        length  = Signal(16)
+        self.comb += If(seen, length.eq(frame.length))
+        # Frames as often as SFDs come: a pass of the tally takes fewer than 60 cycles, in which 20 are at most. Classified
+        # ones are 32 cycles apart.
+        return [
+            Event("all_frames",         seen,                                    6),
+            Event("all_octets",         length,                                 18, words=2),
+            Event("fcs_errors",         seen & frame.fcs_error,                  6),
+            Event("runts",              seen & frame.runt,                       6),
+            Event("giants",             seen & frame.giant,                      3),
+            Event("preamble_errors",    self.mac.preamble_errors,                8),
+            Event("symbol_errors",      seen & frame.symbol_error,               6),
+            Event("overflows",          self.mac.overflows,                      6),
+            Event("stamp_errors",       self.pairing.stamp_error,                6),
+            Event("management_frames",  stored,                                  5),
+            Event("management_dropped", dropped,                                 5),
+            Event("classified",         seen & frame.is_classified,              3),
+            Event("unclassified",       seen & ~frame.is_classified,             6),
+            Event("matched",            decides & decision.matched,              3),
+            Event("passed",             decides & decision.measured.passed,      3),
+            Event("sampled",            decides & decision.sampled,              3),
+            Event("kept",               staging.is_placed,                       3),
+            Event("damaged",            decides & decision.damaged,              3),
+            Event("own_frames",         decides & decision.own,                  3),
+            Event("staging_dropped",    staging.is_placed & verdict.is_lost,     3),
+            Event("headers_lost",       staging.is_placed & self.keep_headers & ~verdict.is_lost & ~verdict.has_header, 3),
+            Event("unplaced",           staging.keep & staging.decide & ~staging.is_placed, 3),
+        ]
