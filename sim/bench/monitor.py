@@ -14,10 +14,8 @@ from liteprobe.cores.receive.unified.key import key_layout
 # Numbers ------------------------------------------------------------------------------------------
 
 PORTS   = 2
-MAC     = 0x024c50000002 # Of the probe; management is on port 0.
+MAC     = 0x024c500000aa # Of the probe; management is on port 0.
 LATENCY = 36             # Of a filter.
-
-SETTINGS = ["snap_length", "keep_headers", "keep_damaged", "keep_own", "enable", "sample_shift", "sample_by_hash", "sample_seed"]
 
 # Parity Matcher -----------------------------------------------------------------------------------
 
