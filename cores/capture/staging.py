@@ -45,16 +45,16 @@ class Staging(LiteXModule):
     given, given_octets, given_place : Record(descriptor_layout()), Signal(16), Signal(4), in
         Its descriptor, held for 8 cycles, but for ``words``: ``given_octets`` is what ``snapped`` was of this frame. And
         where its unified header is.
-    opens : Signal(), out
-        One cycle: a descriptor was accepted, and its header begins to be read.
-    place, hash : Signal(4), Signal(32), out
-        Of the last descriptor that was accepted, from the next cycle on.
+    opens, skips, place : Signal(), Signal(), Signal(4), out
+        One cycle: the descriptor of a frame with a unified header is accepted; its header at ``place`` is wanted, or is not.
     is_reading : Signal(), in
         The header of the descriptor accepted before is being read still.
     descriptor : Endpoint(descriptor_layout()), out
         Of each frame that is kept.
+    skip : Signal(), in
+        In the cycle in which a descriptor is accepted: nothing of it follows.
     data : Endpoint([("data", 32)]), out
-        The ``words`` words of each descriptor that was accepted. What is behind the frame's end in the last one is 0.
+        Of each other descriptor that is accepted, ``words`` words. What is behind the frame's end in the last one is 0.
     """
     def __init__(self, octets=4096):
         self.sink        = stream.Endpoint(frame_layout(32))
@@ -69,10 +69,11 @@ class Staging(LiteXModule):
         self.given_octets = Signal(16)
         self.given_place = Signal(4)
         self.opens       = Signal()
-        self.place       = Signal(4, reset_less=True)
-        self.hash        = Signal(32, reset_less=True)
+        self.skips       = Signal()
+        self.place       = Signal(4)
         self.is_reading  = Signal()
         self.descriptor  = stream.Endpoint(descriptor_layout())
+        self.skip        = Signal()
         self.data        = stream.Endpoint([("data", 32)])
 
         # # #
@@ -164,7 +165,9 @@ class Staging(LiteXModule):
             descriptor.valid.eq(queue.source.valid & ~is_open & ~self.is_reading),
             accepts.eq(descriptor.valid & descriptor.ready),
             queue.source.ready.eq(accepts),
-            self.opens.eq(accepts & descriptor.has_header),
+            self.opens.eq(accepts & descriptor.has_header & ~self.skip),
+            self.skips.eq(accepts & descriptor.has_header & self.skip),
+            self.place.eq(queue.place),
             out.valid.eq(is_there),
             out.data.eq(reader.dat_r),
             out.last.eq(left == 1),
@@ -182,9 +185,8 @@ class Staging(LiteXModule):
             # What nobody waits for.
             If(~is_open & queue.is_empty, self.read.eq(self.decided)),
             If(accepts,
-                self.place.eq(queue.place), self.hash.eq(descriptor.hash),
-                self.read.eq(queue.start),
+                self.read.eq(queue.start + Mux(self.skip, descriptor.words, 0)),
                 left.eq(descriptor.words),
-                is_open.eq(descriptor.words != 0),
+                is_open.eq((descriptor.words != 0) & ~self.skip),
             ),
         ]

@@ -62,6 +62,10 @@ def verdict_layout():
         ("has_place",  1),
     ]
 
+def copied(to, from_, *names):
+    """Return assignments of fields that have one name."""
+    return [getattr(to, name).eq(getattr(from_, name)) for name in names]
+
 # Decision -----------------------------------------------------------------------------------------
 
 # From ``ended`` to the cycle in which the stages' findings are taken: the flow hash is done, the next frame has not ended.
@@ -160,10 +164,10 @@ class Decision(LiteXModule):
         self.sync += [
             measured.valid.eq(decides),
             If(decides,
-                *[getattr(measured, name).eq(getattr(taken, name)) for name in ("stamp", "length", "is_probe", "stream_id", "sequence", "tx_stamp")],
+                *copied(measured, taken, "stamp", "length", "is_probe", "stream_id", "sequence", "tx_stamp"),
                 measured.flags.eq(flags),
                 measured.passed.eq(answer.passed),
-                *[getattr(verdict, name).eq(getattr(taken, name)) for name in ("hash", "snapped", "is_lost", "place", "has_place")],
+                *copied(verdict, taken, "hash", "snapped", "is_lost", "place", "has_place"),
                 verdict.keep.eq(keeps),
                 verdict.has_header.eq(has_header),
                 verdict.rule.eq(answer.rule),

@@ -13,16 +13,15 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.staging import Staging
-from liteprobe.cores.measure.tally import Event, Tally
-from liteprobe.cores.receive.decide import Decision, measured_layout
+from liteprobe.cores.measure.tally import Tally
+from liteprobe.cores.receive.decide import Decision, copied, measured_layout
 from liteprobe.cores.receive.distribute import ChannelTable
+from liteprobe.cores.receive.hashes import FrameHashes
 from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.packet_hash import PacketHash
+from liteprobe.cores.receive.monitor_events import monitor_events
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.receive.toeplitz import FlowHash
 from liteprobe.cores.receive.unified import UnifiedParser
-from liteprobe.cores.receive.unified.key import probe_layout
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -60,7 +59,9 @@ class MonitorPath(LiteXModule):
         One cycle of ``valid`` for each frame that is classified, 32 cycles apart at the least; all is held until the next.
     descriptor, header, data : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Endpoint([("data", 32)]), out
         Of each frame that is kept: its descriptor; then words 4 to 31 of its unified header where ``has_header``, and
-        ``words`` words of its octets.
+        ``words`` words of its octets, both with ``last``.
+    skip : Signal(), in
+        In the cycle in which a descriptor is accepted: nothing of it follows.
     snap_length : Signal(16), in
         Octets that are kept of a frame, at most; 0: none.
     keep_headers, keep_damaged, keep_own, enable : Signal(), in
@@ -83,6 +84,7 @@ class MonitorPath(LiteXModule):
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
         self.data              = stream.Endpoint([("data", 32)])
+        self.skip              = Signal()
         self.snap_length       = Signal(16, reset=0xffff)
         self.keep_headers      = Signal()
         self.keep_damaged      = Signal()
@@ -112,12 +114,13 @@ class MonitorPath(LiteXModule):
         ]
         self.add_stamp()
         self.add_filter(matcher, management_mac)
-        self.add_hashes()
+        self.hashes = hashes = FrameHashes(self.parser)
+        self.comb += hashes.seed.eq(self.sample_seed)
         self.add_decision(matcher)
         self.add_staging(port)
         if management_mac is not None:
             self.add_management()
-        self.tally = tally = Tally(self.events(management_mac is not None), [])
+        self.tally = tally = Tally(monitor_events(self, management_mac is not None), [])
         self.comb += [tally.clear.eq(self.clear), tally.latch.eq(self.latch)]
 
     def add_stamp(self):
@@ -148,7 +151,6 @@ class MonitorPath(LiteXModule):
             matcher.key.eq(key),
         ]
         if management_mac is not None:
-            # Halves, each in a register: the whole comparison is too long to be made with the last word.
             is_mac, is_arp = Signal(), Signal()
             self.comb += [
                 is_mac.eq(key.has_macs & (key.destination_mac == management_mac)),
@@ -156,30 +158,6 @@ class MonitorPath(LiteXModule):
                 self.for_probe.eq((is_mac | is_arp) & ~parser.walk.has_probe),
             ]
             self.sync += If(parser.asks, self.is_own.eq(is_mac))
-
-    def add_hashes(self):
-        """Hash the flow, and the packet behind it."""
-        parser, walk = self.parser, self.parser.walk
-        self.flow_hash   = flow   = FlowHash()
-        self.packet_hash = packet = PacketHash()
-        self.comb += [
-            flow.write.eq(walk.sink.valid),
-            flow.address.eq(walk.address),
-            flow.data.eq(walk.data),
-            flow.start.eq(parser.ended),
-            flow.has_addresses.eq(parser.layer3 != 0),
-            flow.is_ipv6.eq(parser.layer3 == 3),
-            flow.has_ports.eq(parser.is_hashed),
-            packet.write.eq(walk.sink.valid),
-            packet.address.eq(walk.address),
-            packet.write_behind.eq(walk.is_behind),
-            packet.aligned.eq(walk.aligned),
-            packet.start.eq(parser.ended),
-            packet.layer3.eq(parser.layer3),
-            packet.behind.eq(parser.behind),
-            packet.flow_hash.eq(flow.hash),
-            packet.seed.eq(self.sample_seed),
-        ]
 
     def add_decision(self, matcher):
         """Gather what the stages found."""
@@ -190,25 +168,25 @@ class MonitorPath(LiteXModule):
         place, has_place = Signal(4, reset_less=True), Signal(reset_less=True)
         self.sync += If(parser.asks, place.eq(parser.headers.place), has_place.eq(parser.headers.has_place))
         self.comb += [
-            *[getattr(decision, name).eq(getattr(self, name)) for name in ("enable", "keep_headers", "keep_damaged", "keep_own")],
+            *copied(decision, self, "enable", "keep_headers", "keep_damaged", "keep_own"),
             sampler.shift.eq(self.sample_shift),
             sampler.by_hash.eq(self.sample_by_hash),
-            sampler.hash.eq(self.packet_hash.hash),
+            sampler.hash.eq(self.hashes.packet),
             sampler.clear.eq(self.clear),
             decision.ended.eq(parser.ended),
             found.length.eq(parser.length),
             found.flags.eq(parser.flags),
             found.stamp.eq(self.stamp),
-            found.hash.eq(self.flow_hash.hash),
+            found.hash.eq(self.hashes.flow),
             found.is_probe.eq(parser.is_probe),
-            *[getattr(found, name).eq(getattr(parser.probe, name)) for name, _ in probe_layout()],
+            *copied(found, parser.probe, "stream_id", "sequence", "tx_stamp"),
             found.is_own.eq(self.is_own),
             found.snapped.eq(staging.snapped),
             found.is_lost.eq(staging.is_lost),
             found.place.eq(place),
             found.has_place.eq(has_place),
             decision.answered.eq(matcher.done),
-            *[getattr(answer, name).eq(getattr(matcher, name)) for name, _ in answer.layout],
+            *copied(answer, matcher, "matched", "passed", "rule", "names_channel", "channel"),
             table.hash.eq(decision.flow),
             decision.flow_channel.eq(table.channel),
             table.write.eq(self.table_write),
@@ -238,10 +216,12 @@ class MonitorPath(LiteXModule):
             headers.drop.eq(measured.valid & verdict.has_place & ~(staging.is_placed & verdict.has_header)),
             headers.dropped.eq(verdict.place),
             headers.open.eq(staging.opens),
+            headers.skip.eq(staging.skips),
             headers.opened.eq(staging.place),
-            headers.hash.eq(staging.hash),
+            headers.hash.eq(staging.descriptor.hash),
             staging.is_reading.eq(headers.is_open),
             staging.descriptor.connect(self.descriptor),
+            staging.skip.eq(self.skip),
             staging.data.connect(self.data),
             headers.source.connect(self.header),
         ]
@@ -258,39 +238,4 @@ class MonitorPath(LiteXModule):
         self.comb += [
             store.refuse.eq(~self.for_probe),
             store.source.connect(self.management_source),
-        ]
-
-    def events(self, with_management):
-        """Return what is counted."""
-        seen, frame, decision, staging, verdict = self.parser.seen, self.parser.frame, self.decision, self.staging, self.decision.verdict
-        stored  = self.store.stored  if with_management else Constant(0, 1)
-        dropped = self.store.dropped if with_management else Constant(0, 1)
-        decides = decision.measured.valid
-        length  = Signal(16)
-        self.comb += If(seen, length.eq(frame.length))
-        # Frames as often as SFDs come: a pass of the tally takes fewer than 60 cycles, in which 20 are at most. Classified
-        # ones are 32 cycles apart.
-        return [
-            Event("all_frames",         seen,                                    6),
-            Event("all_octets",         length,                                 18, words=2),
-            Event("fcs_errors",         seen & frame.fcs_error,                  6),
-            Event("runts",              seen & frame.runt,                       6),
-            Event("giants",             seen & frame.giant,                      3),
-            Event("preamble_errors",    self.mac.preamble_errors,                8),
-            Event("symbol_errors",      seen & frame.symbol_error,               6),
-            Event("overflows",          self.mac.overflows,                      6),
-            Event("stamp_errors",       self.pairing.stamp_error,                6),
-            Event("management_frames",  stored,                                  5),
-            Event("management_dropped", dropped,                                 5),
-            Event("classified",         seen & frame.is_classified,              3),
-            Event("unclassified",       seen & ~frame.is_classified,             6),
-            Event("matched",            decides & decision.matched,              3),
-            Event("passed",             decides & decision.measured.passed,      3),
-            Event("sampled",            decides & decision.sampled,              3),
-            Event("kept",               staging.is_placed,                       3),
-            Event("damaged",            decides & decision.damaged,              3),
-            Event("own_frames",         decides & decision.own,                  3),
-            Event("staging_dropped",    staging.is_placed & verdict.is_lost,     3),
-            Event("headers_lost",       staging.is_placed & self.keep_headers & ~verdict.is_lost & ~verdict.has_header, 3),
-            Event("unplaced",           staging.keep & staging.decide & ~staging.is_placed, 3),
         ]

@@ -3,6 +3,8 @@
 
 """A hash of what stays the same of a packet on its way: probes with one seed sample the same packets."""
 
+from collections import Counter
+
 from migen import *
 
 from litex.gen import *
@@ -33,12 +35,12 @@ def crc_step(crc, octet):
         for n in range(32):
             if polynomial >> n & 1:
                 bits[n] = bits[n] + low
-    # What is there twice is not there.
-    return Cat(*[Reduce("XOR", list({id(term): term for term in column if count_of(term, column) % 2}.values())) for column in bits])
+    return Cat(*[Reduce("XOR", once(column)) for column in bits])
 
-def count_of(term, column):
-    """Return how often a term is in a column."""
-    return sum(other is term for other in column)
+def once(column):
+    """Return the terms of a sum modulo 2, without those that are in it twice."""
+    count = Counter(map(id, column))
+    return [term for number, term in {id(term): term for term in column}.items() if count[number] % 2]
 
 # Packet Hash --------------------------------------------------------------------------------------
 

@@ -121,6 +121,7 @@ class MonitorBench(LiteXModule):
         for name in ("valid", "data", "error"):
             signal = getattr(path.sink, name)
             self.comb += signal.eq(self.add_pin(f"p{port}_sink_{name}", len(signal)))
+        self.comb += path.skip.eq(self.add_pin(f"p{port}_skip", 1))
         for name in ("descriptor", "header", "data", "management_source"):
             self.add_stream(f"p{port}_{name}", getattr(path, name))
         self.add_stream(f"p{port}_measured", path.measured)
@@ -155,6 +156,6 @@ def write_verilog(path):
     bench = MonitorBench()
     convert(bench, ios=bench.pins, name="monitor_bench", regular_comb=False).write(path)
 
-def counters():
+def counters() -> dict[str, tuple[int, int]]:
     """Return where the snapshot of a port has each counter: name to first word and words."""
     return MonitorBench().layout

@@ -3,10 +3,10 @@
 
 // Plays octets into the ports of a monitor_bench and writes what comes out.
 //
-// Usage: Vmonitor_bench FOLDER STALL PAUSE NAME=VALUE... In FOLDER, for each port n: wire<n>, records {u32 idle octets before;
+// Usage: Vmonitor_bench FOLDER STALL SKIP PAUSE NAME=VALUE... In FOLDER, for each port n: wire<n>, records {u32 idle octets before;
 // u32 count; u32 place of an RX_ER, or more than that; octets}; and, written: seen<n> {u32 length | is classified << 31; u32
 // cycle}, measured<n>, records<n> and management<n>, of the layouts below. STALL: of 256 cycles, those in which the reader of
-// a port takes nothing (at random). PAUSE: it takes nothing at all in every second stretch of so many cycles (0: never).
+// a port takes nothing (at random); SKIP: of 256 records, those of which it takes the descriptor alone. PAUSE: it takes nothing at all in every second stretch of so many cycles (0: never).
 // NAME=VALUE: settings; tableN=VALUE: of the channel table. Clocks: 50 MHz for sys, 125 MHz for the others.
 // Output: a line "<port> <words of its snapshot>" for each port. Ends with 1 when what comes out has no form.
 
@@ -21,7 +21,7 @@
 
 static Vmonitor_bench top;
 static uint64_t cycles, quiet;
-static unsigned stall, pause_cycles;
+static unsigned stall, skip, pause_cycles;
 
 static void fail(const char *what, int port)
 {
@@ -100,7 +100,7 @@ struct Port {
     Wire wire;
     FILE *seen, *measured, *records, *management;
     uint32_t header_left = 0, data_left = 0;
-    bool takes_descriptor = false, takes_words = false;
+    bool takes_descriptor = false, takes_words = false, skips = false;
 
     void open(const std::string &folder, int n)
     {
@@ -124,6 +124,7 @@ struct Port {
         const bool rests = (pause_cycles && cycles / pause_cycles % 2) || (noise() & 255) < stall;
         takes_descriptor = !rests && !header_left && !data_left;
         takes_words = !rests;
+        skips = (noise() & 255) < skip;
     }
 
     void take(const Pins &pins)
@@ -149,9 +150,9 @@ struct Port {
         }
         if (takes_descriptor && pins.descriptor) {
             put(records, {pins.head[0], pins.head[1], pins.head[2], pins.head[3], pins.hash,
-                (uint32_t)pins.has_header | (uint32_t)pins.lost << 1, pins.words});
-            header_left = pins.has_header ? 28 : 0;
-            data_left = pins.words;
+                (uint32_t)pins.has_header | (uint32_t)pins.lost << 1 | (uint32_t)skips << 2, pins.words});
+            header_left = pins.has_header && !skips ? 28 : 0;
+            data_left = skips ? 0 : pins.words;
             quiet = 0;
         }
         if (pins.management)
@@ -169,6 +170,9 @@ static Port ports[2];
         top.p##n##_header_ready = port.takes_words && port.header_left; \
         top.p##n##_data_ready = port.takes_words && !port.header_left && port.data_left; \
         top.p##n##_measured_ready = 1; \
+        top.eval(); \
+        port.skips |= top.p##n##_descriptor_lost; \
+        top.p##n##_skip = port.skips; \
         top.p##n##_management_source_ready = 1; \
     } \
     static Pins pins##n() \
@@ -268,16 +272,17 @@ static void set(const std::string &name, uint32_t value)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     for (int n = 0; n < 2; n++)
         ports[n].open(argv[1], n);
     stall = atoi(argv[2]);
-    pause_cycles = atoi(argv[3]);
+    skip = atoi(argv[3]);
+    pause_cycles = atoi(argv[4]);
     top.sys_rst = top.timebase_rst = top.eth_rx_rst = 1;
     for (int n = 0; n < 20; n++)
         step(false);
-    for (int n = 4; n < argc; n++) { // The table is a memory: a reset doesn't hold it.
+    for (int n = 5; n < argc; n++) { // The table is a memory: a reset doesn't hold it.
         const std::string word = argv[n];
         const size_t sign = word.find('=');
         set(word.substr(0, sign), strtoul(word.c_str() + sign + 1, nullptr, 0));

@@ -43,6 +43,7 @@ MEASURED_DTYPE = np.dtype(
 )
 SEEN_DTYPE = np.dtype([("length", "<u4"), ("cycle", "<u4")])
 CLASSIFIED = 1 << 31
+HEADER_OCTETS = 112  # Words 4 to 31 of a unified header.
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Kept:
     hash: int
     has_header: bool
     lost: bool
+    skipped: bool
     header: bytes
     data: bytes
 
@@ -131,10 +133,12 @@ def kept(octets: bytes) -> Iterator[Kept]:
     while at < len(octets):
         head, (flow, bits, words) = octets[at : at + 16], struct.unpack_from("<III", octets, at + 16)
         at += 28
-        header = octets[at : at + 112 * (bits & 1)]
+        has_header, lost, skipped = (bool(bits >> bit & 1) for bit in range(3))
+        header = octets[at : at + HEADER_OCTETS * (has_header and not skipped)]
         at += len(header)
-        yield Kept(head, flow, bool(bits & 1), bool(bits & 2), header, octets[at : at + 4 * words])
-        at += 4 * words
+        data = octets[at : at + 4 * words * (not skipped)]
+        at += len(data)
+        yield Kept(head, flow, has_header, lost, skipped, header, data)
 
 
 def frames_of(words: NDArray[np.uint32]) -> list[bytes]:
@@ -148,14 +152,25 @@ def frames_of(words: NDArray[np.uint32]) -> list[bytes]:
     return frames
 
 
-def run(sent: Sequence[Sequence[Sent]], stall: int = 0, pause: int = 0, settings: Mapping[str, int] = {}) -> list[PortRun]:
+@dataclass(frozen=True)
+class Reader:
+    """How the reader of a port behaves."""
+
+    stall: int = 0
+    """Of 256 cycles, those in which it takes nothing."""
+    skip: int = 0
+    """Of 256 records, those of which it takes the descriptor alone."""
+    pause: int = 0
+    """Cycles of each stretch in which it takes nothing at all; 0 for none."""
+
+
+def run(sent: Sequence[Sequence[Sent]], reader: Reader = Reader(), settings: Mapping[str, int] = {}) -> list[PortRun]:
     """Play frames into each port and return what came out.
 
     Parameters
     ----------
     sent : of each port.
-    stall : of 256 cycles, those in which the reader takes nothing.
-    pause : cycles of each stretch in which it takes nothing at all; 0 for none.
+    reader : of both.
     settings : by name, of both ports; ``table<n>`` are entries of the channel table.
     """
     executable = build()
@@ -164,7 +179,8 @@ def run(sent: Sequence[Sequence[Sent]], stall: int = 0, pause: int = 0, settings
         for port in range(PORTS):
             (folder / f"wire{port}").write_bytes(wire(sent[port]))
         words = {"snap_length": 0xFFFF, "enable": 1, **settings}
-        command = [str(executable), name, str(stall), str(pause), *(f"{key}={value}" for key, value in words.items())]
+        behaviour = [str(reader.stall), str(reader.skip), str(reader.pause)]
+        command = [str(executable), name, *behaviour, *(f"{key}={value}" for key, value in words.items())]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"the bench ended with {done.returncode}: {done.stderr}")

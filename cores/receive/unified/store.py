@@ -84,11 +84,12 @@ class HeaderStore(LiteXModule):
         Where that header is, from the cycle after ``close`` to the next one; or there was no room for it.
     drop, dropped : Signal(), Signal(4), in
         Nobody wants the header at this place.
-    open, opened, hash : Signal(), Signal(4), Signal(32), in
-        Give the header at this place; ``hash``, held until the last word, becomes its word 6. The next one not before
-        ``is_open`` has fallen.
+    open, skip : Signal(), in
+        Give the header at ``opened``, or nobody wants it. Not while ``is_open``.
+    opened, hash : Signal(4), Signal(32), in
+        With ``open`` or ``skip``: its place, and what becomes its word 6.
     is_open : Signal(), out
-        A header is given.
+        A header is given, or its place is not free yet.
     source : Endpoint([("data", 32)]), out
         Words 4 to 31, with ``last`` on the 28th. The place is free afterwards.
     """
@@ -105,6 +106,7 @@ class HeaderStore(LiteXModule):
         self.drop      = Signal()
         self.dropped   = Signal(max=headers)
         self.open      = Signal()
+        self.skip      = Signal()
         self.opened    = Signal(max=headers)
         self.hash      = Signal(32)
         self.is_open   = Signal()
@@ -115,6 +117,8 @@ class HeaderStore(LiteXModule):
         self.free    = FreePlaces()
         self.memory  = memory = Memory(32, headers*UNIFIED_WORDS)
         self.returns = Signal() # The last word of a header is on its way out.
+        self.waits   = Signal() # Its place will be free.
+        self.waiting = Signal(max=headers, reset_less=True) # Which one.
         self.specials += memory
         self.add_places()
         self.add_writer()
@@ -122,7 +126,7 @@ class HeaderStore(LiteXModule):
 
     def add_places(self):
         """Find a place for the frame that passes; what is dropped comes back at once, what was read a little later."""
-        free, waits, waiting = self.free, Signal(), Signal(max=headers)
+        free, waits, waiting = self.free, self.waits, self.waiting
         self.present, self.is_placed = Signal(max=headers), Signal() # Of the frame that passes.
         self.comb += [
             free.take.eq(free.is_there & (self.close | (~self.is_placed & self.is_idle))),
@@ -133,7 +137,9 @@ class HeaderStore(LiteXModule):
             If(self.close, self.place.eq(self.present), self.has_place.eq(self.is_placed), self.is_placed.eq(0)),
             If(free.take, self.present.eq(free.number), self.is_placed.eq(1)),
             If(~self.drop, waits.eq(0)),
-            If(self.returns, waits.eq(1), waiting.eq(self.opened)),
+            If(self.returns, waits.eq(1)),
+            If(self.skip, waits.eq(1)),
+            If(self.open | self.skip, waiting.eq(self.opened)),
         ]
 
     def add_writer(self):
@@ -165,7 +171,8 @@ class HeaderStore(LiteXModule):
         reader = self.memory.get_port(mode=READ_FIRST)
         self.specials += reader
         word, next_word = Signal(5), Signal(5)
-        passes, is_there = Signal(), Signal()
+        is_given, passes, is_there = Signal(), Signal(), Signal()
+        hash_ = Signal(32, reset_less=True)
         out, layers, internal = buffer.sink, Signal(8, reset_less=True), Record(internal_layout(), reset_less=True)
         bits = len(internal.raw_bits())
         self.comb += [
@@ -173,20 +180,21 @@ class HeaderStore(LiteXModule):
             out.last.eq(word == UNIFIED_WORDS - 1),
             passes.eq(is_there & out.ready),
             next_word.eq(word + passes),
-            reader.adr.eq(Cat(next_word, self.opened)),
+            reader.adr.eq(Cat(next_word, self.waiting)),
             out.data.eq(reader.dat_r & Replicate(self.holds(word, internal, layers), 32)),
             If(word == status_word + 1, out.data[8:8 + bits].eq(0)),
-            If(word == hash_word, out.data.eq(self.hash)),
+            If(word == hash_word, out.data.eq(hash_)),
             self.returns.eq(passes & out.last),
+            self.is_open.eq(is_given | self.waits),
             buffer.source.connect(self.source),
         ]
         self.sync += [
             word.eq(next_word),
-            is_there.eq(self.is_open & ~self.returns),
+            is_there.eq(is_given & ~self.returns),
             If(word == status_word, layers.eq(reader.dat_r[24:])),
             If(word == status_word + 1, internal.raw_bits().eq(reader.dat_r[8:8 + bits])),
-            If(self.returns, self.is_open.eq(0)),
-            If(self.open, self.is_open.eq(1), word.eq(RECORD_HEAD_WORDS)),
+            If(self.returns, is_given.eq(0)),
+            If(self.open, is_given.eq(1), word.eq(RECORD_HEAD_WORDS), hash_.eq(self.hash)),
         ]
 
     def holds(self, word, internal, layers):
