@@ -9,6 +9,7 @@ what is in them.
 
 import random
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
@@ -26,6 +27,14 @@ from _figures import ROOT, Figure, Row, run
 
 from liteprobe.sim.bench import corpora, host_speed, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
+from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.sim.bench import corpora, monitor_run, stacks, toeplitz_run, tshark, unified_run
+from liteprobe.sim.bench import monitor as monitor_bench
+from liteprobe.sim.bench.monitor_check import check, parity_answer
+from liteprobe.sim.bench.monitor_run import Sent
+from liteprobe.sim.models.monitor import MonitorModel, Settings
+from liteprobe.sim.models.toeplitz import flow_hash
+from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
 
 PORT = 1  # Of the parser in the bench.
 OCTETS = 128
@@ -178,6 +187,90 @@ def host(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
         else:
             print(f"{tool} is not installed: not compared", file=sys.stderr)
+def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
+    """Play frames into both ports; count what is not as the model has it, and what was lost."""
+    runs = monitor_run.run(ports, settings=settings)
+    mac = monitor_bench.MAC.to_bytes(6)
+    for port, (sent, one) in enumerate(zip(ports, runs, strict=True)):
+        model = MonitorModel(port, parity_answer(), Settings(**settings), mac if port == 0 else None)  # type: ignore[arg-type]
+        found = check(model, sent, one)
+        for wrong in found.wrong[:3]:
+            print(f"{name}, port {port}: {wrong}", file=sys.stderr)
+        losses = found.unclassified + found.lost + found.without_header + found.unplaced
+        yield Figure(f"{name}_port{port}_off_model", len(found.wrong), "findings", 0)
+        yield Figure(f"{name}_port{port}_lost", losses, "frames", 0)
+        yield Figure(f"{name}_port{port}_frames", one.counters["classified"], "frames", len(sent), is_least=True)
+        yield Figure(f"{name}_port{port}_records", found.kept, "records", one.counters["kept"], is_least=True)
+
+
+def line_rate(is_full: bool) -> Iterator[Figure]:
+    """Shortest frames back to back on both ports, all features on: each record, header, octet and counter is the model's."""
+    count = 100_000 if is_full else 20_000
+    ports = [[Sent(frame[:60].ljust(60, b"\0")) for frame in stacks.fuzz(count, seed)] for seed in (6, 7)]
+    yield from wrong_on(
+        ports, "line_rate", {"keep_headers": 1, "sample_shift": 1, "sample_by_hash": 1, "sample_seed": 99}
+    )
+    yield from wrong_on(
+        ports, "line_rate_count", {"keep_headers": 1, "sample_shift": 1, "keep_damaged": 1, "keep_own": 1}
+    )
+
+
+def records_of(frames: Sequence[bytes]) -> list[tuple[bytes, int, int]]:
+    """Return each frame with its flow hash and its channel, as the gateware has them."""
+    sent, found = [Sent(frame) for frame in frames], []
+    halves = [sent[::2], sent[1::2]]
+    for drop in (0, 1):  # The filter of the bench passes half of them, then the others.
+        runs = monitor_run.run(halves, settings={"snap_length": 0, "keep_damaged": 1, "keep_own": 1, "drop": drop})
+        for half, one in zip(halves, runs, strict=True):
+            by_stamp = dict(zip(monitor_run.stamps(half), half, strict=True))
+            for kept in one.kept:
+                frame = by_stamp[int.from_bytes(kept.head[:8], "little")].frame
+                found.append((frame, kept.hash, kept.head[15] & 15))
+    return found
+
+
+def random_flows(count: int, seed: int) -> list[bytes]:
+    """Return a frame of each of ``count`` flows of UDP over IPv4."""
+    rng = random.Random(seed)
+    start = bytes(12) + bytes.fromhex("08004500002e0000000040110000")
+    return [start + rng.randbytes(12) + bytes.fromhex("001a0000") + bytes(18) for _ in range(count)]
+
+
+def flow_of(header: UnifiedHeader) -> tuple[bytes, ...]:
+    """Return what both directions of a flow have in common; all fragments between two addresses are one flow."""
+    ends = [(header.source, header.ports[:2]), (header.destination, header.ports[2:])]
+    has_ports = UnifiedFlag.TRANSPORT in header.flags and header.protocol in WITH_PORTS
+    if not has_ports or UnifiedFlag.FRAGMENT in header.flags:
+        return tuple(sorted(address for address, _ in ends))
+    return tuple(b"".join(end) for end in sorted(ends))
+
+
+def toeplitz(is_full: bool) -> Iterator[Figure]:
+    """Microsoft's vectors; flows of the captures, each in one channel; the load of the channels."""
+    wrong = 0
+    for column, flags in ((5, toeplitz_run.TCP), (4, UnifiedFlag.NONE)):
+        headers_ = [toeplitz_run.header_of(*vector[:4], flags=flags) for vector in toeplitz_run.VECTORS]
+        found = toeplitz_run.hashes(headers_, sorts=0)
+        wrong += sum(value != vector[column] for (value, _), vector in zip(found, toeplitz_run.VECTORS, strict=True))
+    yield Figure("toeplitz_vectors_wrong", wrong, "hashes", 0)
+    # Headers are all in the first 160 octets, but where a stack is deeper than any of them.
+    frames = [frame[:160].ljust(60, b"\0") for frame in captured()]
+    if not is_full:
+        frames = frames[::5]
+    channels, off = defaultdict(set), 0
+    records = records_of(frames)
+    for frame, value, channel in records:
+        header = unified_header(frame)
+        off += value != flow_hash(header)
+        if header.layer3 is not Layer3.NONE:
+            channels[flow_of(header)].add(channel)
+    yield Figure("toeplitz_captured_frames", len(records), "frames", len(frames), is_least=True)
+    yield Figure("toeplitz_off_model", off, "frames", 0)
+    yield Figure("toeplitz_flows_split", sum(len(found) > 1 for found in channels.values()), "flows", 0)
+    load = Counter(channel for _, _, channel in records_of(random_flows(100_000, seed=8)))
+    yield Figure("toeplitz_random_flows", load.total(), "flows", 100_000, is_least=True)
+    worst = max(abs(load[channel] * 8 / load.total() - 1) for channel in range(8))
+    yield Figure("toeplitz_imbalance", 100 * worst, "%", 5)
 
 
 ROWS: dict[str, Row] = {
@@ -189,6 +282,8 @@ ROWS: dict[str, Row] = {
     "filter": filter_row,
     "expressions": filter_expressions,
     "host": host,
+    "line_rate": line_rate,
+    "toeplitz": toeplitz,
 }
 
 

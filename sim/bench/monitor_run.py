@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,10 @@ class Reader:
     """Cycles of each stretch in which it takes nothing at all; 0 for none."""
 
 
-def run(sent: Sequence[Sequence[Sent]], reader: Reader = Reader(), settings: Mapping[str, int] = {}) -> list[PortRun]:
+ALWAYS = Reader()
+
+
+def run(sent: Sequence[Sequence[Sent]], reader: Reader = ALWAYS, settings: Mapping[str, int] = MappingProxyType({})) -> list[PortRun]:
     """Play frames into each port and return what came out.
 
     Parameters

@@ -17,10 +17,11 @@ from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.unified import unified_header
 
 MAC = bytes.fromhex("024c500000aa")
+ALWAYS = Reader()
 ALL = {"keep_headers": True, "keep_damaged": True, "keep_own": True}
 
 
-def findings(sent, reader=Reader(), drop=False, **settings):
+def findings(sent, reader=ALWAYS, drop=False, **settings):
     """Return what each port did; all of it must be as the model has it."""
     model_settings = Settings(**settings)
     table = settings.pop("table", {})
