@@ -166,9 +166,10 @@ class Reader:
 
 
 ALWAYS = Reader()
+AS_THEY_ARE: Mapping[str, int] = MappingProxyType({})
 
 
-def run(sent: Sequence[Sequence[Sent]], reader: Reader = ALWAYS, settings: Mapping[str, int] = MappingProxyType({})) -> list[PortRun]:
+def run(sent: Sequence[Sequence[Sent]], reader: Reader = ALWAYS, settings: Mapping[str, int] = AS_THEY_ARE) -> list[PortRun]:
     """Play frames into each port and return what came out.
 
     Parameters

@@ -115,14 +115,14 @@ class HeaderStore(LiteXModule):
         # # #
 
         self.free    = FreePlaces()
-        self.memory  = memory = Memory(32, headers*UNIFIED_WORDS)
+        memory       = Memory(32, headers*UNIFIED_WORDS) # Not public: a SoC would put it on the bus.
         self.returns = Signal() # The last word of a header is on its way out.
         self.waits   = Signal() # Its place will be free.
         self.waiting = Signal(max=headers, reset_less=True) # Which one.
         self.specials += memory
         self.add_places()
-        self.add_writer()
-        self.add_reader()
+        self.add_writer(memory)
+        self.add_reader(memory)
 
     def add_places(self):
         """Find a place for the frame that passes; what is dropped comes back at once, what was read a little later."""
@@ -142,9 +142,9 @@ class HeaderStore(LiteXModule):
             If(self.open | self.skip, waiting.eq(self.opened)),
         ]
 
-    def add_writer(self):
+    def add_writer(self, memory):
         """Write words of the frame as they pass, and the last one's status between them."""
-        writer = self.memory.get_port(write_capable=True, mode=READ_FIRST)
+        writer = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += writer
         takes, writes, is_known, step = Signal(), Signal(), Signal(), Signal()
         self.comb += [
@@ -165,10 +165,10 @@ class HeaderStore(LiteXModule):
             If(self.close, self.busy.eq(self.is_placed), step.eq(0)),
         ]
 
-    def add_reader(self):
+    def add_reader(self, memory):
         """Give words, with zeros in the place of those that came to nothing."""
         self.buffer = buffer = stream.Buffer([("data", 32)])
-        reader = self.memory.get_port(mode=READ_FIRST)
+        reader = memory.get_port(mode=READ_FIRST)
         self.specials += reader
         word, next_word = Signal(5), Signal(5)
         is_given, passes, is_there = Signal(), Signal(), Signal()
