@@ -362,6 +362,25 @@ BIN_SHIFT_MAX: Final = 31
 
 RATE_INTERVAL_MIN_NS: Final = 1_000_000
 RATE_INTERVAL_NS: Final = 1_000_000_000  # Unless a host says otherwise.
+CHANNEL_WORDS: Final = 16  # Of the bus memory ``capture_channels``, a channel.
+
+
+class ChannelWord(IntEnum):
+    """Words of a channel in ``capture_channels``; those behind ``TAKEN`` are the gateware's own."""
+
+    BASE = 0
+    BLOCKS = 1
+    READ = 2
+    SENT = 3
+    WRITTEN = 4
+    DROPPED = 5
+    TAKEN = 6
+    NUMBER = 7  # Blocks closed, whether they are in the memory yet or not.
+    POSITION = 8  # In the open block.
+    TOLD = 9  # Drops that gap records have told of.
+    STAMP_LOW = 10  # Of the first drop that none has told of.
+    STAMP_HIGH = 11
+    OPENED = 12  # When the first word came into the open block (us).
 
 
 #: Toeplitz key of the flow hash (Microsoft's, of the verification suite).

@@ -9,7 +9,7 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import wishbone
+from litex.soc.interconnect import stream, wishbone
 
 # What the slowest of these chips ask for (-7 of M12L16161A, M12L64322A, EM638325), seconds.
 T_RCD, T_RP, T_RAS, T_WR, T_RFC = 20e-9, 20e-9, 49e-9, 30e-9, 80e-9
@@ -65,6 +65,34 @@ class SdramPace(LiteXModule):
             ),
         ]
 
+# Burst Port ---------------------------------------------------------------------------------------
+
+BURST_WORDS = 64 # At most; all of one row.
+BURST_LEAST = 16 # So many go before the processor's turn, if it waits.
+
+class BurstPort:
+    """Asks a `SdramController` for several words that follow one another.
+
+    Attributes
+    ----------
+    request : Endpoint([("address", 20), ("rest", 6), ("write", 1)])
+        First word, words less one, all within a row (256 words). Taken when the one before it is through.
+    write_data, takes : Signal(32), Signal(); to the controller, and from it
+        Word to write; must be there from the request on. The next one in the cycle after ``takes``.
+    read_data, gives : Signal(32), Signal(); from the controller
+        A word that was read; must be taken at once.
+    busy : Signal(); from the controller
+        A request was taken and is not through: words that were written are in the SDRAM once it has fallen.
+    """
+    def __init__(self):
+        bits = log2_int(BANKS*ROWS*COLUMNS)
+        self.request    = stream.Endpoint([("address", bits), ("rest", log2_int(BURST_WORDS)), ("write", 1)])
+        self.write_data = Signal(32)
+        self.takes      = Signal()
+        self.read_data  = Signal(32)
+        self.gives      = Signal()
+        self.busy       = Signal()
+
 # Controller ---------------------------------------------------------------------------------------
 
 class SdramController(LiteXModule):
@@ -78,20 +106,25 @@ class SdramController(LiteXModule):
     phy : LiteDRAM's PHY of the chip, at full rate: ``dfi`` and ``settings``.
     clk_freq : float, Hz
         Frequency at which the chip's times are kept.
+    with_bursts : bool
+        Give it ``burst``.
 
     Attributes
     ----------
     bus : wishbone.Interface(32)
         Latency of the answer at 50 MHz, when nothing is under way: a word read 4 cycles, written 1, octets written 4.
-        No answer before ``ready``.
+        No answer before ``ready``. Bursts, which give way after 16 words, make it 29 at the most, with a refresh.
+    burst : BurstPort, or None
+        Takes turns with ``bus``. n words take n + 4 cycles at 50 MHz, and n + 2 where nobody else is served.
     ready : Signal(), out
         1 once the SDRAM is started, about 24 times 15.6 us after reset.
 
-    Limits: no bursts, no open rows; BL = 1.
+    Limits: no open rows; BL = 1.
     Source: JEDEC 21-C, section 3.11.5 (SDRAM commands and start); LiteDRAM's DFI, and its delays (litedram/core/crossbar.py).
     """
-    def __init__(self, phy, clk_freq):
+    def __init__(self, phy, clk_freq, with_bursts=False):
         self.bus   = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.burst = BurstPort() if with_bursts else None
         self.ready = Signal()
 
         # # #
@@ -101,14 +134,15 @@ class SdramController(LiteXModule):
         self.address = Signal.like(dfi.address)
         self.pace    = SdramPace(clk_freq)
 
-        bits = [log2_int(n) for n in (COLUMNS, BANKS, ROWS)]
-        self.column, bank, self.row = (bus.adr[sum(bits[:n]):sum(bits[:n + 1])] for n in range(3))
+        self.column, bank, self.row = self.split(bus.adr)
+        self.bank = Signal.like(dfi.bank)
         self.comb += [
             self.ready.eq(self.pace.ready),
             dfi.cke.eq(1),
             dfi.cs_n.eq(0),
             Cat(dfi.ras_n, dfi.cas_n, dfi.we_n).eq(~self.command),
-            dfi.bank.eq(Mux(self.ready, bank, 0)),
+            dfi.bank.eq(Mux(self.ready, self.bank, 0)),
+            self.bank.eq(bank),
             dfi.address.eq(self.address),
             dfi.wrdata_en.eq(self.command == WRITE),
             dfi.rddata_en.eq(self.command == READ),
@@ -121,7 +155,17 @@ class SdramController(LiteXModule):
 
         self.fsm = FSM(reset_state="START")
         self.add_start(phy.settings.cl)
-        self.add_accesses(clk_freq, phy.settings.read_latency)
+        self.add_waits(clk_freq, phy.settings.read_latency)
+        self.burst_first = Signal() # It goes before the bus, and before nothing.
+        self.burst_open  = [] # What opens its row.
+        if with_bursts:
+            self.add_burst(dfi, phy.settings.read_latency)
+        self.add_accesses(phy.settings.read_latency)
+
+    def split(self, address):
+        """Return column, bank and row of the address of a word."""
+        bits = [log2_int(n) for n in (COLUMNS, BANKS, ROWS)]
+        return [address[sum(bits[:n]):sum(bits[:n + 1])] for n in range(3)]
 
     def add_start(self, cl):
         """Give the commands of the start, one a step."""
@@ -136,17 +180,23 @@ class SdramController(LiteXModule):
             If(self.ready, NextState("IDLE")),
         )
 
-    def add_accesses(self, clk_freq, latency):
+    def add_waits(self, clk_freq, latency):
+        """Know how many cycles it is from one command to the next; a row that is read is open longer than tRAS."""
+        self.column_at  = cycles(T_RCD, clk_freq)
+        self.close_at   = max(cycles(T_WR, clk_freq), cycles(T_RAS, clk_freq) - self.column_at)
+        self.open_at    = cycles(T_RP, clk_freq)
+        self.refresh_at = cycles(T_RFC, clk_freq)
+        longest   = max(self.column_at, self.close_at, self.open_at, self.refresh_at, latency)
+        self.left = Signal(max=longest + 1) # Cycles to wait, less one.
+
+    def wait(self, n):
+        """Return what waits ``n`` cycles before the next command."""
+        return NextValue(self.left, n - 1)
+
+    def add_accesses(self, latency):
         """Give the commands of an access, or of a refresh, one after the other."""
-        bus, pace, fsm = self.bus, self.pace, self.fsm
-        # From one command to the next, cycles; a row that is read is open longer than tRAS, while its word comes.
-        column_at  = cycles(T_RCD, clk_freq)
-        close_at   = max(cycles(T_WR, clk_freq), cycles(T_RAS, clk_freq) - column_at)
-        open_at    = cycles(T_RP, clk_freq)
-        refresh_at = cycles(T_RFC, clk_freq)
-        left       = Signal(max=max(column_at, close_at, open_at, refresh_at, latency) + 1) # Cycles to wait, less one.
-        def wait(n):
-            return NextValue(left, n - 1)
+        bus, pace, fsm, wait, left = self.bus, self.pace, self.fsm, self.wait, self.left
+        column_at, close_at, open_at, refresh_at = self.column_at, self.close_at, self.open_at, self.refresh_at
 
         fsm.act("IDLE",
             self.address.eq(self.row),
@@ -156,6 +206,8 @@ class SdramController(LiteXModule):
                 self.command.eq(REFRESH),
                 pace.is_refreshed.eq(1),
                 wait(refresh_at),
+            ).Elif(self.burst_first,
+                *self.burst_open,
             ).Elif(bus.cyc & bus.stb,
                 self.command.eq(ACTIVATE),
                 wait(column_at),
@@ -194,5 +246,63 @@ class SdramController(LiteXModule):
                 self.command.eq(PRECHARGE),
                 wait(open_at),
                 NextState("IDLE"),
+            )
+        )
+
+    def add_burst(self, dfi, latency):
+        """Give the commands of a burst: a column each cycle, until it is through or, after a while, someone else waits."""
+        bus, burst, fsm = self.bus, self.burst, self.fsm
+        request  = burst.request
+        active   = burst.busy
+        is_write = Signal(reset_less=True)
+        column, bank, row = [Signal.like(part, reset_less=True) for part in self.split(request.address)]
+        rest     = Signal.like(request.rest, reset_less=True)
+        run      = Signal(max=BURST_LEAST + 1) # Words since the row was opened.
+        is_turn  = Signal() # The bus was served last.
+        arrives  = Signal(latency)
+        reads    = Signal()
+        parts    = self.split(request.address)
+        self.comb += [
+            request.ready.eq(~active),
+            burst.read_data.eq(dfi.rddata),
+            burst.gives.eq(arrives[-1]),
+            self.burst_first.eq(active & (is_turn | ~(bus.cyc & bus.stb))),
+            If(fsm.ongoing("BURST") | (fsm.ongoing("IDLE") & self.burst_first), self.bank.eq(bank)),
+            If(fsm.ongoing("BURST"), dfi.wrdata.eq(burst.write_data)),
+        ]
+        self.sync += [
+            arrives.eq(Cat(reads, arrives)),
+            If(request.valid & request.ready,
+                active.eq(1),
+                is_write.eq(request.write),
+                rest.eq(request.rest),
+                *[part.eq(value) for part, value in zip((column, bank, row), parts)],
+            ),
+            If(bus.ack, is_turn.eq(1)),
+            If(fsm.ongoing("BURST"), is_turn.eq(0)),
+        ]
+        self.burst_open += [
+            self.address.eq(row),
+            self.command.eq(ACTIVATE),
+            self.wait(self.column_at),
+            NextValue(run, 0),
+            NextState("BURST"),
+        ]
+        fsm.act("BURST",
+            self.address.eq(column),
+            If(self.left != 0,
+                NextValue(self.left, self.left - 1),
+            ).Else(
+                self.command.eq(Mux(is_write, WRITE, READ)),
+                burst.takes.eq(is_write),
+                reads.eq(~is_write),
+                NextValue(column, column + 1),
+                NextValue(rest, rest - 1),
+                If(run != BURST_LEAST, NextValue(run, run + 1)),
+                If(rest == 0, NextValue(active, 0)),
+                If((rest == 0) | ((run >= BURST_LEAST - 1) & ((bus.cyc & bus.stb) | self.pace.is_due)),
+                    self.wait(self.close_at),
+                    NextState("CLOSE"),
+                ),
             )
         )

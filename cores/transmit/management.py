@@ -35,6 +35,8 @@ class ManagementQueue(LiteXModule):
         One pulse as it starts.
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no room.
+    has_room : Signal(), out, ``sys``
+        As of FrameStore.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(32))
@@ -42,7 +44,8 @@ class ManagementQueue(LiteXModule):
         self.waiting = Signal()
         self.hold    = Signal(11)
         self.start   = Signal()
-        self.dropped = Signal()
+        self.dropped  = Signal()
+        self.has_room = Signal()
 
         # # #
 
@@ -62,6 +65,7 @@ class ManagementQueue(LiteXModule):
             self.hold.eq(holds.source.hold),
             holds.source.ready.eq(started),
             self.dropped.eq(store.dropped),
+            self.has_room.eq(store.has_room),
         ]
 
 # Management Transmit ------------------------------------------------------------------------------
@@ -77,11 +81,14 @@ class ManagementTransmit(LiteXModule):
         To the PHY, registered.
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no room.
+    has_room : Signal(), out, ``sys``
+        As of FrameStore.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(eth_phy_description(8))
-        self.dropped = Signal()
+        self.dropped  = Signal()
+        self.has_room = Signal()
 
         # # #
 
@@ -98,4 +105,5 @@ class ManagementTransmit(LiteXModule):
             line.management_hold.eq(queue.hold),
             queue.start.eq(line.start),
             self.dropped.eq(queue.dropped),
+            self.has_room.eq(queue.has_room),
         ]

@@ -38,12 +38,15 @@ class FrameStore(LiteXModule):
         For each frame that is whole: ticks that it takes on the line, padding and gap included, less LINE_TICKS.
     dropped : Signal(), out
         One pulse for each frame dropped: store full or frame above 1536 octets.
+    has_room : Signal(), out
+        A frame of 1536 octets finds room, if it begins now; two cycles late.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
         self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
         self.holds   = stream.Endpoint([("hold", 11)])
-        self.dropped = Signal()
+        self.dropped  = Signal()
+        self.has_room = Signal()
 
         # # #
 
@@ -82,6 +85,9 @@ class FrameStore(LiteXModule):
             self.lengths.sink.hold.eq(Mux(length < MIN_LENGTH, MIN_LENGTH, length) + OVERHEAD - LINE_TICKS),
             self.dropped.eq(sink.valid & sink.last & ~fits),
         ]
+        level = Signal(bits)
+        self.comb += level.eq(write - self.read)
+        self.sync += self.has_room.eq((level < STORE_WORDS - FRAME_WORDS) & self.lengths.sink.ready)
         self.sync += If(sink.valid,
             write.eq(write + 1),
             words.eq(words + 1),

@@ -1,0 +1,70 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The capture of a probe: records of its ports in, closed blocks out."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect.csr import *
+
+from liteprobe.cores.capture.blocks import BlockWriter
+from liteprobe.cores.capture.channels import ChannelMemory
+from liteprobe.cores.capture.ring import BlockRing
+from liteprobe.cores.setting import Setting
+
+# Capture ------------------------------------------------------------------------------------------
+
+class Capture(LiteXModule):
+    """Keeps records in blocks, and blocks in a ring, until the host has done with them.
+
+    Parameters
+    ----------
+    ports : int
+    memory : BlockRamRing or BurstRing
+    clk_freq : float, Hz
+        Of ``sys``.
+    first_number : int
+        Of the first block; a test begins where it will wrap.
+
+    Attributes
+    ----------
+    ports : list of RecordPort, in
+        Of each port what its `Staging` gives; see docs/design/monitor.md.
+    block, send : as of `BlockRing`
+    bus : wishbone.Interface, slave
+        What is known of each channel: 128 words, docs/design/monitor.md ("capture_channels").
+    enable, running, flush_us : as of `BlockWriter`
+    """
+    def __init__(self, ports, memory, clk_freq, first_number=0):
+        self.channels = channels = ChannelMemory()
+        self.writer   = writer   = BlockWriter(channels, ports, clk_freq, memory.blocks, first_number)
+        self.ring     = ring     = BlockRing(channels, memory)
+        self.ports    = writer.ports
+        self.block    = ring.block
+        self.send     = ring.send
+        self.bus      = channels.bus
+        self.enable   = writer.enable
+        self.running  = writer.running
+        self.flush_us = writer.flush_us
+
+        # # #
+
+        self.comb += [
+            writer.source.connect(ring.sink),
+            writer.is_still.eq(ring.is_still),
+        ]
+
+    def add_csr(self, address=0):
+        """Add the registers; ``address``: where block 0 is on the bus."""
+        self._enable       = CSRStorage(1, name="enable", description="1: begin a capture, all pointers 0. 0: end it.")
+        self._running      = CSRStatus(1, name="running", description="0 once all blocks are closed.")
+        self._flush_us     = Setting(16, "flush_us", "A block that isn't full closes so long after its first word (us).",
+            reset = self.flush_us.reset.value)
+        self._ring_blocks  = CSRStatus(16, name="ring_blocks", reset=self.ring.memory.blocks, description="Blocks of the ring's memory.")
+        self._ring_address = CSRStatus(32, name="ring_address", reset=address, description="Where block 0 is on the bus.")
+        self.comb += [
+            self.enable.eq(self._enable.storage),
+            self._running.status.eq(self.running),
+            self.flush_us.eq(self._flush_us.storage),
+        ]

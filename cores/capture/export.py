@@ -1,0 +1,223 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Blocks as UDP datagrams, beside the answers of the management stack."""
+
+import ipaddress
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import *
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.capture.ring import block_description
+from liteprobe.cores.formats import CHANNELS
+from liteprobe.cores.setting import Setting
+
+SOURCE_PORT  = 1235 # Of UDP; Etherbone has the one before.
+DEFAULT_PORT = 1235 # Of channel 0 at the host.
+TTL          = 64
+IP_OCTETS, UDP_OCTETS = 20, 8
+
+def number(*octets):
+    """Return octets in the order of the wire as the number that a stream carries: the first one lowest."""
+    return int.from_bytes(bytes(octets), "little")
+
+def swap(signal):
+    """Return the octets of 16 bits in the other order."""
+    return Cat(signal[8:], signal[:8])
+
+# Datagram Header ----------------------------------------------------------------------------------
+
+class DatagramHeader(LiteXModule):
+    """Makes the header of a datagram: Ethernet, IPv4, UDP. The checksum of UDP is 0, as RFC 768 allows.
+
+    Words are aligned: word k holds octets 4*k + 2 to 4*k + 5, so that IP and UDP fall on words; ``start`` is before them.
+
+    Parameters
+    ----------
+    mac, ip : bytes, addresses of the probe
+
+    Attributes
+    ----------
+    peer_mac, peer_ip : Signal(48), Signal(32), in
+        To whom, as on the wire.
+    port, words : Signal(16), Signal(9), in
+        Of UDP at the destination; words of the payload. From three cycles before ``line`` 5 on.
+    line : Signal(4), in
+    start, word : Signal(16), Signal(32), out
+
+    Source: RFC 791, 3.1; RFC 768; RFC 1071.
+    """
+    lines = 10
+
+    def __init__(self, mac, ip):
+        self.peer_mac = Signal(48)
+        self.peer_ip  = Signal(32)
+        self.port     = Signal(16)
+        self.words    = Signal(9)
+        self.line     = Signal(4)
+        self.start    = Signal(16)
+        self.word     = Signal(32)
+
+        # # #
+
+        fixed  = sum(int.from_bytes(ip[n:n + 2], "big") for n in (0, 2)) + 0x4500 + 0x4000 + (TTL << 8) + 17
+        fixed  = (fixed & 0xffff) + (fixed >> 16)
+        length, sum_, fold, checksum = Signal(16), Signal(18), Signal(17), Signal(16)
+        self.sync += [
+            length.eq(Cat(C(0, 2), self.words) + IP_OCTETS + UDP_OCTETS),
+            sum_.eq(fixed + length + swap(self.peer_ip[:16]) + swap(self.peer_ip[16:])),
+            fold.eq(sum_[:16] + sum_[16:]),
+            checksum.eq(~(fold[:16] + fold[16])),
+        ]
+        udp_length = Signal(16)
+        self.comb += [
+            udp_length.eq(length - IP_OCTETS),
+            self.start.eq(self.peer_mac[:16]),
+            Case(self.line, {
+                0: self.word.eq(self.peer_mac[16:]),
+                1: self.word.eq(number(*mac[:4])),
+                2: self.word.eq(number(*mac[4:], 8, 0)),
+                3: self.word.eq(Cat(C(0x45, 8), C(0, 8), swap(length))),
+                4: self.word.eq(number(0, 0, 0x40, 0)),
+                5: self.word.eq(Cat(C(TTL, 8), C(17, 8), swap(checksum))),
+                6: self.word.eq(number(*ip)),
+                7: self.word.eq(self.peer_ip),
+                8: self.word.eq(Cat(C(number(*SOURCE_PORT.to_bytes(2, "big")), 16), swap(self.port))),
+                9: self.word.eq(Cat(swap(udp_length), C(0, 16))),
+            }),
+        ]
+
+# Frame Arbiter ------------------------------------------------------------------------------------
+
+class FrameArbiter(LiteXModule):
+    """Lets two streams of frames share the way to a line; where both wait, the first one goes.
+
+    Attributes
+    ----------
+    first, second : Endpoint(eth_phy_description(32)), in
+        Answers, and what may wait.
+    source : Endpoint(eth_phy_description(32)), out
+    has_room : Signal(), in
+        A whole frame finds room behind ``source``. Else nothing begins.
+    """
+    def __init__(self):
+        self.first    = stream.Endpoint(eth_phy_description(32))
+        self.second   = stream.Endpoint(eth_phy_description(32))
+        self.source   = stream.Endpoint(eth_phy_description(32))
+        self.has_room = Signal()
+
+        # # #
+
+        ends = self.source.valid & self.source.ready & self.source.last
+        self.fsm = fsm = FSM(reset_state="CHOOSE")
+        fsm.act("CHOOSE",
+            If(self.has_room,
+                If(self.first.valid, NextState("FIRST")).Elif(self.second.valid, NextState("SECOND")),
+            )
+        )
+        fsm.act("FIRST",  self.first.connect(self.source),  If(ends, NextState("AGAIN")))
+        fsm.act("SECOND", self.second.connect(self.source), If(ends, NextState("AGAIN")))
+        fsm.act("AGAIN",  NextState("SETTLE")) # Until ``has_room`` knows of the last frame.
+        fsm.act("SETTLE", NextState("CHOOSE"))
+
+# Block Export -------------------------------------------------------------------------------------
+
+class BlockExport(LiteXModule):
+    """Sends each block of the ring as a UDP datagram to whoever asked for it.
+
+    Parameters
+    ----------
+    mac_address : int, 48 bits
+    ip_address : str, dotted
+        Of the probe.
+
+    Attributes
+    ----------
+    sink : Endpoint(block_description()), in
+        `BlockRing.block`.
+    source : Endpoint(eth_phy_description(32)), out
+        Frames of 42 octets and a block, without padding and FCS; a word a cycle, if the ring gives one.
+    peer_mac, peer_ip : Signal(48), Signal(32), in
+        Who wrote the last request: of `ManagementStack.request`.
+    start, mask : Signal(), Signal(8), in
+        Send blocks of these channels from now on to that peer; none ends it.
+    send : Signal(8), out
+        For `BlockRing.send`.
+    udp_port : Signal(16), in
+        At the peer, of channel 0; channel n has n more. Comes from SOURCE_PORT.
+
+    Source: docs/design/monitor.md ("Ring").
+    """
+    def __init__(self, mac_address, ip_address):
+        self.sink     = sink   = stream.Endpoint(block_description())
+        self.source   = source = stream.Endpoint(eth_phy_description(32))
+        self.peer_mac = Signal(48)
+        self.peer_ip  = Signal(32)
+        self.start    = Signal()
+        self.mask     = Signal(CHANNELS)
+        self.send     = Signal(CHANNELS)
+        self.udp_port = Signal(16, reset=DEFAULT_PORT)
+
+        # # #
+
+        self.header = header = DatagramHeader(mac_address.to_bytes(6, "big"), ipaddress.IPv4Address(ip_address).packed)
+        carry = Signal(16, reset_less=True) # Half a word, between the aligned datagram and the wire.
+        word  = Signal(32)
+        out   = Signal()                    # A word leaves.
+        self.sync += [
+            If(self.start,
+                self.send.eq(self.mask),
+                header.peer_mac.eq(self.peer_mac),
+                header.peer_ip.eq(self.peer_ip),
+            ),
+            header.port.eq(self.udp_port + sink.channel),
+            If(out, carry.eq(word[16:])),
+        ]
+        self.comb += [
+            header.words.eq(sink.words),
+            source.data.eq(Cat(carry, word[:16])),
+            out.eq(source.valid & source.ready),
+        ]
+        self.fsm = fsm = FSM(reset_state="WAIT")
+        fsm.act("WAIT",
+            NextValue(header.line, 0),
+            NextValue(carry, header.start),
+            If(sink.valid, NextState("HEADER")),
+        )
+        fsm.act("HEADER",
+            word.eq(header.word),
+            source.valid.eq(1),
+            If(out,
+                NextValue(header.line, header.line + 1),
+                If(header.line == header.lines - 1, NextState("BLOCK")),
+            )
+        )
+        fsm.act("BLOCK",
+            word.eq(sink.data),
+            source.valid.eq(sink.valid),
+            sink.ready.eq(source.ready),
+            If(out & sink.last, NextState("END")),
+        )
+        fsm.act("END",
+            source.valid.eq(1),
+            source.last.eq(1),
+            source.last_be.eq(0b0010),
+            If(out, NextState("WAIT")),
+        )
+
+    def add_csr(self):
+        """Add the registers ``udp_port``, ``start``, ``sending``."""
+        self._port    = Setting(16, "udp_port", "UDP port of channel 0 at the host; channel n has n more.", reset=DEFAULT_PORT)
+        self._start   = CSR(CHANNELS, name="start")
+        self._sending = CSRStatus(CHANNELS, name="sending", description="Channels whose blocks are sent.")
+        self.comb += [
+            self.udp_port.eq(self._port.storage),
+            self.start.eq(self._start.re),
+            self.mask.eq(self._start.r),
+            self._sending.status.eq(self.send),
+        ]
