@@ -5,7 +5,8 @@
 //
 // Usage: Vcapture_bench RECORDS BLOCKS OPTION=VALUE...
 // RECORDS: {u64 cycle; u32 port; u32 flags; u32 head[4]; u32 words; words of the header (28, flag 1); words}, by port in the
-// order of time; flag 2: lost already. BLOCKS gets {u32 channel; u32 words; u64 cycle; words} of each block that the host took.
+// order of time; flag 2: lost already. BLOCKS gets {u32 channel; u32 words; u64 cycle; words} of each block that the host took,
+// BLOCKS.order the number of each record that was taken, as it was taken.
 // The last line of the output is JSON. Ends with 1, and says why, when a signal isn't as it should be.
 
 #include <cstdarg>
@@ -61,9 +62,11 @@ bool chance(unsigned of_256)
 
 // Staging of a port -----------------------------------------------------------------------------------
 
+FILE *order; // Gets the number of each record in RECORDS, in the order in which they were taken.
+
 struct Record {
     uint64_t cycle;
-    uint32_t flags, head[4];
+    uint32_t number, flags, head[4];
     std::vector<uint32_t> header, words;
 };
 
@@ -137,6 +140,8 @@ struct Staging {
 
     void pop()
     {
+        if (order)
+            fwrite(&waiting.front().number, 4, 1, order);
         used -= waiting.front().words.size();
         waiting.pop_front();
         is_open = false;
@@ -214,8 +219,6 @@ struct Bus {
         if (access.then)
             access.then(dat_r);
         began = now + 1;
-        if (queue.empty())
-            stb = 0;
     }
 };
 
@@ -429,6 +432,8 @@ constexpr unsigned ANSWER_WORDS = 16;
 
 void drive_answer()
 {
+    if (answer_word == ANSWER_WORDS)
+        top.answer_valid = 0;
     if (answer_every && !top.answer_valid && now >= answer_at) {
         answer_word = 0;
         answer_at = now + answer_every;
@@ -442,8 +447,8 @@ void drive_answer()
 
 void sample_answer()
 {
-    if (top.answer_valid && top.answer_ready && ++answer_word == ANSWER_WORDS)
-        top.answer_valid = 0;
+    if (top.answer_valid && top.answer_ready)
+        answer_word++;
 }
 
 // Clocks ----------------------------------------------------------------------------------------------
@@ -501,7 +506,7 @@ void cycle()
         cpu.sample();
         sample_block();
         sample_answer();
-        check(!top.dropped, "a management frame was dropped");
+        check(!top.dropped, "a management frame was dropped: %lu blocks, %lu answers", (unsigned long)line.frames, (unsigned long)line.answers);
         uint32_t rddata = top.dfi_rddata;
         if (is_timebase)
             line.clock();
@@ -522,13 +527,14 @@ void cycle()
 void load(const char *path)
 {
     FILE *in = fopen(path, "rb");
+    uint32_t number = 0;
     check(in, "no file %s", path);
     struct __attribute__((packed)) {
         uint64_t cycle;
         uint32_t port, flags, head[4], words;
     } head;
     while (fread(&head, sizeof(head), 1, in) == 1) {
-        Record record = {head.cycle, head.flags, {}, {}, {}};
+        Record record = {head.cycle, number++, head.flags, {}, {}, {}};
         memcpy(record.head, head.head, sizeof(head.head));
         record.header.resize(head.flags & 1 ? REST : 0);
         record.words.resize(head.words);
@@ -648,6 +654,7 @@ int main(int argc, char **argv)
     }
     // Cycles of records count from here.
     uint64_t begin = now;
+    order = fopen((std::string(argv[2]) + ".order").c_str(), "wb");
     for (unsigned port = 0; port < PORTS; port++) {
         staging[port].records.swap(held[port]);
         for (Record &record : staging[port].records)
@@ -694,6 +701,7 @@ int main(int argc, char **argv)
     bool has_all = way == "none" || wait([] { return host.has_all(); }, 20 * QUIET);
     wait([] { return false; }, 1000);
     fclose(host.out);
+    fclose(order);
     printf("{");
     show("written", host.written);
     show("received", host.expected);

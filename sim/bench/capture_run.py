@@ -36,10 +36,14 @@ class Sent:
 
 @dataclass(frozen=True)
 class CaptureRun:
-    """What a run gave: blocks of each channel that the host took, and what bench and gateware counted."""
+    """What a run gave: blocks of each channel that the host took, and what bench and gateware counted.
+
+    ``order``: numbers of the records that the writer took, as it took them.
+    """
 
     blocks: list[list[tuple[int, ...]]]
     cycles: list[int]
+    order: list[int]
     counts: dict[str, int] = field(default_factory=dict)
     channels: dict[str, list[int]] = field(default_factory=dict)
     has_all: bool = False
@@ -109,36 +113,44 @@ def run(
         if done.returncode:
             raise RuntimeError(f"the bench ended with {done.returncode}: {done.stderr[-1000:]}")
         found, cycles = read_blocks(blocks)
+        order = blocks.with_suffix(".order").read_bytes()
     counts = json.loads(done.stdout.splitlines()[-1])
     lists = {name: value for name, value in counts.items() if isinstance(value, list)}
     numbers = {name: value for name, value in counts.items() if isinstance(value, int) and not isinstance(value, bool)}
-    return CaptureRun(found, cycles, numbers, lists, counts["has_all"])
+    taken = list(struct.unpack(f"<{len(order) // 4}I", order))
+    return CaptureRun(found, cycles, taken, numbers, lists, counts["has_all"])
 
 
-def compare(sent: Sequence[CaptureRecord], got: Sequence[CaptureRecord | Gap]) -> list[str]:
-    """Return where a channel's stream isn't what was sent, frame by frame; a gap stands for as many of them.
+def differences(sent: Sequence[CaptureRecord], got: Sequence[CaptureRecord | Gap], untold: int = 0) -> list[str]:
+    """Return where a channel's stream isn't what the writer took, frame by frame; a gap stands for as many of them.
 
-    ``sent``: of the channel, in the order in which the writer took them. Frames behind the last record must be told by a gap,
-    too, or be left over: the number of those is told by the last entry's absence.
+    ``untold``: frames at the end, dropped, that no gap record could tell of.
     """
-    found = []
     at = 0
     for number, one in enumerate(got):
+        count = one.count if isinstance(one, Gap) else 1
+        is_right = at + count <= len(sent) and count > 0
         if isinstance(one, Gap):
-            if at + one.count > len(sent) or one.count == 0 or sent[at].stamp != one.stamp:
-                found.append(f"record {number}: {one} where frame {at} of {len(sent)} was due")
-                break
-            at += one.count
-        elif at >= len(sent) or sent[at] != one:
-            found.append(f"record {number}: {one} where frame {at} of {len(sent)} was due")
-            break
+            is_right = is_right and sent[at].stamp == one.stamp
         else:
-            at += 1
-    if not found and at != len(sent):
-        found.append(f"{len(sent) - at} frames at the end are neither there nor told of")
+            is_right = is_right and sent[at] == one
+        if not is_right:
+            return [f"record {number}: {one} where frame {at} of {len(sent)} was due"]
+        at += count
+    return [] if at + untold == len(sent) else [f"{len(sent) - at} frames at the end are missing, {untold} were dropped"]
+
+
+def compare(sent: Sequence[Sent], run_: CaptureRun, number: int = 0) -> list[str]:
+    """Return what is wrong with a run: a frame that is neither in its channel's stream nor told of, or a count.
+
+    Where nobody frees room, drops at the end can't be told by a gap record; the channel's count tells of them.
+    """
+    found = [] if run_.has_all else ["blocks are missing"]
+    if len(run_.order) + run_.counts["missed"] != len(sent):
+        found.append(f"{len(run_.order)} records were taken, {run_.counts['missed']} came too fast for staging, of {len(sent)}")
+    for channel, blocks in enumerate(run_.blocks):
+        got = list(decode(blocks, channel, number))
+        wanted = [sent[place].record for place in run_.order if sent[place].record.channel == channel]
+        untold = run_.channels["dropped"][channel] - sum(one.count for one in got if isinstance(one, Gap))
+        found += [f"channel {channel}: {text}" for text in differences(wanted, got, untold)]
     return found
-
-
-def streams(run_: CaptureRun, number: int = 0) -> list[list[CaptureRecord | Gap]]:
-    """Return records and gaps of each channel."""
-    return [list(decode(blocks, channel, number)) for channel, blocks in enumerate(run_.blocks)]

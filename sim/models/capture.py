@@ -166,7 +166,7 @@ def record_of(stream: Sequence[int], at: int) -> tuple[CaptureRecord | Gap, int]
     start, end = at + RECORD_HEAD_WORDS, at + RECORD_HEAD_WORDS + rest + octets
     if end > len(stream):
         return None
-    plain = (head[0], head[1], head[2], head[3] & ~UnifiedFlag.HEADER)
+    plain = (head[0], head[1], head[2], head[3] & ~int(UnifiedFlag.HEADER))
     return CaptureRecord(plain, tuple(stream[start : start + rest]), tuple(stream[start + rest : end])), end
 
 
