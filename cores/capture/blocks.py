@@ -59,7 +59,7 @@ class BlockWriter(LiteXModule):
     enable : Signal(), in
         1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted.
     running : Signal(), out
-        From the beginning until all is closed.
+        From the beginning until all is closed and in the memory.
     flush_us : Signal(16), in
         A block that isn't full closes as long after its first word (microseconds; up to 1.7 % and 90 us more).
 
@@ -225,8 +225,10 @@ class BlockWriter(LiteXModule):
             NextValue(self.part, 0),
             NextValue(self.is_scan, 0),
             If(~self.active & (self.left == 0),
-                NextValue(self.running, 0),
-                NextState("OFF"),
+                If(self.is_still & ~self.out.source.valid,
+                    NextValue(self.running, 0),
+                    NextState("OFF"),
+                )
             ).Elif(self.active & records.is_waiting & ~self.latest,
                 records.choose.eq(1),
                 NextValue(self.channel, records.waiting_channel),

@@ -86,7 +86,7 @@ class BlockRamRing(LiteXModule):
         self.blocks   = blocks
         self.words    = 384*blocks
         self.sink     = sink = stream.Endpoint(word_description())
-        self.is_still = Signal(reset=1)
+        self.is_still = Signal()
         self.landing  = landing = Landing()
         self.fetch    = stream.Endpoint([("unit", UNITS)])
         self.source   = stream.Endpoint(fetched_description())
@@ -98,6 +98,7 @@ class BlockRamRing(LiteXModule):
         self.bits   = len(memory.write_address)
         self.comb  += [
             sink.ready.eq(1),
+            self.is_still.eq(~sink.valid),
             memory.write.eq(sink.valid),
             memory.write_address.eq(sink.address),
             memory.write_data.eq(sink.data),

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.sim.bench.capture import write_verilog
 from liteprobe.sim.bench.compiled import compiled, verilator_environment
-from liteprobe.sim.models.capture import CaptureRecord, Gap, decode
+from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
 COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
@@ -149,7 +149,11 @@ def compare(sent: Sequence[Sent], run_: CaptureRun, number: int = 0) -> list[str
     if len(run_.order) + run_.counts["missed"] != len(sent):
         found.append(f"{len(run_.order)} records were taken, {run_.counts['missed']} came too fast for staging, of {len(sent)}")
     for channel, blocks in enumerate(run_.blocks):
-        got = list(decode(blocks, channel, number))
+        try:
+            got = list(decode(blocks, channel, number))
+        except BrokenBlockError as error:
+            found.append(f"channel {channel}: {error}")
+            continue
         wanted = [sent[place].record for place in run_.order if sent[place].record.channel == channel]
         untold = run_.channels["dropped"][channel] - sum(one.count for one in got if isinstance(one, Gap))
         found += [f"channel {channel}: {text}" for text in differences(wanted, got, untold)]
