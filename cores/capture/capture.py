@@ -61,7 +61,8 @@ class Capture(LiteXModule):
         self._running      = CSRStatus(1, name="running", description="0 once all blocks are closed.")
         self._flush_us     = Setting(16, "flush_us", "A block that isn't full closes so long after its first word (us).",
             reset = self.flush_us.reset.value)
-        self._ring_blocks  = CSRStatus(16, name="ring_blocks", reset=self.ring.memory.blocks, description="Blocks of the ring's memory.")
+        self._ring_blocks  = CSRStatus(16, name="ring_blocks", reset=self.ring.memory.blocks,
+            description = "Blocks of the ring's memory.")
         self._ring_address = CSRStatus(32, name="ring_address", reset=address, description="Where block 0 is on the bus.")
         self.comb += [
             self.enable.eq(self._enable.storage),

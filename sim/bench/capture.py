@@ -12,12 +12,13 @@ from litex.gen.fhdl.verilog import convert
 
 from litedram.phy.dfi import Interface
 
+from liteprobe.cores.capture.burst_ring import BurstRing
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
-from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
+from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management import ManagementTransmit
-from liteprobe.soc.sdram import BurstPort, SdramController
+from liteprobe.soc.sdram import SdramController
 
 PORTS     = 2
 CLK_FREQ  = 50e6

@@ -181,7 +181,9 @@ def decode(blocks: Iterable[Sequence[int]], channel: int, number: int = 0) -> It
         require(block[0] == number & 0xFFFFFFFF, f"block {block[0]} in the place of {number}")
         require(block[3] == channel << 8 | BLOCK_VERSION << 12 | BLOCK_MAGIC << 16, f"magic or channel {block[3]:x}")
         words, first = block[1] & 0xFFFF, block[1] >> 16
-        require(0 < words == len(block) - BLOCK_HEADER_WORDS <= STREAM_WORDS, f"{words} words in a block of {len(block)}")
+        require(
+            0 < words == len(block) - BLOCK_HEADER_WORDS <= STREAM_WORDS, f"{words} words in a block of {len(block)}"
+        )
         start = len(stream)
         stream += block[BLOCK_HEADER_WORDS:]
         begins = []  # Records that begin in this block.

@@ -210,9 +210,13 @@ void Management::take_ipv4(const uint8_t *content, size_t size) {
     for (unsigned client = 0; client < clients_.size(); client++) {
         if (ip_of(probe_ip_, client) != get(content + 30, 4))
             continue;
-        auto &to = clients_[client];
-        sendto(socket_, content + 42, udp_size - 8, 0, reinterpret_cast<sockaddr *>(&to.address), sizeof(to.address));
-        to.replies++;
+        // An answer goes to the port that asked; what comes to another port (captured blocks), to that port of the same host.
+        uint16_t port = get(content + 36, 2);
+        sockaddr_in to = clients_[client].address;
+        if (port != ETHERBONE_PORT)
+            to.sin_port = htons(port);
+        sendto(socket_, content + 42, udp_size - 8, 0, reinterpret_cast<sockaddr *>(&to), sizeof(to));
+        clients_[client].replies += port == ETHERBONE_PORT;
     }
 }
 
