@@ -11,10 +11,9 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.capture.channels import UNIT_BITS
 from liteprobe.cores.capture.open_block import ADDRESS_BITS, word_description
 from liteprobe.cores.capture.ring_memory import UNITS, WORDS_BITS, Landing, fetched_description
-from liteprobe.cores.formats import BLOCK_HEADER_WORDS
+from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS
 
-HEADER_BURST = BLOCK_HEADER_WORDS # Words of a first burst, which tell how long the block is.
-LINE_WORDS   = 64                 # No burst goes beyond a multiple of these.
+LINE_WORDS = 64 # No burst goes beyond a multiple of these.
 
 # Burst Ring ---------------------------------------------------------------------------------------
 
@@ -102,75 +101,83 @@ class BurstRing(LiteXModule):
         ]
 
     def add_fetch(self):
-        """Read the header of a block, then the rest of it, where there is room for a burst."""
+        """Read a block, as if it were full until its header says how long it is; where there is room for a burst."""
         source, words, port = self.source, self.source.words, self.port
         self.fifo = fifo = stream.SyncFIFO([("data", 32)], self.read_depth, buffered=True)
         self.read_valid = Signal()
         self.read_taken = Signal()
         self.next  = Signal(ADDRESS_BITS, reset_less=True)
-        self.count = Signal(7)  # Of the next burst.
-        left     = Signal(WORDS_BITS)
-        got      = Signal(2)    # Words of the header that came.
-        given    = Signal(WORDS_BITS)
-        held     = Signal(max=self.read_depth + 1)
-        to_line  = Signal(7)    # Words to the next multiple of 64.
+        self.count = Signal(7)           # Of the next burst; two cycles behind ``next`` and ``left``.
+        to_line    = Signal(7)
+        left       = Signal(WORDS_BITS)
+        asked      = Signal(7)           # Of the first burst.
+        got, given = Signal(WORDS_BITS), Signal(WORDS_BITS)
+        is_known   = Signal()            # How long the block is.
+        is_wanted  = Signal()
+        held       = Signal(max=self.read_depth + 1)
+        taken      = Signal()
         self.comb += [
-            fifo.sink.valid.eq(port.gives),
+            is_wanted.eq(~is_known | (got != words)),
+            fifo.sink.valid.eq(port.gives & is_wanted),
             fifo.sink.data.eq(port.read_data),
             source.data.eq(fifo.source.data),
             source.first.eq(given == 0),
             source.last.eq(given == words - 1),
+            taken.eq(source.valid & source.ready),
         ]
-        taken = source.valid & source.ready
         self.sync += [
-            held.eq(held + Mux(self.read_taken, self.count, 0) - taken),
-            If(taken, given.eq(given + 1)),
-            to_line.eq(64 - self.next[:6]),
+            to_line.eq(LINE_WORDS - self.next[:6]),
             self.count.eq(Mux(left > to_line, to_line, left)),
+            held.eq(held + Mux(self.read_taken, self.count, 0) - taken - (port.gives & ~is_wanted)),
+            If(taken, given.eq(given + 1)),
+            If(port.gives & is_wanted, got.eq(got + 1)),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             NextValue(self.next, Cat(C(0, UNIT_BITS), self.fetch.unit)),
-            NextValue(left, HEADER_BURST),
-            NextValue(given, 0),
-            NextValue(got, 0),
-            If(self.fetch.valid, NextState("SETTLE-HEADER")),
+            NextValue(left, BLOCK_WORDS),
+            # What the last block didn't want has come when nothing is held.
+            If(self.fetch.valid & (held == 0),
+                NextValue(given, 0),
+                NextValue(got, 0),
+                NextValue(is_known, 0),
+                NextState("SETTLE-FIRST"),
+            ),
         )
-        fsm.act("SETTLE-HEADER", NextState("SETTLE-HEADER-2"))
-        fsm.act("SETTLE-HEADER-2", NextState("ASK-HEADER"))
-        fsm.act("ASK-HEADER",
+        fsm.act("SETTLE-FIRST", NextState("SETTLE-FIRST-2"))
+        fsm.act("SETTLE-FIRST-2", NextState("FIRST"))
+        fsm.act("FIRST",
             self.read_valid.eq(1),
-            If(self.read_taken, NextValue(self.next, self.next + HEADER_BURST), NextState("HEADER")),
+            NextValue(asked, self.count),
+            If(self.read_taken, NextValue(self.next, self.next + self.count), NextState("LENGTH")),
         )
-        fsm.act("HEADER",
-            If(port.gives,
-                NextValue(got, got + 1),
-                If(got == 1,
-                    NextValue(left, port.read_data[:WORDS_BITS]),
-                    NextValue(words, port.read_data[:WORDS_BITS] + BLOCK_HEADER_WORDS),
-                ),
-                If(got == HEADER_BURST - 1, NextState("SETTLE")),
-            )
+        fsm.act("LENGTH",
+            NextValue(words, port.read_data[:WORDS_BITS] + BLOCK_HEADER_WORDS),
+            If(port.gives & (got == 1), NextValue(is_known, 1), NextState("REST")),
         )
-        fsm.act("SETTLE", NextState("READ"))
+        fsm.act("REST",
+            NextValue(left, 0),
+            If(words > asked, NextValue(left, words - asked)),
+            NextState("SETTLE"),
+        )
+        fsm.act("SETTLE", NextState("SETTLE-2"))
+        fsm.act("SETTLE-2", NextState("READ"))
         fsm.act("READ",
-            self.read_valid.eq((left != 0) & (held <= self.read_depth - 64)),
+            self.read_valid.eq((left != 0) & (held <= self.read_depth - LINE_WORDS)),
             If(self.read_taken,
                 NextValue(left, left - self.count),
                 NextValue(self.next, self.next + self.count),
-                NextState("SETTLE-2"),
+                NextState("SETTLE"),
             ),
-            If(taken & source.last,
-                self.fetch.ready.eq(1),
-                NextState("IDLE"),
-            )
         )
-        fsm.act("SETTLE-2", NextState("SETTLE-3"))
-        fsm.act("SETTLE-3", NextState("READ"))
-        self.comb += If(fsm.ongoing("READ") | fsm.ongoing("SETTLE-2") | fsm.ongoing("SETTLE-3"),
-            source.valid.eq(fifo.source.valid & ~(source.last & ~fsm.ongoing("READ"))),
-            fifo.source.ready.eq(source.ready & ~(source.last & ~fsm.ongoing("READ"))),
-        )
+        # A block is out when all of it was given; then nothing is asked either.
+        ends = taken & source.last
+        self.comb += [
+            source.valid.eq(fifo.source.valid & is_known & ~(source.last & ~fsm.ongoing("READ"))),
+            fifo.source.ready.eq(taken),
+            self.fetch.ready.eq(ends),
+        ]
+        fsm.act("READ", If(ends, NextState("IDLE")))
 
     def add_turns(self):
         """Give the port to writes and reads in turns."""

@@ -73,10 +73,10 @@ class OpenBlock(LiteXModule):
         self.left    = Signal(max=CHANNELS + 1)          # Channels to close before the end.
         self.number  = Signal(32, reset_less=True)
         self.blocks  = Signal(COUNT_BITS, reset_less=True)
-        self.used    = Signal(32, reset_less=True)       # Closed blocks that the host has not read.
+        self.used    = Signal(COUNT_BITS, reset_less=True) # Closed blocks that the host has not read.
+        self.told    = Signal(32, reset_less=True)
         self.total   = Signal(15, reset_less=True)       # Words that there must be room for.
         self.wanted  = Signal(COUNT_BITS + 1, reset_less=True)
-        self.is_near = Signal()                          # ``used`` is no nonsense.
         self.fits    = Signal()
         self.is_aged = Signal()
         self.dropped = Signal(32, reset_less=True)
@@ -195,7 +195,7 @@ class OpenBlock(LiteXModule):
         kind    = Cat(C(0, 8), self.channel, C(0, 4 - CHANNEL_BITS), C(BLOCK_VERSION, 4))
         self.sync += [
             arrives.eq(Cat(fsm.ongoing("CLOSE-READ"), arrives[0])),
-            If(arrives[1], self.used.eq(self.memory.read_data)),
+            If(arrives[1], self.told.eq(self.memory.read_data)),
         ]
         fsm.act("CLOSE-READ",
             *self.ask(ChannelWord.TOLD),
@@ -212,7 +212,7 @@ class OpenBlock(LiteXModule):
                 NextValue(closing, closing + 1),
                 Case(closing, {
                     0: NextValue(self.value, Cat(C(0, 16), self.first, Replicate(is_none, 16 - FILL_BITS)) | self.words),
-                    1: NextValue(self.value, self.used),
+                    1: NextValue(self.value, self.told),
                     2: NextValue(self.value, Cat(kind, C(BLOCK_MAGIC, 16))),
                     3: NextState("CLOSE-STEP"),
                 })

@@ -72,8 +72,8 @@ class BlockRing(LiteXModule):
         """Look at one channel after the other, and give its next block away."""
         access, read, clear = self.channels.reader, self.channels.read_data, self.channels.clear
         channel = Signal(CHANNEL_BITS)
-        sent, written, host = [Signal(32, reset_less=True) for _ in range(3)] # ``host``: what the host has read.
-        left, held = [Signal(32, reset_less=True) for _ in range(2)]          # To send; not read.
+        sent, host = [Signal(32, reset_less=True) for _ in range(2)]           # ``host``: what the host has read.
+        written, left, held = [Signal(16, reset_less=True) for _ in range(3)]  # To send; not read.
         place      = Signal(PLACE_BITS, reset_less=True)
         asked, got = Signal(3), Signal(3)
         arrives    = Signal(2)
@@ -108,8 +108,8 @@ class BlockRing(LiteXModule):
                 NextValue(got, got + 1),
                 Case(got, {
                     0: NextValue(sent, read),
-                    1: [NextValue(written, read), NextValue(left, read - sent)],
-                    2: [NextValue(host, read), NextValue(held, written - read)],
+                    1: [NextValue(written, read[:16]), NextValue(left, read[:16] - sent[:16])],
+                    2: [NextValue(host, read), NextValue(held, written - read[:16])],
                     3: NextValue(place, sent[:PLACE_BITS] & (read - 1)[:PLACE_BITS]),
                     4: [NextValue(place, place + read[:PLACE_BITS]), NextState("DECIDE")],
                 })
