@@ -26,6 +26,7 @@ from liteprobe.sim.models.filter import FilterModel
 from _figures import ROOT, Figure, Row, run
 
 from liteprobe.sim.bench import corpora, host_speed, stacks, tshark, unified_run
+from liteprobe.sim.bench import capture_limits, corpora, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.sim.bench import corpora, monitor_run, stacks, toeplitz_run, tshark, unified_run
@@ -271,6 +272,31 @@ def toeplitz(is_full: bool) -> Iterator[Figure]:
     yield Figure("toeplitz_random_flows", load.total(), "flows", 100_000, is_least=True)
     worst = max(abs(load[channel] * 8 / load.total() - 1) for channel in range(8))
     yield Figure("toeplitz_imbalance", 100 * worst, "%", 5)
+def capture(name: str, least: dict[int, float]) -> Row:
+    """Return a row: the greatest rate of frames of each length that a way out of the capture keeps whole, and what is beyond.
+
+    ``least``: what is asked for, of the lengths that are always measured (Mb/s of frames).
+    """
+
+    def row(is_full: bool) -> Iterator[Figure]:
+        way = capture_limits.WAYS[name]
+        for length in capture_limits.LENGTHS if is_full else least:
+            if length in least or way.with_sdram or length < 9000:
+                reached = capture_limits.limit(way, length)
+                yield Figure(
+                    f"capture_{name}_{length}",
+                    reached / 1e6,
+                    "Mb/s",
+                    least.get(length, min(least.values())),
+                    is_least=True,
+                )
+                dropped, wrong = capture_limits.beyond(way, length, 1.5 * reached)
+                yield Figure(f"capture_{name}_{length}_beyond_dropped", dropped, "frames", 1, is_least=True)
+                yield Figure(f"capture_{name}_{length}_beyond_wrong", len(wrong), "streams", 0)
+        rate = capture_limits.block_rate(way, 1514) / 1e6
+        yield Figure(f"capture_{name}_blocks", rate, "Mb/s", capture_limits.LEAST_BLOCKS[name], is_least=True)
+
+    return row
 
 
 ROWS: dict[str, Row] = {
@@ -284,6 +310,11 @@ ROWS: dict[str, Row] = {
     "host": host,
     "line_rate": line_rate,
     "toeplitz": toeplitz,
+    # Block RAM: a port at line rate. SDRAM: what is left of 1.6 Gb/s for in and out.
+    "capture_blockram": capture("blockram", {60: 714, 512: 955, 1514: 984}),
+    "capture_sdram": capture("sdram", {60: 570, 512: 700, 1514: 720}),
+    "capture_udp": capture("udp", {60: 570, 512: 700, 1514: 720}),
+    "capture_udp_blockram": capture("udp_blockram", {60: 714, 512: 900, 1514: 930}),
 }
 
 

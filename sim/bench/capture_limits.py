@@ -11,11 +11,11 @@ from liteprobe.sim.models.capture import CaptureRecord
 
 LENGTHS = (60, 64, 128, 256, 512, 1024, 1514, 9000)
 PORTS = 2
-OCTETS = 1_000_000
+OCTETS = 400_000
 """That a run keeps: several times what the rings of the runs hold."""
 
-MOST_BPS = 3.2e9
-"""More than any part can: a word in each cycle is 1.6 Gb/s."""
+MOST_BPS = 1.6e9
+"""A word in each cycle."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ WAYS = {
     "udp": Way(True, 64, "udp"),
     "udp_blockram": Way(False, 8, "udp"),
 }
+
+LEAST_BLOCKS = {"blockram": 1250.0, "sdram": 730.0, "udp": 730.0, "udp_blockram": 950.0}
+"""Mb/s of blocks that a way out is held to."""
 
 
 def frames(length: int, rate_bps: float, octets: int = OCTETS) -> list[Sent]:
@@ -59,11 +62,11 @@ def keeps_all(run_: CaptureRun) -> bool:
 
 
 def limit(way: Way, length: int, octets: int = OCTETS) -> float:
-    """Return the greatest rate (bits of frames a second) at which every frame is kept, to 1 %; 0 where none is."""
+    """Return the greatest rate (bits of frames a second) at which every frame is kept, to 2 %; 0 where none is."""
     low, high = 0.0, MOST_BPS
     if not keeps_all(capture(way, frames(length, 20e6, 0))):
         return 0.0
-    while high - low > 0.01 * high:
+    while high - low > 0.02 * high:
         middle = (low + high) / 2
         if keeps_all(capture(way, frames(length, middle, octets))):
             low = middle
@@ -81,7 +84,7 @@ def beyond(way: Way, length: int, rate_bps: float) -> tuple[int, list[str]]:
 
 def block_rate(way: Way, length: int) -> float:
     """Return the bits of blocks a second that a way out gives where too much comes."""
-    run_ = capture(way, frames(length, MOST_BPS))
+    run_ = capture(way, frames(length, MOST_BPS, 3 * OCTETS))
     # From the first block on, without it.
     octets = run_.counts["octets"] - 4 * len(run_.blocks[0][0])
     return 8 * octets / (run_.counts["last"] - run_.counts["first"]) * CLK_FREQ

@@ -1,0 +1,101 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Capture through the gateware, compiled: every frame is in its channel's blocks or told of, whatever host and memory do."""
+
+import random
+
+import pytest
+
+from liteprobe.cores.formats import CHANNELS
+from liteprobe.sim.bench import capture_limits
+from liteprobe.sim.bench.capture_records import START, Mix, random_records
+from liteprobe.sim.bench.capture_run import Sent, compare, run
+from liteprobe.sim.models.capture import CaptureRecord, capture
+
+COUNT = 3000
+CYCLES_A_US = 50
+TWO = [(0, 4), (4, 4)] # Base and blocks of two channels.
+BUSY = Mix(channels=2, interval=80)
+SLOW = Mix(channels=2, interval=300)
+
+@pytest.fixture
+def rng():
+    seed = random.randrange(2**31)
+    print("seed", seed)
+    return random.Random(seed)
+
+def kept(rng, mix, tables, with_sdram=False, **options):
+    """Send records of a mix, hold what comes out against them, and return the run."""
+    sent = random_records(rng, mix, COUNT)
+    done = run(sent, tables, with_sdram, seed=rng.randrange(2**31), **options)
+    assert compare(sent, done, options.get("number", 0)) == []
+    return done
+
+def test_blocks_of_a_capture_that_nobody_reads_are_those_of_the_model(rng):
+    # Each record may take one block besides the open one, so when the writer looks at a gap makes no difference.
+    mix    = Mix(ports=1, channels=4, interval=200, snap_lengths=(0, 1, 60, 64, 700), lost=0)
+    tables = [(0, 4), (4, 2), (6, 1), (7, 0)]
+    sent   = random_records(rng, mix, COUNT)
+    done   = run(sent, tables, flush=65535, ignore=0xff)
+    blocks = [blocks for _, blocks in tables] + [0]*(CHANNELS - len(tables))
+    assert [[list(block) for block in blocks] for blocks in done.blocks] == capture((one.record for one in sent), blocks)
+    assert done.channels["written"][:4] == [4, 2, 0, 0] # The last one of each was open.
+
+@pytest.mark.parametrize("with_sdram", [False, True])
+@pytest.mark.parametrize("mix, options", [
+    (Mix(ports=1, channels=2, interval=30), {}),                       # More than the ring takes.
+    (BUSY, {"away_from": 20_000, "away_to": 60_000}),                  # The host goes, and comes back.
+    (SLOW, {"loss": 40}),                                              # Blocks get lost, and are asked for again.
+    (SLOW, {"stall": 128, "pace": 100, "flush": 20}),                  # Idle cycles and stalls everywhere, short blocks.
+    (SLOW, {"way": "udp", "answers": 5000, "loss": 10, "flush": 200}), # As datagrams, beside answers.
+    (BUSY, {"rounds": 3}),                                             # Captures that were cut short before.
+])
+def test_every_frame_is_kept_or_told_of(rng, with_sdram, mix, options):
+    done = kept(rng, mix, TWO, with_sdram, **options)
+    assert min(done.channels["written"][:2]) > 20
+
+def test_blocks_are_read_over_the_bus(rng):
+    done = kept(rng, Mix(channels=2, interval=600), TWO, way="bus")
+    assert min(done.channels["written"][:2]) > 20
+
+def test_numbers_of_blocks_wrap(rng):
+    first = 2**32 - 5
+    done  = kept(rng, BUSY, TWO, number=first)
+    assert all(0 < count < 1000 for count in done.channels["written"][:2])
+    assert [block[0] for block in done.blocks[0][:7]] == [2**32 - 5, 2**32 - 4, 2**32 - 3, 2**32 - 2, 2**32 - 1, 0, 1]
+
+def test_channel_that_nobody_reads_disturbs_no_other(rng):
+    done = kept(rng, Mix(channels=2, interval=400, lost=0), TWO, ignore=0b10)
+    # Three blocks beside the open one, and the open one at the end.
+    assert done.channels["dropped"][0] == 0 and done.channels["written"][1] == 4
+    assert done.channels["dropped"][1] > COUNT/4
+
+def test_tiny_rings_and_none(rng):
+    tables = [(0, 0), (0, 1), (1, 1), (2, 2), (4, 2), (6, 2)]
+    done   = kept(rng, Mix(channels=7, snap_lengths=(0, 60)), tables)
+    assert done.channels["written"][:3] == [0, 0, 0] and min(done.channels["written"][3:6]) > 5
+
+def test_table_that_is_wrong_is_refused(rng):
+    tables = [(0, 3), (5, 4), (8, 1), (0, 8), (2**16, 1), (0, 2**16), (7, 1)]
+    done   = kept(rng, Mix(channels=7, lost=0), tables)
+    assert done.channels["taken"] == [0, 0, 0, 8, 0, 0, 1, 0]
+    assert done.channels["written"][:3] == [0, 0, 0]
+
+def test_block_that_is_not_full_closes_after_a_while():
+    record = CaptureRecord((1, 2, 60 | 60 << 16, 0), (), tuple(range(15)))
+    second = START + 20_000
+    done   = run([Sent(START, 0, record), Sent(second, 0, record)], [(0, 8)], flush=100, after=40_000)
+    assert [len(block) for block in done.blocks[0]] == [23, 23]
+    for sent, got in zip((START, second), done.cycles):
+        # The bench counts from some cycles before.
+        assert 0 <= got - sent - 100*CYCLES_A_US < 100*CYCLES_A_US
+
+def test_frames_of_9000_octets_and_eight_channels_in_sdram_beside_a_processor(rng):
+    mix  = Mix(interval=1500, snap_lengths=(9000, 60, 1514))
+    done = kept(rng, mix, [(256*n, 256) for n in range(8)], with_sdram=True, cpu=20, room=8192)
+    assert done.counts["cpu"] > 10_000 and done.counts["cpu_worst"] <= 29
+
+@pytest.mark.parametrize("name", capture_limits.LEAST_BLOCKS)
+def test_blocks_leave_at_their_rate(name):
+    assert capture_limits.block_rate(capture_limits.WAYS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]
