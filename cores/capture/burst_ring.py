@@ -86,7 +86,7 @@ class BurstRing(LiteXModule):
             queue.sink.valid.eq(is_open & (is_done | (sink.valid & ~extends & self.buffer.sink.ready))),
             queue.sink.address.eq(start),
             queue.sink.rest.eq(count),
-            sink.ready.eq(self.buffer.sink.ready & (extends | ~is_open | queue.sink.ready)),
+            sink.ready.eq(self.buffer.sink.ready & queue.sink.ready), # Not of ``extends``: it comes late.
             self.is_still.eq(~sink.valid & ~is_open & ~queue.source.valid & ~self.port.busy & ~self.landing.landed),
         ]
         self.sync += [

@@ -11,7 +11,7 @@ from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
-from liteeth.common import eth_phy_description
+from liteeth.common import eth_phy_description, eth_udp_user_description
 
 class LastMarker(LiteXModule):
     """Marks the last octet of each frame, as LiteEth's MAC asks of a PHY; ours doesn't.
@@ -56,6 +56,34 @@ class ConstantDecoder(LiteXModule):
             self.selected.status.eq(chosen),
         ]
 
+class Teller(LiteXModule):
+    """Sends a datagram of one word, as captured blocks are sent: to another UDP port than Etherbone's.
+
+    Attributes
+    ----------
+    source : Endpoint(eth_udp_user_description(32)), out
+    address, port, data : CSRStorage, to whom, and what
+        A write of ``data`` sends it.
+    """
+    def __init__(self):
+        self.source  = source = stream.Endpoint(eth_udp_user_description(32))
+        self.address = CSRStorage(32)
+        self.port    = CSRStorage(16)
+        self.data    = CSRStorage(32)
+
+        # # #
+
+        self.comb += [
+            source.src_port.eq(1235),
+            source.dst_port.eq(self.port.storage),
+            source.ip_address.eq(self.address.storage),
+            source.length.eq(4),
+            source.data.eq(self.data.storage),
+            source.last.eq(1),
+            source.last_be.eq(0b1000),
+        ]
+        self.sync += If(self.data.re, source.valid.eq(1)).Elif(source.ready, source.valid.eq(0))
+
 class StandIn(SoCMini):
     """Copies what comes in on port 2 to ports 0 and 1, one tick later, and answers Etherbone on port 2.
 
@@ -91,3 +119,9 @@ class StandIn(SoCMini):
         ]
         self.marker = LastMarker(phy2)
         self.add_etherbone(phy=self.marker, phy_cd="eth", buffer_depth=64, with_timing_constraints=False)
+
+        # Another datagram.
+        # -----------------
+        self.teller = teller = Teller()
+        port = self.ethcore_etherbone.udp.crossbar.get_port(1235, dw=32, cd="etherbone")
+        self.comb += teller.source.connect(port.sink)

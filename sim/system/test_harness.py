@@ -5,6 +5,7 @@
 
 import json
 import random
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -62,6 +63,23 @@ def test_each_client_gets_its_own_answers(stand_in: Path) -> None:
             client.ask(sram + 4 * number)
         # All have asked before any has read: answers can't be told apart by time.
         assert [client.answer() for client in reversed(clients)] == [[14], [13], [12], [11], [10]]
+
+
+def test_what_is_sent_to_another_port_reaches_that_port_of_the_host(stand_in: Path) -> None:
+    with Harness(stand_in) as harness, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as blocks:
+        blocks.bind(("127.0.0.1", 0))
+        blocks.settimeout(20)
+        port = blocks.getsockname()[1]
+        clients = [Client(harness.udp_port) for _ in range(2)]
+        scratch = address_of(stand_in, CSR_SCRATCH)
+        clients[0].read(scratch)
+        # Of the second station, as the probe knows it.
+        for register, value in [("address", 0xC0A80134), ("port", port), ("data", 0x01020304)]:
+            clients[1].write(address_of(stand_in, f"teller_{register}"), [value])
+        # No answer: those still come to whoever asked.
+        assert clients[0].read(scratch) == clients[1].read(scratch) == [RESET_OF_SCRATCH]
+        harness.run(1_000_000)
+        assert sorted(blocks.recv(100)) == [1, 2, 3, 4]
 
 
 def test_arp_finds_the_probe_and_each_station_is_found(stand_in: Path, tmp_path: Path) -> None:
