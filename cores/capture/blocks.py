@@ -33,7 +33,7 @@ class BlockWriter(OpenBlock):
     blocks : int
         That the ring's memory holds; what a host asks for beyond is refused.
     first_number : int
-        Of the first block; a test begins where it will wrap.
+        Of the first block, a multiple of what a channel has; a test begins where it will wrap.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ class Capture(LiteXModule):
     clk_freq : float, Hz
         Of ``sys``.
     first_number : int
-        Of the first block; a test begins where it will wrap.
+        Of the first block, a multiple of what a channel has; a test begins where it will wrap.
 
     Attributes
     ----------
