@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig
+from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, holds_monitor_with_cpu
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
@@ -261,7 +261,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
     parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
     parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
-    parser.add_argument("--no-cpu", dest="with_cpu", action="store_false", help="leave the VexRiscv out")
+    parser.add_argument(
+        "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
+        help="build the VexRiscv in (default: yes, but not in a monitor on a LFE5U-25F, where a host keeps the clock)",
+    )
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument(
         "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
@@ -289,6 +292,8 @@ def main(arguments: list[str] | None = None) -> int:
     names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == PRESETS[0] else f"{args.board}_{args.preset}")
     try:
+        if args.with_cpu is None:
+            args.with_cpu = args.preset == PRESETS[0] or holds_monitor_with_cpu(board(args.board))
         fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
         report = build(args.board, ProbeConfig(**fields), args.seed, out)
         print(summary(report))

@@ -19,6 +19,7 @@ BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of
 RECORD_BITS = 6 * 32
 BLOCK_BITS = 368 * 32  # Of a capture.
 LARGEST_CAPTURE_BLOCKS = 1024
+LEAST_FOR_BOTH = 100  # Block RAMs of a device that holds a monitor and a processor; its LUTs grow with them.
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
@@ -56,6 +57,11 @@ class Holder(Protocol):
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
+def holds_monitor_with_cpu(board: Holder) -> bool:
+    """Whether the preset ``monitor`` and a processor fit ``board`` together: not a LFE5U-25F."""
+    return board.block_rams is None or board.block_rams >= LEAST_FOR_BOTH
+
+
 @dataclass(frozen=True)
 class ProbeConfig:
     """What to build in; fixed at build time.
@@ -69,7 +75,7 @@ class ProbeConfig:
         on test port 0) or ``uart`` (UARTBone).
     record_depth : records held for each port, a power of two (preset train).
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
-        SDRAM where it is main RAM, too, else block RAM.
+        SDRAM where it has one, else block RAM.
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
@@ -128,7 +134,7 @@ class ProbeConfig:
         """Return where a capture waits on ``board``: ``sdram`` or ``block``."""
         if self.ring != "auto":
             return self.ring
-        return "sdram" if self.main_ram_kind(board) == "sdram" else "block"
+        return "sdram" if board.sdram_bytes else "block"
 
     def main_ram_block_bytes(self, board: Holder) -> int:
         """Return the block RAM that is main RAM on ``board``."""
@@ -155,8 +161,13 @@ class ProbeConfig:
             return
         if self.data_width != 32:
             raise ValueError(f"data_width {self.data_width} is not supported by preset monitor: use 32")
-        if self.ring == "sdram" and self.main_ram_kind(board) != "sdram":
-            raise ValueError(f"no SDRAM is built in on {board.name} for the ring: use ring=block")
+        if self.ring == "sdram" and not board.sdram_bytes:
+            raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
+        if self.with_cpu and not holds_monitor_with_cpu(board):
+            raise ValueError(
+                f"{board.name} is too small for a monitor with a processor: leave the processor out (--no-cpu); "
+                "then a host keeps the clock (liteprobe clock discipline)"
+            )
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 

@@ -8,20 +8,21 @@ from litex.soc.integration.soc import SoCRegion
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
 from liteprobe.soc.sdram import BANKS, COLUMNS, ROWS, SdramController
 
-def add_main_ram(soc):
-    """Give ``soc`` the board's SDRAM as main RAM, where that is asked for; return whether it is ready, a signal or 1.
-
-    Main RAM of block RAM is LiteX's own (`processor_parameters`).
-    """
-    board = soc.board
-    if soc.probe_config.main_ram_kind(board) != "sdram":
-        return 1
-    phy, clk_freq = board.sdram()
+def add_sdram(soc):
+    """Give ``soc`` the board's SDRAM, as main RAM, for the ring of a capture, or for both; return whether it is ready."""
+    phy, clk_freq = soc.board.sdram()
     soc.sdram_phy = phy
-    soc.sdram     = sdram = SdramController(phy, clk_freq)
+    soc.sdram     = sdram = SdramController(phy, clk_freq, with_bursts=soc.probe_config.is_monitor)
     region = SoCRegion(origin=soc.mem_map["main_ram"], size=4*BANKS*ROWS*COLUMNS, mode="rwx")
     soc.bus.add_slave("main_ram", sdram.bus, region)
     return sdram.ready
+
+def add_main_ram(soc):
+    """Give ``soc`` the main RAM that is asked for; return whether it is ready, a signal or 1.
+
+    Main RAM of block RAM is LiteX's own (`processor_parameters`).
+    """
+    return add_sdram(soc) if soc.probe_config.main_ram_kind(soc.board) == "sdram" else 1
 
 def add_boot(soc):
     """Give ``soc`` the registers that start firmware; from flash too, where there is main RAM to copy it to."""

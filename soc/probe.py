@@ -24,8 +24,9 @@ from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, write_boot_program
 from liteprobe.soc.management_port import ManagementPort
+from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
-from liteprobe.soc.read_back import ReadBack
+from liteprobe.soc.read_back import BANK_BITS, ReadBack
 
 TICKS_PER_SECOND = 125_000_000
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
@@ -45,8 +46,9 @@ class ProbeIdentity(LiteXModule):
     def __init__(self, config):
         self.map_hash         = CSRStatus(32)
         self.ports            = CSRStatus(8,  reset=config.ports)
-        self.record_depth     = CSRStatus(32, reset=config.record_depth)
-        self.start            = CSR(config.ports)
+        self.record_depth     = CSRStatus(32, reset=0 if config.is_monitor else config.record_depth)
+        if not config.is_monitor:
+            self.start        = CSR(config.ports)
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
         self.data_width       = CSRStatus(8,  reset=config.data_width)
 
@@ -88,12 +90,16 @@ class ProbeSoC(SoCCore):
         self.add_timebase()
         if config.with_discipline:
             self.add_discipline()
-        self.add_start()
 
         # Ports ------------------------------------------------------------------------------------
         self.snapshots = {} # Of each port: where its memory has each accumulator (`Tally.layout`).
-        for number in range(config.ports):
-            self.add_port(number, board.phy(number))
+        if config.is_monitor:
+            add_monitor_ports(self)
+            add_capture(self)
+        else:
+            self.add_start()
+            for number in range(config.ports):
+                self.add_port(number, board.phy(number))
 
         # Way in -----------------------------------------------------------------------------------
         {
@@ -119,7 +125,8 @@ class ProbeSoC(SoCCore):
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
-        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging)
+        bank_bits = BANK_BITS + (self.probe_config.is_monitor and self.probe_config.with_cpu) # Which have more modules than 16.
+        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus
 
     # Time -----------------------------------------------------------------------------------------
@@ -236,14 +243,15 @@ class ProbeSoC(SoCCore):
 
     # Way in ---------------------------------------------------------------------------------------
 
-    def add_management(self, receive, transmit):
-        """Answer the frames of ``receive`` on ``transmit``, and give Etherbone the bus."""
+    def add_management(self, receive, transmit, has_room=1):
+        """Answer the frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one, and give Etherbone the bus."""
         config = self.probe_config
         self.management = ManagementStack(config.mac_address, config.ip_address)
-        self.comb += [
-            receive.connect(self.management.sink),
-            self.management.source.connect(transmit),
-        ]
+        self.comb += receive.connect(self.management.sink)
+        if config.is_monitor:
+            add_export(self, transmit, has_room)
+        else:
+            self.comb += self.management.source.connect(transmit)
         self.bus.add_master("etherbone", self.management.bus)
 
     def add_link_uart(self):
@@ -256,11 +264,15 @@ class ProbeSoC(SoCCore):
         phy    = self.board.phy(number)
         self.add_module(name="management_phy", module=phy)
         self.management_port = port = ManagementPort(phy, number)
-        self.add_management(port.source, port.sink)
+        self.add_management(port.source, port.sink, port.transmit.has_room)
 
     def add_link_shared(self):
         """Reach the bus by Etherbone in band, on test port 0."""
-        self.add_management(self.port0_rx.management_source, self.port0_tx.management_sink)
+        if self.probe_config.is_monitor:
+            transmit = self.port0_transmit
+            self.add_management(self.port0_monitor.management_source, transmit.sink, transmit.has_room)
+        else:
+            self.add_management(self.port0_rx.management_source, self.port0_tx.management_sink)
 
     # Identity -------------------------------------------------------------------------------------
 

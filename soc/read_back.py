@@ -12,9 +12,8 @@ from litex.soc.interconnect import csr_bus
 from liteprobe.cores.setting import Setting
 
 WORD_BITS    = 32
-BANK_BITS    = 4
+BANK_BITS    = 4 # Then it is one block RAM of an ECP5.
 OFFSET_BITS  = 5
-DEPTH        = 2**(BANK_BITS + OFFSET_BITS) # Words; one block RAM of an ECP5.
 
 # Read Back ----------------------------------------------------------------------------------------
 
@@ -29,19 +28,23 @@ class ReadBack(LiteXModule):
         Of the bridge.
     paging : int
         Octets of a bank of registers.
+    bank_bits : int
+        Of the number of a bank: settings of banks that are alike in these bits must not be at the same place.
 
     Attributes
     ----------
     bus : csr_bus.Interface, master
         For the registers, which answer 0 for a setting.
     """
-    def __init__(self, master, paging):
+    def __init__(self, master, paging, bank_bits=BANK_BITS):
         # Else LiteX gives the memories a page of the bus.
         self.autocsr_exclude = {"settings", "is_setting"}
         self.bus          = bus = csr_bus.Interface.like(master)
         self.page_bits    = log2_int(paging//4)
-        self.settings     = Memory(WORD_BITS, DEPTH, init=[0]*DEPTH)
-        self.is_setting   = Memory(1, DEPTH, init=[0]*DEPTH)
+        self.bank_bits    = bank_bits
+        depth             = 2**(bank_bits + OFFSET_BITS)
+        self.settings     = Memory(WORD_BITS, depth, init=[0]*depth)
+        self.is_setting   = Memory(1, depth, init=[0]*depth)
 
         # # #
 
@@ -50,7 +53,7 @@ class ReadBack(LiteXModule):
         read    = self.settings.get_port(mode=READ_FIRST)
         asked   = self.is_setting.get_port(async_read=True)
         self.specials += write, read, asked
-        address = Cat(bus.adr[:OFFSET_BITS], bus.adr[self.page_bits:self.page_bits + BANK_BITS])
+        address = Cat(bus.adr[:OFFSET_BITS], bus.adr[self.page_bits:self.page_bits + bank_bits])
         shows   = Signal()
         self.sync += shows.eq(asked.dat_r)
         self.comb += [
@@ -75,11 +78,11 @@ class ReadBack(LiteXModule):
         for name, registers, page, bank in banks:
             numbers = {id(word): number for number, word in enumerate(bank.simple_csrs)}
             for number in numbers.values():
-                place = (page % 2**BANK_BITS) << OFFSET_BITS | number % 2**OFFSET_BITS
+                place = (page % 2**self.bank_bits) << OFFSET_BITS | number % 2**OFFSET_BITS
                 seen.setdefault(place, set()).add((name, number))
             for setting in (register for register in registers if isinstance(register, Setting)):
                 for word, value in zip(setting.simple_csrs, setting.initial_words(WORD_BITS)):
-                    place = (page % 2**BANK_BITS) << OFFSET_BITS | numbers[id(word)] % 2**OFFSET_BITS
+                    place = (page % 2**self.bank_bits) << OFFSET_BITS | numbers[id(word)] % 2**OFFSET_BITS
                     self.settings.init[place], self.is_setting.init[place] = value, 1
         for place, words in seen.items():
             if self.is_setting.init[place] and len(words) > 1:

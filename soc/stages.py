@@ -61,6 +61,13 @@ def stages() -> dict[str, dict[str, Callable[[], Any]]]:
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.toeplitz import FlowHash
     from liteprobe.cores.receive.unified import UnifiedParser
+    from liteprobe.cores.capture.capture import Capture
+    from liteprobe.cores.capture.export import BlockExport
+    from liteprobe.cores.capture.ring_memory import BlockRamRing
+    from liteprobe.cores.measure.port import PortMeter
+    from liteprobe.cores.measure.rate import RateMeter
+    from liteprobe.cores.receive.filter import FilterTables
+    from liteprobe.cores.receive.monitor import MonitorPath
     from liteprobe.cores.timebase.clock import Clock
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.build import FrameBuild
@@ -85,7 +92,10 @@ def stages() -> dict[str, dict[str, Callable[[], Any]]]:
             "parse (unified header)": UnifiedParser,
             "flow hash": FlowHash,
         },
-        "Measure": {"frames of a train": FrameMeter},
+        "Filter": {"tables and matchers (two ports)": lambda: FilterTables(2)},
+        "Monitor": {"path of a port (with a stand-in for the matcher)": lambda: MonitorPath(Clock(), FilterTables(1).matchers[0])},
+        "Measure": {"streams and histograms of a port": lambda: PortMeter(with_csr=False), "rates": lambda: RateMeter(Clock(), 2, with_csr=False)},
+        "Capture": {"blocks and ring": lambda: Capture(2, BlockRamRing(8), 50e6), "export": lambda: BlockExport(1, "1.2.3.4")},
     }
 
 

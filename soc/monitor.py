@@ -1,0 +1,116 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The preset ``monitor``: ports that classify, measure and capture, and send nothing but management."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.capture.burst_ring import BurstRing
+from liteprobe.cores.capture.capture import Capture
+from liteprobe.cores.capture.export import BlockExport, FrameArbiter
+from liteprobe.cores.capture.ring_memory import BlockRamRing
+from liteprobe.cores.formats import BIN_SLOT_WORDS, BLOCK_WORDS, STREAM_SLOTS, STREAM_SLOT_WORDS
+from liteprobe.cores.measure.measured import measured_layout
+from liteprobe.cores.measure.port import PortMeter
+from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.monitor_registers import MonitorPort
+from liteprobe.cores.transmit.management import ManagementTransmit
+from liteprobe.soc.main_ram import add_sdram
+
+FIRMWARE_BYTES = 1024*1024 # Of the SDRAM; the ring has the rest.
+
+# Ports --------------------------------------------------------------------------------------------
+
+def add_monitor_ports(soc):
+    """Give ``soc`` the filter, and a monitor path on each PHY; port 0 carries management too when it is in band."""
+    config     = soc.probe_config
+    soc.filter = FilterTables(config.ports)
+    soc.filter.add_csr()
+    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    soc.rates  = RateMeter(soc.timebase, config.ports)
+    soc.monitor_ports = [add_monitor_port(soc, number) for number in range(config.ports)]
+
+def add_monitor_port(soc, number):
+    """Monitor what a PHY receives; return the port.
+
+    Registers ``port<n>_monitor``, ``port<n>_measure``; memories ``port<n>_snapshot``, ``port<n>_streams``, ``port<n>_bins``.
+    """
+    config    = soc.probe_config
+    is_shared = config.link == "shared" and number == 0
+    phy       = soc.board.phy(number)
+    soc.add_module(name=f"port{number}_phy", module=phy)
+    port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None)
+    meter  = PortMeter()
+    domain = soc.add_local_timebase(f"rx{number}")
+    port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
+    soc.add_module(name=f"port{number}_monitor", module=port)
+    soc.add_module(name=f"port{number}_measure", module=meter)
+    path   = port.path
+    seen = soc.rates.ended[number]
+    soc.comb += [
+        phy.source.connect(port.sink),
+        port.link_up.eq(phy.link_up),
+        *[getattr(meter.measured, name).eq(getattr(path.measured, name)) for name, _ in measured_layout],
+        seen.valid.eq(path.parser.seen),
+        seen.length.eq(path.parser.frame.length),
+    ]
+    soc.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
+    soc.add_memory(f"port{number}_streams", meter.streams.bus, STREAM_SLOTS*STREAM_SLOT_WORDS)
+    soc.add_memory(f"port{number}_bins", meter.histograms.bus, STREAM_SLOTS*BIN_SLOT_WORDS)
+    soc.snapshots[f"port{number}"] = path.tally.layout
+    if is_shared:
+        soc.port0_transmit = transmit = ManagementTransmit()
+        soc.comb += transmit.source.connect(phy.sink)
+    return port
+
+# Capture ------------------------------------------------------------------------------------------
+
+def ring_memory(soc):
+    """Return where a capture waits for the host, and its address on the bus."""
+    config = soc.probe_config
+    if config.ring_kind(soc.board) == "sdram":
+        if not hasattr(soc, "sdram"):
+            add_sdram(soc)
+        region   = soc.bus.regions["main_ram"]
+        firmware = FIRMWARE_BYTES if config.with_cpu else 0
+        blocks   = (region.size - firmware)//(4*BLOCK_WORDS)
+        return BurstRing(soc.sdram.burst, blocks, firmware//4), region.origin + firmware
+    memory = BlockRamRing(config.capture_blocks)
+    soc.add_memory("capture_ring", memory.bus, memory.words)
+    return memory, soc.bus.regions["capture_ring"].origin
+
+def add_capture(soc):
+    """Keep the records of all ports: registers ``capture``, memory ``capture_channels``."""
+    memory, address = ring_memory(soc)
+    soc.capture = capture = Capture(soc.probe_config.ports, memory, soc.sys_clk_freq)
+    capture.add_csr(address)
+    soc.add_memory("capture_channels", capture.bus, 128)
+    for port, to in zip(soc.monitor_ports, capture.ports):
+        path = port.path
+        soc.comb += [
+            path.descriptor.connect(to.descriptor),
+            path.header.connect(to.header),
+            path.data.connect(to.data),
+            path.skip.eq(to.skip),
+        ]
+
+def add_export(soc, transmit, has_room):
+    """Send blocks beside the answers of the management stack on ``transmit``, to whoever asked for them."""
+    request = soc.management.request
+    config = soc.probe_config
+    soc.export = export = BlockExport(config.mac_address, config.ip_address)
+    export.add_csr()
+    soc.export_arbiter = arbiter = FrameArbiter()
+    soc.comb += [
+        soc.capture.block.connect(export.sink),
+        soc.capture.send.eq(export.send),
+        export.peer_mac.eq(request.peer_mac),
+        export.peer_ip.eq(request.peer_ip),
+        soc.management.source.connect(arbiter.first),
+        export.source.connect(arbiter.second),
+        arbiter.source.connect(transmit),
+        arbiter.has_room.eq(has_room),
+    ]
