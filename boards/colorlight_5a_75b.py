@@ -42,6 +42,7 @@ class Board:
     placer       = "heap"
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
+    with_pcie    = False
     sdram_bytes  = SDRAM_BYTES
     spare_bytes  = 0
     flash_offset = 0x100000 # Of firmware; a bitstream of the LFE5U-25F takes 0.7 MB at most.

@@ -43,6 +43,7 @@ class Board:
     placer       = "static" # HeAP found no way, with seeds 1 and 2.
     block_rams   = 56 # LFE5U-25F.
     with_serial  = True
+    with_pcie    = False
     sdram_bytes  = SDRAM_BYTES
     spare_bytes  = 0
     flash_offset = 0x100000 # Of firmware; a bitstream of the LFE5U-25F takes 0.7 MB at most.

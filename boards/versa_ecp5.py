@@ -43,6 +43,7 @@ class Board:
     placer       = "heap"
     block_rams   = 108 # LFE5UM5G-45F.
     with_serial  = True
+    with_pcie    = False
     sdram_bytes  = 0 # Its DDR3 isn't wired.
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
     flash_offset = 0x200000 # Of firmware; a bitstream of the LFE5UM5G-45F takes 1.3 MB at most.

@@ -63,6 +63,18 @@ class TransmitState(IntEnum):
     RUNNING = 4
 
 
+# PCIe: docs/pcie.md. ----------------------------------------------------------------------------------
+
+#: What of the bus lies in BAR0, side by side: registers, memories, main RAM, and what is at 0. Each begins at a multiple of the size.
+BAR0_SEGMENTS: Final = (0xF000_0000, 0x8000_0000, 0x4000_0000, 0x0000_0000)
+BAR0_SEGMENT_BYTES: Final = 4 * 1024 * 1024
+
+#: Ring of a channel in the host's memory: slots of a page, of which a block takes the first octets.
+DMA_SLOTS: Final = 256
+DMA_SLOT_BYTES: Final = 4096
+#: A multiple of the largest payload of a request (512), so that no part of a block has to wait for the next one.
+DMA_BLOCK_BYTES: Final = 1536
+
 # Firmware in flash: words, little-endian, then the image; see docs/design/boot.md. ---------------------
 
 FLASH_MAGIC: Final = 0x5746504C  # "LPFW"

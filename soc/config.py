@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 PRESETS = ("train", "monitor")
-LINKS = ("own", "shared", "uart")
+LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
+LARGEST_CHANNELS = 8
 CPU_VARIANTS = ("lite", "standard")
 MAIN_RAMS = ("auto", "sdram", "block", "none")
 LINE_RATE_BPS = 1_000_000_000
@@ -49,6 +50,10 @@ class Holder(Protocol):
         """Whether a serial port is wired."""
 
     @property
+    def with_pcie(self) -> bool:
+        """Whether it plugs into a PCIe slot."""
+
+    @property
     def sdram_bytes(self) -> int:
         """SDRAM that a probe can use; 0: none."""
 
@@ -72,7 +77,8 @@ class ProbeConfig:
         measures and captures what comes in (docs/design/monitor.md).
     ports : test ports, from 1.
     link : the way in: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
-        on test port 0) or ``uart`` (UARTBone).
+        on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
+    dma_channels : rings in the host's memory, from 1 to 8, with ``pcie``.
     record_depth : records held for each port, a power of two (preset train).
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
         SDRAM where it has one, else block RAM.
@@ -107,6 +113,7 @@ class ProbeConfig:
     gnss_baud: int = 9600
     data_width: int = 32
     with_discipline: bool = True
+    dma_channels: int = 8
     ring: str = "auto"
     capture_blocks: int = 8
 
@@ -150,6 +157,7 @@ class ProbeConfig:
         self._check_cpu()
         self._check_main_ram(board)
         self._check_uart(board)
+        self._check_pcie(board)
         self._check_block_rams(board)
 
     def _check_preset(self, board: Holder) -> None:
@@ -242,6 +250,14 @@ class ProbeConfig:
             raise ValueError(f"{board.name} has no serial port for link=uart: use link=own or link=shared")
         if not 1200 <= self.uart_baud <= fastest:
             raise ValueError(f"uart_baud {self.uart_baud} is out of range on {board.name}: use 1200 to {fastest}")
+
+    def _check_pcie(self, board: Holder) -> None:
+        if self.link != "pcie":
+            return
+        if not board.with_pcie:
+            raise ValueError(f"{board.name} has no PCIe for link=pcie: use link=shared, or the board sqrl_acorn")
+        if not 1 <= self.dma_channels <= LARGEST_CHANNELS:
+            raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {LARGEST_CHANNELS}")
 
     def _check_block_rams(self, board: Holder) -> None:
         if board.block_rams is None:

@@ -106,6 +106,7 @@ class ProbeSoC(SoCCore):
             "own":    self.add_link_own,
             "shared": self.add_link_shared,
             "uart":   self.add_link_uart,
+            "pcie":   self.add_link_pcie,
         }[config.link]()
 
     # Bus ------------------------------------------------------------------------------------------
@@ -125,7 +126,9 @@ class ProbeSoC(SoCCore):
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
-        bank_bits = BANK_BITS + (self.probe_config.is_monitor and self.probe_config.with_cpu) # Which have more modules than 16.
+        # With more modules than 16: a monitor with a processor, or a bank for each DMA.
+        config    = self.probe_config
+        bank_bits = BANK_BITS + (config.link == "pcie" or (config.is_monitor and config.with_cpu))
         self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus
 
@@ -258,6 +261,12 @@ class ProbeSoC(SoCCore):
         """Reach the bus through the serial port."""
         self.add_uartbone(baudrate=self.probe_config.uart_baud)
 
+    def add_link_pcie(self):
+        """Reach the bus through BAR0; ``capture_dma`` takes what the capture keeps."""
+        # LitePCIe is only needed here.
+        from liteprobe.soc.pcie import BAR0_BYTES, add_pcie
+        add_pcie(self, self.board.pcie_phy(BAR0_BYTES), self.probe_config.dma_channels)
+
     def add_link_own(self):
         """Reach the bus by Etherbone on the port after the test ports."""
         number = self.probe_config.ports
@@ -280,6 +289,9 @@ class ProbeSoC(SoCCore):
         if self.finalized:
             return
         SoCCore.finalize(self)
+        if self.probe_config.link == "pcie":
+            from liteprobe.soc.pcie import check_reach
+            check_reach(self.bus.regions)
         # Known only now that every register has its address; the Verilog is written later.
         self.read_back.learn(self.csr_bankarray.banks)
         if self.probe_config.with_cpu and self.probe_config.with_discipline:

@@ -168,6 +168,7 @@ class Board:
     sys_clk_freq = 62.5e6
     block_rams   = None # No limit.
     with_serial  = True
+    with_pcie    = False
     sdram_bytes  = SDRAM_BYTES
     spare_bytes  = 0
     flash_offset = FLASH_OFFSET

@@ -1,0 +1,283 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The root complex on the other side of the probe's PCIe pins, and what a driver does there, for cocotb."""
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.queue import Queue
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.pcie.core import Device, Endpoint, RootComplex
+from cocotbext.pcie.core.caps import MsiCapability
+from cocotbext.pcie.core.tlp import Tlp, TlpType
+
+from liteprobe.cores.formats import (
+    BAR0_SEGMENT_BYTES,
+    BAR0_SEGMENTS,
+    DMA_BLOCK_BYTES,
+    DMA_SLOT_BYTES,
+    DMA_SLOTS,
+    map_hash,
+)
+
+VENDOR, DEVICE = 0x10EE, 0x7021 # Of Xilinx, and one lane: what the driver looks for.
+SYS_NS = 8
+MEMORY_REQUESTS = (TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
+BEAT = 8
+
+
+class PinsEndpoint(Endpoint):
+    """Takes the configuration itself, as the hard block does, and passes all else between the link and the pins."""
+
+    def __init__(self, dut: Any, bar0_bytes: int) -> None:
+        super().__init__()
+        self.dut = dut
+        self.vendor_id, self.device_id = VENDOR, DEVICE
+        self.msi_cap = MsiCapability()
+        self.register_capability(self.msi_cap)
+        self.configure_bar(0, bar0_bytes)
+        self.requests: Queue[Tlp] = Queue()
+        self.stall: Callable[[], bool] = lambda: False
+        self.busy_beats = 0 # In which the probe sent a word.
+        self.start_cycle = 0
+        for kind in MEMORY_REQUESTS:
+            self.register_rx_tlp_handler(kind, self.requests.put)
+
+    def start(self) -> None:
+        """Begin to move words."""
+        dut = self.dut
+        dut.pcie_rx_valid.value = dut.pcie_tx_ready.value = 0
+        for run in (self._to_probe, self._from_probe, self._interrupts, self._configuration):
+            cocotb.start_soon(run())
+
+    async def _configuration(self) -> None:
+        dut = self.dut
+        while True:
+            dut.pcie_id.value = int(self.pcie_id)
+            dut.pcie_max_payload_size.value = 128 << min(self.pcie_cap.max_payload_size, 2)
+            dut.pcie_max_request_size.value = 128 << min(self.pcie_cap.max_read_request_size, 2)
+            await ClockCycles(dut.clk_sys, 50)
+
+    async def _to_probe(self) -> None:
+        dut = self.dut
+        while True:
+            octets = bytes((await self.requests.get()).pack())
+            for at in range(0, len(octets), BEAT):
+                words = [int.from_bytes(octets[n : n + 4], "big") for n in range(at, min(at + BEAT, len(octets)), 4)]
+                dut.pcie_rx_valid.value = 1
+                dut.pcie_rx_dat.value = words[0] | (words[1] << 32 if len(words) > 1 else 0)
+                dut.pcie_rx_be.value = 0xFF if len(words) > 1 else 0x0F
+                dut.pcie_rx_last.value = at + BEAT >= len(octets)
+                await RisingEdge(dut.clk_sys)
+                while not dut.pcie_rx_ready.value:
+                    await RisingEdge(dut.clk_sys)
+            dut.pcie_rx_valid.value = 0
+
+    async def _from_probe(self) -> None:
+        dut, octets = self.dut, bytearray()
+        ready = 1
+        dut.pcie_tx_ready.value = 1
+        while True:
+            await RisingEdge(dut.clk_sys)
+            if ready and dut.pcie_tx_valid.value:
+                self.busy_beats += 1
+                value = int(dut.pcie_tx_dat.value)
+                octets += (value & 0xFFFFFFFF).to_bytes(4, "big")
+                if int(dut.pcie_tx_be.value) & 0xF0:
+                    octets += (value >> 32).to_bytes(4, "big")
+                if dut.pcie_tx_last.value:
+                    tlp = Tlp.unpack(octets)
+                    assert tlp.check(), tlp
+                    octets = bytearray()
+                    dut.pcie_tx_ready.value = ready = 0
+                    await self.send(tlp) # Waits for credits of the link.
+            wanted = int(not self.stall())
+            if wanted != ready:
+                dut.pcie_tx_ready.value = ready = wanted
+
+    async def _interrupts(self) -> None:
+        while True:
+            await RisingEdge(self.dut.clk_sys)
+            if self.dut.pcie_msi_valid.value and self.msi_cap.msi_enable:
+                cocotb.start_soon(self.msi_cap.issue_msi_interrupt(0))
+
+
+class Host:
+    """A computer with the probe in a slot: registers by name, rings in its memory, as the driver has them."""
+
+    def __init__(self, dut: Any, map_file: Path, max_payload: int = 1) -> None:
+        self.dut = dut
+        self.map = json.loads(map_file.read_text())
+        self.endpoint = PinsEndpoint(dut, len(BAR0_SEGMENTS) * BAR0_SEGMENT_BYTES)
+        self.root = RootComplex()
+        self.root.max_payload_size = max_payload # 128 << n octets.
+        self.device = Device(self.endpoint)
+        self.device.upstream_port.max_link_speed = 2
+        self.device.upstream_port.max_link_width = 4
+        self.root.make_port().connect(self.device)
+        self.rings: dict[int, tuple[int, Any]] = {}
+        self.interrupts = 0
+
+    async def boot(self) -> None:
+        """Start clocks, enumerate, enable memory, bus master and MSI."""
+        dut = self.dut
+        Clock(dut.clk_sys, SYS_NS, unit="ns").start()
+        Clock(dut.clk_timebase, 8, unit="ns").start()
+        dut.block_valid.value = 0
+        dut.rst_sys.value = 1
+        await ClockCycles(dut.clk_sys, 8)
+        dut.rst_sys.value = 0
+        self.endpoint.start()
+        await ClockCycles(dut.clk_sys, 8)
+        await with_timeout(self.root.enumerate(), 500, "us")
+        self.slot = self.root.find_device(self.endpoint.pcie_id)
+        await self.slot.enable_device()
+        await self.slot.set_master()
+        await self.slot.alloc_irq_vectors(1, 1)
+        self.slot.msi_vectors[0].cb.append(self._interrupted)
+
+    async def _interrupted(self) -> None:
+        self.interrupts += 1
+
+    # Registers, by their address on the bus -----------------------------------------------------
+
+    def offset(self, address: int) -> int:
+        """Return where in BAR0 an address of the bus is."""
+        for number, base in enumerate(BAR0_SEGMENTS):
+            if base <= address < base + BAR0_SEGMENT_BYTES:
+                return number * BAR0_SEGMENT_BYTES + address - base
+        raise ValueError(f"{address:#x} is not in BAR0")
+
+    async def read_address(self, address: int) -> int:
+        """Return the word at an address of the bus."""
+        return await with_timeout(self.slot.bar_window[0].read_dword(self.offset(address)), 50, "us")
+
+    async def write_address(self, address: int, word: int) -> None:
+        """Write a word."""
+        await self.slot.bar_window[0].write_dword(self.offset(address), word)
+
+    def address(self, name: str) -> int:
+        """Return the address of a register."""
+        return int(self.map["csr_registers"][name]["addr"])
+
+    async def read(self, name: str) -> int:
+        """Return a register of one word."""
+        return await self.read_address(self.address(name))
+
+    async def write(self, name: str, value: int) -> None:
+        """Write a register of one word."""
+        await self.write_address(self.address(name), value)
+
+    def hash(self) -> int:
+        """Return what the identity register must read."""
+        return map_hash(self.map)
+
+    # Rings, as litepcie_dma_writer_start and _stop of the driver treat them -----------------------
+
+    async def start(self, channel: int, slots: int = DMA_SLOTS) -> None:
+        """Give a channel a ring in memory and start its DMA."""
+        if channel not in self.rings:
+            self.rings[channel] = self.root.alloc_region(DMA_SLOTS * DMA_SLOT_BYTES)
+        base, memory = self.rings[channel]
+        memory[:] = b"\xa5" * len(memory)
+        writer = f"pcie_dma{channel}_writer_"
+        await self.write(f"capture_dma_read{channel}", 0)
+        await self.write(writer + "enable", 0)
+        await self.write(writer + "table_reset", 1)
+        await self.write(writer + "table_loop_prog_n", 0)
+        for slot in range(DMA_SLOTS):
+            address = base + slot * DMA_SLOT_BYTES
+            value = self.address(writer + "table_value")
+            await self.write_address(value, DMA_SLOT_BYTES | (1 << 24)) # No interrupt; `last` ends a block.
+            await self.write_address(value + 4, address & 0xFFFFFFFF)
+            await self.write(writer + "table_we", address >> 32)
+        assert await self.read(writer + "table_level") == DMA_SLOTS
+        await self.write(writer + "table_loop_prog_n", 1)
+        await self.write(writer + "enable", 1)
+        await self.read("probe_ports") # Behind which all of that has happened.
+
+    async def stop(self, channel: int) -> int:
+        """Stop a channel's DMA; return how many blocks are in its ring in all."""
+        writer = f"pcie_dma{channel}_writer_"
+        await self.write(writer + "table_loop_prog_n", 0)
+        await self.write(writer + "table_reset", 1)
+        await ClockCycles(self.dut.clk_sys, 1000)
+        await self.write(writer + "enable", 0)
+        await self.write(writer + "table_reset", 1)
+        return await self.read(f"capture_dma_written{channel}")
+
+    def block(self, channel: int, number: int) -> bytes:
+        """Return what the ring holds of block ``number`` of this run."""
+        at = number % DMA_SLOTS * DMA_SLOT_BYTES
+        return bytes(self.rings[channel][1][at : at + DMA_BLOCK_BYTES])
+
+
+class PinsRing:
+    """Stands in for the capture's ring on the block pins: keeps what is not done, gives it again after a rewind."""
+
+    def __init__(self, dut: Any, channels: int) -> None:
+        self.dut = dut
+        self.waiting: list[deque[bytes]] = [deque() for _ in range(channels)] # What was not given yet.
+        self.given: list[deque[bytes]] = [deque() for _ in range(channels)]
+        self.done = [0] * channels
+        self.is_paused = False
+        self.last_channel = 0
+
+    def start(self) -> None:
+        """Begin to give blocks."""
+        cocotb.start_soon(self._give())
+        cocotb.start_soon(self._note())
+
+    async def _note(self) -> None:
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk_sys)
+            done, rewind = int(dut.block_done.value), int(dut.block_rewind.value)
+            for channel in range(len(self.waiting)):
+                if done >> channel & 1:
+                    self.given[channel].popleft()
+                    self.done[channel] += 1
+                if rewind >> channel & 1 and self.given[channel]:
+                    self.waiting[channel].extendleft(reversed(self.given[channel]))
+                    self.given[channel].clear()
+
+    def _next(self) -> int | None:
+        is_open = int(self.dut.block_is_open.value)
+        count = len(self.waiting)
+        for step in range(1, count + 1):
+            channel = (self.last_channel + step) % count
+            if self.waiting[channel] and is_open >> channel & 1:
+                return channel
+        return None
+
+    async def _give(self) -> None:
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk_sys)
+            channel = None if self.is_paused else self._next()
+            if channel is None:
+                continue
+            self.last_channel = channel
+            block = self.waiting[channel].popleft()
+            self.given[channel].append(block)
+            dut.block_valid.value = 1
+            dut.block_channel.value = channel
+            for at in range(0, len(block), 4):
+                dut.block_data.value = int.from_bytes(block[at : at + 4], "little")
+                dut.block_last.value = at + 4 == len(block)
+                await RisingEdge(dut.clk_sys)
+                while not dut.block_ready.value:
+                    await RisingEdge(dut.clk_sys)
+            dut.block_valid.value = 0
+
+
+def map_of_run() -> Path:
+    """Return the register map of the probe under test."""
+    return Path(os.environ["PCIE_MAP"])

@@ -1,0 +1,89 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""PCIe as the way in: BAR0 reaches the bus, MSI tells, and blocks of the capture leave by DMA, a writer for each channel."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import wishbone
+
+from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
+from litepcie.frontend.wishbone import LitePCIeWishboneMaster
+
+from liteprobe.cores.formats import BAR0_SEGMENTS, BAR0_SEGMENT_BYTES
+from liteprobe.soc.capture_dma import CaptureDma
+
+BAR0_BYTES    = len(BAR0_SEGMENTS)*BAR0_SEGMENT_BYTES
+DATA_WIDTH    = 64
+ADDRESS_WIDTH = 64
+
+# Bar Window ---------------------------------------------------------------------------------------
+
+class BarWindow(LiteXModule):
+    """Shows the bus's regions side by side in BAR0, because they lie further apart than a BAR is long.
+
+    Segment n of BAR0 is the bus from ``BAR0_SEGMENTS[n]`` on, BAR0_SEGMENT_BYTES long. No register chooses a segment, so that
+    several programs may read and write at once.
+
+    Parameters
+    ----------
+    endpoint : LitePCIeEndpoint
+
+    Attributes
+    ----------
+    bus : wishbone.Interface, master
+
+    Limits: single 32-bit accesses, as of LitePCIe's bridge.
+    """
+    def __init__(self, endpoint):
+        self.bus    = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.bridge = LitePCIeWishboneMaster(endpoint)
+
+        # # #
+
+        theirs, bits = self.bridge.wishbone, log2_int(BAR0_SEGMENT_BYTES//4)
+        number = theirs.adr[bits:bits + log2_int(len(BAR0_SEGMENTS))]
+        self.comb += [
+            theirs.connect(self.bus, omit={"adr"}),
+            Case(number, {n: self.bus.adr.eq(Cat(theirs.adr[:bits], C(base >> bits + 2, 30 - bits)))
+                for n, base in enumerate(BAR0_SEGMENTS)}),
+        ]
+
+def check_reach(regions):
+    """Raise ValueError when a region of the bus, by name, can't be reached through BAR0."""
+    for name, region in regions.items():
+        starts = [base for base in BAR0_SEGMENTS if base <= region.origin < base + BAR0_SEGMENT_BYTES]
+        if not starts or region.origin + region.size > starts[0] + BAR0_SEGMENT_BYTES:
+            raise ValueError(f"{name} at {region.origin:#x}, {region.size} octets, is out of reach of BAR0: "
+                f"change BAR0_SEGMENTS of cores/formats.py")
+
+# Way in -------------------------------------------------------------------------------------------
+
+def add_pcie(soc, phy, channels):
+    """Give ``soc`` the way in by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
+
+    Names of modules and constants are those that LitePCIe's driver knows.
+
+    Parameters
+    ----------
+    phy : PHY of LitePCIe, 64 bits wide, with a BAR0 of BAR0_BYTES.
+    channels : int, from 1 to 8
+    """
+    soc.pcie_phy      = phy
+    soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
+    soc.pcie_window   = BarWindow(soc.pcie_endpoint)
+    soc.pcie_msi      = LitePCIeMSI()
+    soc.bus.add_master("pcie", soc.pcie_window.bus)
+    soc.comb += soc.pcie_msi.source.connect(phy.msi)
+
+    soc.capture_dma = CaptureDma(soc.pcie_endpoint, channels, ADDRESS_WIDTH)
+    soc.add_constant("DMA_CHANNELS",   channels)
+    soc.add_constant("DMA_ADDR_WIDTH", ADDRESS_WIDTH)
+    for number, channel in enumerate(soc.capture_dma.channels):
+        soc.add_module(name=f"pcie_dma{number}", module=channel)
+        soc.add_constant(f"PCIE_DMA{number}_WRITER_INTERRUPT", number)
+        # The driver reads this one of every channel. There is no reader, and nothing ever raises it.
+        soc.add_constant(f"PCIE_DMA{number}_READER_INTERRUPT", channels + number)
+        soc.comb += soc.pcie_msi.irqs[number].eq(channel.done)
