@@ -11,10 +11,15 @@ BOARDS = {
     "colorlight_i5":          ("colorlight_i5",     {}),
     "versa_ecp5":             ("versa_ecp5",        {}),
 }
+# No open tool chain makes their bitstreams: a build ends with Verilog, and what the vendor's tool needs.
+VERILOG_ONLY = {
+    "sqrl_acorn": ("sqrl_acorn", {}),
+}
 
 def board(name):
     """Return a new board by its name; ValueError lists the names there are."""
-    if name not in BOARDS:
-        raise ValueError(f"there is no board {name!r}: choose one of {', '.join(BOARDS)}")
-    module, parameters = BOARDS[name]
+    every = {**BOARDS, **VERILOG_ONLY}
+    if name not in every:
+        raise ValueError(f"there is no board {name!r}: choose one of {', '.join(every)}")
+    module, parameters = every[name]
     return import_module(f"liteprobe.boards.{module}").Board(**parameters)

@@ -14,11 +14,12 @@ from litepcie.frontend.dma import LitePCIeDMAWriter
 
 from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOTS
 
-WORDS = DMA_BLOCK_BYTES//8 # Of 64 bits.
+CHANNELS = 8
+WORDS    = DMA_BLOCK_BYTES//8 # Of 64 bits.
 
-def block_layout(channels=8):
-    """Return the layout of the stream of blocks: words, ``first`` and ``last`` of a block, and its channel."""
-    return [("data", 32), ("channel", max(1, bits_for(channels - 1)))]
+def block_layout():
+    """Return what is needed of the stream of blocks."""
+    return [("data", 32), ("channel", log2_int(CHANNELS))]
 
 # Channel ------------------------------------------------------------------------------------------
 
@@ -97,26 +98,26 @@ class CaptureDma(LiteXModule):
     Parameters
     ----------
     endpoint : LitePCIeEndpoint
-    channels : int, from 1 to 8
+    channels : int, from 1 to CHANNELS
     address_width : int, bits
 
     Attributes
     ----------
-    sink : Endpoint(block_layout(channels)), in
+    sink : Endpoint(block_layout()), in
         Blocks of 1 to 2*WORDS words; ``channel`` stands still from the first word to the last.
-    is_open : Signal(channels), out
+    is_open : Signal(CHANNELS), out
         Channels of which a block may begin.
-    done : Signal(channels), out
+    done : Signal(CHANNELS), out
         One cycle: the oldest block of this channel that was given is in the host's memory.
-    rewind : Signal(channels), out
+    rewind : Signal(CHANNELS), out
         Nothing runs for this channel: what was given and not ``done`` is lost, give it again.
     """
     def __init__(self, endpoint, channels, address_width=64):
-        assert 1 <= channels <= 8
-        self.sink     = sink = stream.Endpoint(block_layout(channels))
-        self.is_open  = Signal(channels)
-        self.done     = Signal(channels)
-        self.rewind   = Signal(channels)
+        assert 1 <= channels <= CHANNELS
+        self.sink     = sink = stream.Endpoint(block_layout())
+        self.is_open  = Signal(CHANNELS)
+        self.done     = Signal(CHANNELS)
+        self.rewind   = Signal(CHANNELS)
         self.channels = [DmaChannel(endpoint, address_width) for _ in range(channels)] # Modules of the SoC: `add_pcie`.
 
         # # #
@@ -194,10 +195,10 @@ class CaptureDma(LiteXModule):
         self._block_bytes = CSRStatus(16, name="block_bytes", reset=DMA_BLOCK_BYTES, description="Octets that are written of a slot.")
         for n, channel in enumerate(self.channels):
             written = CSRStatus(32,  name=f"written{n}", description=f"Blocks of channel {n} in the host's memory, since its DMA was started. Wraps.")
-            read    = CSRStorage(32, name=f"read{n}",    description=f"Blocks of channel {n} that the host has taken out. Write 0 before a start.")
+            taken   = CSRStorage(32, name=f"taken{n}",   description=f"Blocks of channel {n} that the host has taken out. Write 0 before a start.")
             setattr(self, f"_written{n}", written)
-            setattr(self, f"_read{n}", read)
+            setattr(self, f"_taken{n}", taken)
             self.comb += [
                 written.status.eq(channel.written),
-                channel.taken.eq(read.storage),
+                channel.taken.eq(taken.storage),
             ]

@@ -52,8 +52,10 @@ class BarWindow(LiteXModule):
         ]
 
 def check_reach(regions):
-    """Raise ValueError when a region of the bus, by name, can't be reached through BAR0."""
+    """Raise ValueError when a region of the bus, by name, can't be reached through BAR0; the processor keeps two for itself."""
     for name, region in regions.items():
+        if name in ("rom", "sram"):
+            continue
         starts = [base for base in BAR0_SEGMENTS if base <= region.origin < base + BAR0_SEGMENT_BYTES]
         if not starts or region.origin + region.size > starts[0] + BAR0_SEGMENT_BYTES:
             raise ValueError(f"{name} at {region.origin:#x}, {region.size} octets, is out of reach of BAR0: "

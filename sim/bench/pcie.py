@@ -188,7 +188,7 @@ class Host:
         base, memory = self.rings[channel]
         memory[:] = b"\xa5" * len(memory)
         writer = f"pcie_dma{channel}_writer_"
-        await self.write(f"capture_dma_read{channel}", 0)
+        await self.write(f"capture_dma_taken{channel}", 0)
         await self.write(writer + "enable", 0)
         await self.write(writer + "table_reset", 1)
         await self.write(writer + "table_loop_prog_n", 0)
