@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from liteprobe.boards import BOARDS, board
+from liteprobe.boards import BOARDS, VERILOG_ONLY, board
 from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, holds_monitor_with_cpu
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
@@ -92,10 +92,12 @@ class Design:
         return total.hexdigest()
 
 
-def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[str, Any]]:
-    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
-    target = board(name)
-    soc = ProbeSoC(target, config)
+def write_sources(name: str, config: ProbeConfig, out: Path) -> tuple[Any, Path]:
+    """Write Verilog, constraints and register map of a board into ``out``, and its driver where it has one.
+
+    Returns the SoC and the folder of all but the map and the driver, which are beside it: ``csr.json``, ``driver``.
+    """
+    soc = ProbeSoC(board(name), config)
     folder = (out / "gateware").resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -105,6 +107,17 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     for source, *_ in soc.platform.sources:
         if Path(source).parent != folder:
             shutil.copy(source, folder)
+    if config.link == "pcie":
+        from liteprobe.soc.driver import write_driver # LitePCIe is only needed here.
+
+        write_driver(soc, out / "driver")
+    return soc, folder
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    soc, folder = write_sources(name, config, out)
+    target = soc.board
     (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
@@ -254,13 +267,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
     default = ProbeConfig()
-    parser.add_argument("board", choices=list(BOARDS), help="what to build for")
+    parser.add_argument("board", choices=[*BOARDS, *VERILOG_ONLY], help="what to build for")
+    parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
     parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
-    parser.add_argument("--link", choices=LINKS, default=default.link, help="way in")
+    parser.add_argument("--link", choices=LINKS, help="way in (default: pcie on a board that has it, else shared)")
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
         help="build the VexRiscv in (default: yes, but not in a monitor on a LFE5U-25F, where a host keeps the clock)",
@@ -285,6 +299,19 @@ def main_ram_of(text: str) -> dict[str, Any]:
     return {"main_ram": "block", "main_ram_bytes": int(text)} if text.isdecimal() else {"main_ram": text}
 
 
+def write_only(args: argparse.Namespace, config: ProbeConfig) -> int:
+    """Write what the tools take, run none of them, and say what is next; return the exit code."""
+    if args.load or args.flash:
+        raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
+    out = args.out or BUILD / args.board
+    out.mkdir(parents=True, exist_ok=True)
+    _, folder = write_sources(args.board, config, out)
+    print(f"Verilog, constraints and script: {folder}\nregister map: {out / 'csr.json'}")
+    if config.link == "pcie":
+        print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
@@ -292,9 +319,12 @@ def main(arguments: list[str] | None = None) -> int:
     names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == PRESETS[0] else f"{args.board}_{args.preset}")
     try:
+        args.link = args.link or ("pcie" if board(args.board).with_pcie else ProbeConfig.link)
         if args.with_cpu is None:
             args.with_cpu = args.preset == PRESETS[0] or holds_monitor_with_cpu(board(args.board))
         fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
+        if args.no_compile or args.board in VERILOG_ONLY:
+            return write_only(args, ProbeConfig(**fields))
         report = build(args.board, ProbeConfig(**fields), args.seed, out)
         print(summary(report))
         if args.load or args.flash:

@@ -45,6 +45,10 @@ class DmaChannel(LiteXModule):
     done : Signal(), out
         One cycle: a block has left for the host's memory, all of it. Whoever reads a register over PCIe afterwards reads it behind
         the block (PCI Express Base 2.0, 2.4.1: a completion doesn't pass a posted write).
+    in_flight : Signal(4), out
+        Blocks that were given, whole, and are not done.
+    stopped : Signal(), out
+        One cycle: the DMA was stopped, and what is in flight is lost.
     written : Signal(32), out
         Blocks since the DMA was last started; stays when it is stopped, so that none of them is missed.
     """
@@ -56,6 +60,8 @@ class DmaChannel(LiteXModule):
         self.is_running = Signal()
         self.taken      = Signal(32)
         self.done       = Signal()
+        self.in_flight  = Signal(4)
+        self.stopped    = Signal()
         self.written    = Signal(32)
 
         # # #
@@ -69,6 +75,8 @@ class DmaChannel(LiteXModule):
             self.is_running.eq(writer.enable),
             self.is_open.eq(writer.enable & is_room),
             self.done.eq(last_sent & writer.enable),
+            self.stopped.eq(was_running & ~writer.enable),
+            If(was_running, self.in_flight.eq(begun - self.written)),
         ]
         self.sync += [
             is_room.eq((begun - self.taken) < DMA_SLOTS),
@@ -95,6 +103,8 @@ class CaptureDma(LiteXModule):
     A block is filled up with zeros to DMA_BLOCK_BYTES. A DMA that is stopped within a block gets no more of it: the rest is
     thrown away here, and the ring must give the block again (``rewind``).
 
+    Limits: a DMA must not be started within 100 cycles after it was stopped (the driver takes a millisecond).
+
     Parameters
     ----------
     endpoint : LitePCIeEndpoint
@@ -110,15 +120,18 @@ class CaptureDma(LiteXModule):
     done : Signal(CHANNELS), out
         One cycle: the oldest block of this channel that was given is in the host's memory.
     rewind : Signal(CHANNELS), out
-        Nothing runs for this channel: what was given and not ``done`` is lost, give it again.
+        One cycle: what was given of this channel and is not ``done`` is lost; give it again.
+    in_flight : list of Signal(4), out
+        Of each channel, blocks that were given, or are under way, and aren't done.
     """
     def __init__(self, endpoint, channels, address_width=64):
         assert 1 <= channels <= CHANNELS
-        self.sink     = sink = stream.Endpoint(block_layout())
-        self.is_open  = Signal(CHANNELS)
-        self.done     = Signal(CHANNELS)
-        self.rewind   = Signal(CHANNELS)
-        self.channels = [DmaChannel(endpoint, address_width) for _ in range(channels)] # Modules of the SoC: `add_pcie`.
+        self.sink      = sink = stream.Endpoint(block_layout())
+        self.is_open   = Signal(CHANNELS)
+        self.done      = Signal(CHANNELS)
+        self.rewind    = Signal(CHANNELS)
+        self.in_flight = [Signal(4) for _ in range(channels)]
+        self.channels  = [DmaChannel(endpoint, address_width) for _ in range(channels)] # Modules of the SoC: `add_pcie`.
 
         # # #
 
@@ -184,7 +197,8 @@ class CaptureDma(LiteXModule):
                 is_busy[n].eq(~fsm.ongoing("IDLE") & (number == n)),
                 self.is_open[n].eq(channel.is_open & ~is_busy[n]),
                 self.done[n].eq(channel.done),
-                self.rewind[n].eq(~channel.is_running & ~is_busy[n]),
+                self.rewind[n].eq(channel.stopped),
+                self.in_flight[n].eq(channel.in_flight + (is_busy[n] & ~is_cut)),
             ]
 
         self.add_csr()

@@ -14,10 +14,12 @@ from litepcie.frontend.wishbone import LitePCIeWishboneMaster
 
 from liteprobe.cores.formats import BAR0_SEGMENTS, BAR0_SEGMENT_BYTES
 from liteprobe.soc.capture_dma import CaptureDma
+from liteprobe.soc.ring_pointers import RingPointers
 
 BAR0_BYTES    = len(BAR0_SEGMENTS)*BAR0_SEGMENT_BYTES
 DATA_WIDTH    = 64
 ADDRESS_WIDTH = 64
+MSI_BLOCKS    = 32 # Of a channel, from one interrupt to the next: LitePCIe's own pace.
 
 # Bar Window ---------------------------------------------------------------------------------------
 
@@ -83,9 +85,36 @@ def add_pcie(soc, phy, channels):
     soc.capture_dma = CaptureDma(soc.pcie_endpoint, channels, ADDRESS_WIDTH)
     soc.add_constant("DMA_CHANNELS",   channels)
     soc.add_constant("DMA_ADDR_WIDTH", ADDRESS_WIDTH)
+    irqs = Signal(channels)
     for number, channel in enumerate(soc.capture_dma.channels):
         soc.add_module(name=f"pcie_dma{number}", module=channel)
         soc.add_constant(f"PCIE_DMA{number}_WRITER_INTERRUPT", number)
         # The driver reads this one of every channel. There is no reader, and nothing ever raises it.
         soc.add_constant(f"PCIE_DMA{number}_READER_INTERRUPT", channels + number)
-        soc.comb += soc.pcie_msi.irqs[number].eq(channel.done)
+        soc.sync += irqs[number].eq(channel.done & (channel.written[:log2_int(MSI_BLOCKS)] == MSI_BLOCKS - 1))
+    soc.comb += soc.pcie_msi.irqs.eq(irqs)
+
+def connect_ring(soc, ring, table):
+    """Let the blocks of ``ring`` leave by ``soc.capture_dma``, and be freed once they are in the host's memory.
+
+    Parameters
+    ----------
+    ring : BlockRing
+    table : ChannelMemory
+        Of the ring. Its ``bus`` is taken here.
+
+    Returns the bus that takes its place, a slave: the table for the host.
+    """
+    dma = soc.capture_dma
+    soc.ring_pointers = pointers = RingPointers(len(dma.channels))
+    soc.comb += [
+        ring.block.connect(dma.sink, omit={"words"}),
+        ring.send.eq(dma.is_open),
+        pointers.done.eq(dma.done),
+        pointers.rewind.eq(dma.rewind),
+        pointers.clear.eq(table.clear),
+        *[mine.eq(theirs) for mine, theirs in zip(pointers.in_flight, dma.in_flight)],
+    ]
+    bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+    soc.ring_table = wishbone.Arbiter([pointers.bus, bus], table.bus)
+    return bus

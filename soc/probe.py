@@ -120,8 +120,8 @@ class ProbeSoC(SoCCore):
             self.bus.masters[name] = register.source
 
     def add_controller(self, name="ctrl", **kwargs):
-        """Leave the scratch register out, which nobody reads."""
-        SoCCore.add_controller(self, name, with_scratch=False, **kwargs)
+        """Leave the scratch register out, which nobody reads but LitePCIe's own test of its driver."""
+        SoCCore.add_controller(self, name, with_scratch=self.probe_config.link == "pcie", **kwargs)
 
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""

@@ -157,7 +157,7 @@ class Host:
 
     async def read_address(self, address: int) -> int:
         """Return the word at an address of the bus."""
-        return await with_timeout(self.slot.bar_window[0].read_dword(self.offset(address)), 50, "us")
+        return await with_timeout(self.slot.bar_window[0].read_dword(self.offset(address)), 500, "us")
 
     async def write_address(self, address: int, word: int) -> None:
         """Write a word."""
@@ -244,7 +244,7 @@ class PinsRing:
                 if done >> channel & 1:
                     self.given[channel].popleft()
                     self.done[channel] += 1
-                if rewind >> channel & 1 and self.given[channel]:
+                if rewind >> channel & 1:
                     self.waiting[channel].extendleft(reversed(self.given[channel]))
                     self.given[channel].clear()
 

@@ -8,7 +8,7 @@ import random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from liteprobe.cores.formats import DMA_BLOCK_BYTES
+from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS
 from liteprobe.sim.bench.compiled import REPOSITORY
 from liteprobe.sim.bench.pcie import Host, PinsRing, map_of_run
 from liteprobe.sim.bench.pcie_probe import TOP, writer
@@ -66,3 +66,122 @@ async def blocks_of_all_channels_arrive_octet_for_octet(dut):
         assert await host.read(f"capture_dma_written{channel}") == 20
         for number, block in enumerate(sent[channel]):
             assert host.block(channel, number) == filled(block), (channel, number)
+
+
+async def drained(dut, ring):
+    """Wait until all blocks are done."""
+    while any(ring.waiting) or any(ring.given):
+        await ClockCycles(dut.clk_sys, 50)
+
+
+@cocotb.test()
+@cocotb.parametrize(max_payload=[0, 1, 2])
+async def blocks_of_any_length_fill_slots_of_their_own(dut, max_payload):
+    host, ring = await running(dut, max_payload=max_payload)
+    sent = [block for words in (1, 2, 3, 4, 5, 31, 32, 33, 367, 368, 383, 384) for block in blocks(0, 2, words, words)]
+    await host.start(0)
+    ring.waiting[0].extend(sent)
+    await drained(dut, ring)
+    assert [host.block(0, number) for number in range(len(sent))] == [filled(block) for block in sent]
+    slot = host.rings[0][1][DMA_BLOCK_BYTES:DMA_SLOT_BYTES]
+    assert bytes(slot) == b"\xa5" * len(slot), "what is behind a block was written to"
+
+
+@cocotb.test()
+async def ring_wraps_and_never_overtakes_the_host(dut):
+    host, ring = await running(dut)
+    await host.start(1)
+    sent = blocks(1, 2 * DMA_SLOTS + 7, words=8)
+    ring.waiting[1].extend(sent)
+    taken, found = 0, []
+    source = random.Random(cocotb.RANDOM_SEED)
+    while taken < len(sent):
+        await ClockCycles(dut.clk_sys, source.randrange(20, 20_000))
+        written = await host.read("capture_dma_written1")
+        assert written - taken <= DMA_SLOTS
+        found += [host.block(1, number) for number in range(taken, written)]
+        taken = written
+        await host.write("capture_dma_taken1", taken)
+    assert found == [filled(block) for block in sent]
+
+
+@cocotb.test()
+async def full_ring_holds_its_own_channel_and_no_other(dut):
+    host, ring = await running(dut)
+    for channel in (0, 2):
+        await host.start(channel)
+    sent = [blocks(channel, DMA_SLOTS + 40, words=8) for channel in range(CHANNELS)]
+    ring.waiting[0].extend(sent[0])
+    ring.waiting[1].extend(sent[1][:5]) # Its DMA was never started.
+    for number in range(0, len(sent[2]), 50):
+        ring.waiting[2].extend(sent[2][number : number + 50])
+        await ClockCycles(dut.clk_sys, 20_000)
+        await host.write("capture_dma_taken2", number)
+    await ClockCycles(dut.clk_sys, 20_000)
+    assert [await host.read(f"capture_dma_written{channel}") for channel in range(CHANNELS)] == [DMA_SLOTS, 0, DMA_SLOTS + 40]
+    assert list(ring.waiting[0]) == sent[0][DMA_SLOTS:] and len(ring.waiting[1]) == 5
+    assert [host.block(0, number) for number in range(DMA_SLOTS)] == [filled(block) for block in sent[0][:DMA_SLOTS]]
+    await host.write("capture_dma_taken0", 3) # Three slots are free again: as many blocks come.
+    await ClockCycles(dut.clk_sys, 20_000)
+    assert await host.read("capture_dma_written0") == DMA_SLOTS + 3
+    assert [host.block(0, DMA_SLOTS + number) for number in range(3)] == [filled(block) for block in sent[0][DMA_SLOTS:][:3]]
+
+
+@cocotb.test()
+@cocotb.parametrize(part=[0.02, 0.5])
+async def slow_root_complex_loses_nothing(dut, part):
+    host, ring = await running(dut)
+    source = random.Random(cocotb.RANDOM_SEED)
+    sent = [blocks(channel, 6) for channel in range(CHANNELS)]
+    for channel in range(CHANNELS):
+        await host.start(channel)
+    host.endpoint.stall = lambda: source.random() > part
+    for channel in range(CHANNELS):
+        ring.waiting[channel].extend(sent[channel])
+    await drained(dut, ring)
+    for channel in range(CHANNELS):
+        assert await host.read(f"capture_dma_written{channel}") == 6 # The answer comes behind the last block.
+        assert [host.block(channel, number) for number in range(6)] == [filled(block) for block in sent[channel]]
+
+
+@cocotb.test()
+@cocotb.parametrize(cycles=[150, 1000, 2500])
+async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
+    host, ring = await running(dut)
+    sent, found = blocks(0, 30), []
+    ring.waiting[0].extend(sent)
+    while len(found) < len(sent):
+        await host.start(0)
+        await ClockCycles(dut.clk_sys, cycles)
+        written = await host.stop(0)
+        found += [host.block(0, number) for number in range(written)]
+        cycles += 137
+    assert found == [filled(block) for block in sent]
+
+
+@cocotb.test()
+async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
+    host, ring = await running(dut)
+    await host.start(0)
+    sent = blocks(0, 60)
+    ring.waiting[0].extend(sent)
+    checked = 0
+    while checked < len(sent):
+        written = await host.read("capture_dma_written0")
+        for number in range(checked, written): # At once, with no time passing.
+            assert host.block(0, number) == filled(sent[number]), number
+        checked = written
+
+
+@cocotb.test()
+async def interrupt_comes_each_32_blocks_of_a_channel(dut):
+    host, ring = await running(dut)
+    await host.start(0)
+    await host.write("pcie_msi_enable", 1)
+    ring.waiting[0].extend(blocks(0, 100, words=8))
+    await drained(dut, ring)
+    await ClockCycles(dut.clk_sys, 500)
+    assert host.interrupts == 3
+    assert await host.read("pcie_msi_vector") == 1
+    await host.write("pcie_msi_clear", 1)
+    assert await host.read("pcie_msi_vector") == 0
