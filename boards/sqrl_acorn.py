@@ -134,7 +134,7 @@ class Board:
         return self.clocks
 
     def phy(self, port):
-        """Return the PHY of one SFP; after ``crg()``. The card crosses the pairs that receive."""
+        """Return the PHY of one SFP; after ``crg()``. The card crosses the pairs that receive, says LiteX's target."""
         return SfpPort(self.transceivers.sfp(), self.platform.request("sfp", port), port, self.sys_clk_freq, rx_polarity=1)
 
     def pcie_phy(self, bar0_size):

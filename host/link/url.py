@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
+from liteprobe.host.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.link.sim import PROBES, SimLink, SimOptions
 from liteprobe.host.link.uart import DEFAULT_BAUD, UARTLink, open_line
 
@@ -17,6 +18,7 @@ EXAMPLES = {
     "sim": "sim://switch?latency=3us",
     "etherbone": "etherbone://192.168.1.50",
     "uart": "uart:///dev/ttyUSB0",
+    "pcie": "pcie:///dev/litepcie0",
 }
 WIRES = ("loopback", "cable", "switch")
 PAIR = "pair"  # Two probes, joined by a cable or a switch.
@@ -41,7 +43,7 @@ class ProbeURL:
     Attributes
     ----------
     scheme : str
-        ``sim``, ``etherbone`` or ``uart``.
+        ``sim``, ``etherbone``, ``uart`` or ``pcie``.
     target : str
         What stands between ``://`` and ``?``: wire, host and port, or device.
     options : dict
@@ -107,6 +109,9 @@ def open_link(url: str) -> Link:
         _only(url, parsed, ("baud",))
         baud = _number(url, parsed, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
         return UARTLink(open_line(parsed.target, baud), parsed.target)
+    if parsed.scheme == "pcie":
+        _only(url, parsed, ())
+        return PcieLink(DeviceFile(parsed.target), parsed.target)
     _only(url, parsed, ("timeout",))
     host, port = _host_and_port(url, parsed)
     timeout_s = parsed.options.get("timeout")
@@ -202,7 +207,7 @@ def _bad(url: str, scheme: str, why: str) -> UsageError:
 def _only(url: str, parsed: ProbeURL, names: tuple[str, ...]) -> None:
     for name in parsed.options:
         if name not in names:
-            raise _bad(url, parsed.scheme, f"there is no option '{name}', only {', '.join(names)}")
+            raise _bad(url, parsed.scheme, f"there is no option '{name}', only {', '.join(names) or 'none'}")
 
 
 def _number(url: str, parsed: ProbeURL, name: str, text: str) -> int:
