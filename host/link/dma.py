@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOT_BYTES, DMA_SLOTS
-from liteprobe.host.errors import NoProbeError, ProbeError
-from liteprobe.host.link.pcie import NO_DEVICE, Device, ioctl_number
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.link.pcie import Device, gone, ioctl_number
 from liteprobe.host.registers import Registers
 
 DMA_WRITER = struct.Struct("=B7xqq")  # struct litepcie_ioctl_dma_writer: enable, blocks of hardware and of software.
@@ -113,7 +113,7 @@ class DmaRing:
         try:
             self._device.ioctl(request, argument)
         except OSError as error:
-            raise NoProbeError(f"{self._name} is gone ({error.strerror}): {NO_DEVICE}") from None
+            raise gone(self._name, error) from None
         return tuple(layout.unpack(argument))
 
     def _lock(self) -> None:

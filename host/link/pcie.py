@@ -89,6 +89,13 @@ def _advice(error: OSError) -> str:
     return NO_DEVICE
 
 
+def gone(name: str, error: OSError) -> NoProbeError:
+    """Return what to say of a device that answers no more, or never was one."""
+    if error.errno == errno.ENOTTY:
+        return NoProbeError(f"{name} is no device of LitePCIe's driver: give the probe's first one (ls /dev/litepcie*)")
+    return NoProbeError(f"{name} is gone ({error.strerror}): {NO_DEVICE}")
+
+
 def bar0_address(address: int) -> int:
     """Return what the driver calls an address of the probe's bus: where BAR0 begins is that of the registers.
 
@@ -153,5 +160,5 @@ class PcieLink(Link):
         try:
             self._device.ioctl(IOCTL_REG, argument)
         except OSError as error:
-            raise NoProbeError(f"{self.name} is gone ({error.strerror}): {NO_DEVICE}") from None
+            raise gone(self.name, error) from None
         return int(REG.unpack(argument)[1])
