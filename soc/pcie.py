@@ -108,7 +108,8 @@ def connect_ring(soc, ring, table):
     dma = soc.capture_dma
     soc.ring_pointers = pointers = RingPointers(len(dma.channels))
     soc.comb += [
-        ring.block.connect(dma.sink, omit={"words"}),
+        *[getattr(dma.sink, name).eq(getattr(ring.block, name)) for name in ("valid", "last", "data", "channel")],
+        ring.block.ready.eq(dma.sink.ready),
         ring.send.eq(dma.is_open),
         pointers.done.eq(dma.done),
         pointers.rewind.eq(dma.rewind),

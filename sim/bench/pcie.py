@@ -46,7 +46,7 @@ class PinsEndpoint(Endpoint):
         self.requests: Queue[Tlp] = Queue()
         self.stall: Callable[[], bool] = lambda: False
         self.busy_beats = 0 # In which the probe sent a word.
-        self.start_cycle = 0
+        self.out: Queue[Tlp] = Queue(2)
         for kind in MEMORY_REQUESTS:
             self.register_rx_tlp_handler(kind, self.requests.put)
 
@@ -54,7 +54,7 @@ class PinsEndpoint(Endpoint):
         """Begin to move words."""
         dut = self.dut
         dut.pcie_rx_valid.value = dut.pcie_tx_ready.value = 0
-        for run in (self._to_probe, self._from_probe, self._interrupts, self._configuration):
+        for run in (self._to_probe, self._from_probe, self._to_link, self._interrupts, self._configuration):
             cocotb.start_soon(run())
 
     async def _configuration(self) -> None:
@@ -82,9 +82,10 @@ class PinsEndpoint(Endpoint):
 
     async def _from_probe(self) -> None:
         dut, octets = self.dut, bytearray()
-        ready = 1
-        dut.pcie_tx_ready.value = 1
+        dut.pcie_tx_ready.value = ready = 1
         while True:
+            if not dut.pcie_tx_valid.value:
+                await RisingEdge(dut.pcie_tx_valid)
             await RisingEdge(dut.clk_sys)
             if ready and dut.pcie_tx_valid.value:
                 self.busy_beats += 1
@@ -96,16 +97,21 @@ class PinsEndpoint(Endpoint):
                     tlp = Tlp.unpack(octets)
                     assert tlp.check(), tlp
                     octets = bytearray()
-                    dut.pcie_tx_ready.value = ready = 0
-                    await self.send(tlp) # Waits for credits of the link.
+                    if not self.out.empty():
+                        dut.pcie_tx_ready.value = ready = 0
+                    await self.out.put(tlp) # Waits for credits of the link.
             wanted = int(not self.stall())
             if wanted != ready:
                 dut.pcie_tx_ready.value = ready = wanted
 
+    async def _to_link(self) -> None:
+        while True:
+            await self.send(await self.out.get())
+
     async def _interrupts(self) -> None:
         while True:
-            await RisingEdge(self.dut.clk_sys)
-            if self.dut.pcie_msi_valid.value and self.msi_cap.msi_enable:
+            await RisingEdge(self.dut.pcie_msi_valid)
+            if self.msi_cap.msi_enable:
                 cocotb.start_soon(self.msi_cap.issue_msi_interrupt(0))
 
 
