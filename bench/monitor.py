@@ -27,6 +27,7 @@ from _figures import ROOT, Figure, Row, run
 
 from liteprobe.sim.bench import corpora, host_speed, stacks, tshark, unified_run
 from liteprobe.sim.bench import capture_limits, corpora, stacks, tshark, unified_run
+from liteprobe.sim.bench import capture_limits, corpora, pcie_limits, stacks, tshark, unified_run
 from liteprobe.sim.models.unified import unified_header
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.sim.bench import corpora, monitor_run, stacks, toeplitz_run, tshark, unified_run
@@ -299,6 +300,18 @@ def capture(name: str, least: dict[int, float]) -> Row:
     return row
 
 
+def capture_pcie(_: bool) -> Iterator[Figure]:
+    """Frames of two lines through capture and DMA: most with nothing dropped, and drops told and counted beyond."""
+    found = pcie_limits.measure()
+    for length in pcie_limits.LENGTHS:
+        paces = [one for one in found if one.length == length]
+        whole = [one.offered for one in paces if not one.counted and not one.told]
+        line_rate = next(one.offered for one in paces if one.pace == 1)
+        yield Figure(f"pcie_whole_{length}B", max(whole, default=0.0), "Mb/s", round(line_rate), is_least=True)
+        beyond = [one for one in paces if one.counted or one.told]
+        yield Figure(f"pcie_drops_miscounted_{length}B", sum(abs(one.counted - one.told) for one in beyond), "frames", 0)
+
+
 ROWS: dict[str, Row] = {
     "stacks": parser("stacks", stacks.stacks),
     "corpora": parser("corpora", captured),
@@ -310,6 +323,7 @@ ROWS: dict[str, Row] = {
     "host": host,
     "line_rate": line_rate,
     "toeplitz": toeplitz,
+    "capture_pcie": capture_pcie,
     # Block RAM: a port at line rate. SDRAM: what is left of 1.6 Gb/s for in and out.
     "capture_blockram": capture("blockram", {60: 714, 512: 955, 1514: 984}),
     "capture_sdram": capture("sdram", {60: 570, 512: 700, 1514: 720}),
