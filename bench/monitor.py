@@ -309,7 +309,9 @@ def capture_pcie(_: bool) -> Iterator[Figure]:
         line_rate = next(one.offered for one in paces if one.pace == 1)
         yield Figure(f"pcie_whole_{length}B", max(whole, default=0.0), "Mb/s", round(line_rate), is_least=True)
         beyond = [one for one in paces if one.counted or one.told]
-        yield Figure(f"pcie_drops_miscounted_{length}B", sum(abs(one.counted - one.told) for one in beyond), "frames", 0)
+        yield Figure(
+            f"pcie_drops_miscounted_{length}B", sum(abs(one.counted - one.told) for one in beyond), "frames", 0
+        )
 
 
 ROWS: dict[str, Row] = {

@@ -65,7 +65,7 @@ class TransmitState(IntEnum):
 
 # PCIe: docs/pcie.md. ----------------------------------------------------------------------------------
 
-#: What of the bus lies in BAR0, side by side: registers, memories, main RAM, and what is at 0. Each begins at a multiple of the size.
+#: What of the bus lies in BAR0, side by side: registers, memories, main RAM, and what is at 0. Each begins at a multiple of it.
 BAR0_SEGMENTS: Final = (0xF000_0000, 0x8000_0000, 0x4000_0000, 0x0000_0000)
 BAR0_SEGMENT_BYTES: Final = 4 * 1024 * 1024
 

@@ -205,11 +205,11 @@ class CaptureDma(LiteXModule):
 
     def add_csr(self):
         """Add the pointers of each ring, and what its slots are."""
-        self._slots       = CSRStatus(16, name="slots",       reset=DMA_SLOTS,       description="Slots of each ring in the host's memory.")
-        self._block_bytes = CSRStatus(16, name="block_bytes", reset=DMA_BLOCK_BYTES, description="Octets that are written of a slot.")
+        self._slots       = CSRStatus(16, name="slots", reset=DMA_SLOTS, description="Slots of each ring in the host's memory.")
+        self._block_bytes = CSRStatus(16, name="block_bytes", reset=DMA_BLOCK_BYTES, description="Octets written of a slot.")
         for n, channel in enumerate(self.channels):
-            written = CSRStatus(32,  name=f"written{n}", description=f"Blocks of channel {n} in the host's memory, since its DMA was started. Wraps.")
-            taken   = CSRStorage(32, name=f"taken{n}",   description=f"Blocks of channel {n} that the host has taken out. Write 0 before a start.")
+            written = CSRStatus(32,  name=f"written{n}", description="Blocks in the host's memory, since the DMA's start. Wraps.")
+            taken   = CSRStorage(32, name=f"taken{n}",   description="Blocks that the host has taken out. Write 0 before a start.")
             setattr(self, f"_written{n}", written)
             setattr(self, f"_taken{n}", taken)
             self.comb += [

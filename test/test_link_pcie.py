@@ -149,7 +149,9 @@ def test_probe_is_confirmed_by_its_map(driver: Driver, tmp_path: Path) -> None:
 
 
 def test_no_such_device_says_how_to_load_the_driver(tmp_path: Path) -> None:
-    with pytest.raises(NoProbeError, match=r"No such file.*lspci -d 10ee:.*make -C build/sqrl_acorn/driver/kernel.*init.sh"):
+    with pytest.raises(
+        NoProbeError, match=r"No such file.*lspci -d 10ee:.*make -C build/sqrl_acorn/driver/kernel.*init.sh"
+    ):
         open_link(f"pcie://{tmp_path}/litepcie0")
 
 
@@ -246,7 +248,9 @@ def test_ring_of_another_program_is_refused(driver: Driver) -> None:
 
 def test_driver_of_other_gateware_is_refused(driver: Driver) -> None:
     driver.buffers = (8192, 256)
-    with pytest.raises(ProbeError, match="256 buffers of 8192 octets, not 256 of 4096: load the one that was made with"):
+    with pytest.raises(
+        ProbeError, match="256 buffers of 8192 octets, not 256 of 4096: load the one that was made with"
+    ):
         ring_of(driver)
 
 

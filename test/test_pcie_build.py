@@ -30,7 +30,8 @@ int main(void) {
     SHOW(LITEPCIE_IOCTL_REG); SHOW(LITEPCIE_IOCTL_DMA_WRITER); SHOW(LITEPCIE_IOCTL_MMAP_DMA_INFO); SHOW(LITEPCIE_IOCTL_LOCK);
     SHOW(offsetof(struct litepcie_ioctl_reg, val)); SHOW(offsetof(struct litepcie_ioctl_reg, is_write));
     SHOW(offsetof(struct litepcie_ioctl_dma_writer, hw_count)); SHOW(offsetof(struct litepcie_ioctl_lock, dma_writer_request));
-    SHOW(offsetof(struct litepcie_ioctl_lock, dma_writer_status)); SHOW(offsetof(struct litepcie_ioctl_mmap_dma_info, dma_rx_buf_offset));
+    SHOW(offsetof(struct litepcie_ioctl_lock, dma_writer_status));
+    SHOW(offsetof(struct litepcie_ioctl_mmap_dma_info, dma_rx_buf_offset));
     SHOW(DMA_BUFFER_SIZE); SHOW(DMA_BUFFER_COUNT); SHOW(DMA_CHANNEL_COUNT); SHOW(DMA_ADDR_WIDTH); SHOW(CSR_BASE);
     SHOW(PCIE_DMA7_WRITER_INTERRUPT); SHOW(PCIE_DMA0_READER_INTERRUPT);
 #ifndef DMA_BUFFER_ALIGNED
@@ -83,7 +84,9 @@ def test_headers_of_the_driver_have_every_register_where_the_map_has_it(built):
     header = defines((built / "driver" / "kernel" / "csr.h").read_text())
     assert header["CSR_BASE"] == BAR0_SEGMENTS[0]
     snapshots = [name for name in registers if f"CSR_{name.upper()}_ADDR" not in header]
-    assert all(re.match(r"port\d_rx_", name) for name in snapshots), "only words of memories are no registers to the driver"
+    assert all(re.match(r"port\d_rx_", name) for name in snapshots), (
+        "only words of memories are no registers to the driver"
+    )
     for name in set(registers) - set(snapshots):
         assert header[f"CSR_{name.upper()}_ADDR"] == registers[name]["addr"], name
     for channel in range(8):
@@ -93,7 +96,11 @@ def test_headers_of_the_driver_have_every_register_where_the_map_has_it(built):
 def test_register_offsets_that_the_driver_has_written_down_are_ours(built):
     registers = json.loads((built / "csr.json").read_text())["csr_registers"]
     names = {"ENABLE": "enable", "TABLE_VALUE": "table_value", "TABLE_WE": "table_we", "TABLE_LEVEL": "table_level"}
-    names |= {"TABLE_LOOP_PROG_N": "table_loop_prog_n", "TABLE_LOOP_STATUS": "table_loop_status", "TABLE_FLUSH": "table_reset"}
+    names |= {
+        "TABLE_LOOP_PROG_N": "table_loop_prog_n",
+        "TABLE_LOOP_STATUS": "table_loop_status",
+        "TABLE_FLUSH": "table_reset",
+    }
     base = registers["pcie_dma0_writer_enable"]["addr"]
     text = (built / "driver" / "kernel" / "config.h").read_text()
     offsets = {name: int(value, 0) for name, value in re.findall(r"PCIE_DMA_WRITER_(\w+)_OFFSET\s+(0x\w+)", text)}

@@ -87,7 +87,9 @@ class DmaRing:
         self._written += (now - self._written) & 0xFFFFFFFF
         count = self._written - self.taken
         if count > DMA_SLOTS:
-            raise ProbeError(f"{self._name} counts {count} blocks in {DMA_SLOTS} slots: the probe was reset, start the capture anew")
+            raise ProbeError(
+                f"{self._name} counts {count} blocks in {DMA_SLOTS} slots: the probe was reset, start the capture anew"
+            )
         first = self.taken % DMA_SLOTS
         parts = [(first, min(first + count, DMA_SLOTS)), (0, max(0, first + count - DMA_SLOTS))]
         return [self._slots[begin:end, :BLOCK_WORDS] for begin, end in parts if end > begin]

@@ -109,7 +109,9 @@ def bar0_address(address: int) -> int:
     for number, base in enumerate(BAR0_SEGMENTS):
         if base <= address < base + BAR0_SEGMENT_BYTES and address % 4 == 0:
             return BAR0_SEGMENTS[0] + number * BAR0_SEGMENT_BYTES + address - base
-    raise UsageError(f"address {address:#x} can't be reached over PCIe: give one of a word in the register map (liteprobe regs)")
+    raise UsageError(
+        f"address {address:#x} can't be reached over PCIe: give one of a word in the register map (liteprobe regs)"
+    )
 
 
 class PcieLink(Link):

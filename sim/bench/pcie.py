@@ -33,7 +33,7 @@ MEMORY_REQUESTS = (TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, Tlp
 BEAT = 8
 
 
-class PinsEndpoint(Endpoint):
+class PinsEndpoint(Endpoint): # type: ignore[misc]
     """Takes the configuration itself, as the hard block does, and passes all else between the link and the pins."""
 
     def __init__(self, dut: Any, bar0_bytes: int) -> None:

@@ -113,6 +113,6 @@ class Capturing(Host):
                         gaps[channel] += found.count
                     else:
                         wanted = record(line, next(expected), length, channel)
-                        assert found == wanted, (found.head, wanted.head, found.octets[:3], wanted.octets[:3], len(found.octets), len(wanted.octets))
+                        assert found == wanted, (found.head, wanted.head, found.octets[:3], wanted.octets[:3])
                 assert next(expected, None) is None, "frames without a trace"
         return gaps

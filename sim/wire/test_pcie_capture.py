@@ -3,8 +3,6 @@
 
 """Frames of two lines through capture, ring and DMA into the host's memory: all of them, or exactly counted."""
 
-import os
-
 import cocotb
 from cocotb.triggers import ClockCycles
 
@@ -19,7 +17,7 @@ def test_capture_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_capture"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_capture", {"PCIE_MAP": str(map_file)}, os.environ.get("ONLY"), is_large=True)
+    run_wire_test(__file__, TOP, writer(map_file), "pcie_capture", {"PCIE_MAP": str(map_file)}, is_large=True)
 
 
 @cocotb.test()
