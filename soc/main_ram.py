@@ -8,13 +8,15 @@ from litex.soc.integration.soc import SoCRegion
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
 from liteprobe.soc.sdram import BANKS, COLUMNS, ROWS, SdramController
 
-def add_sdram(soc):
-    """Give ``soc`` the board's SDRAM, as main RAM, for the ring of a capture, or for both; return whether it is ready."""
+RING_ORIGIN = 0x48000000 # Of a SDRAM that isn't main RAM.
+
+def add_sdram(soc, name, origin):
+    """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready."""
     phy, clk_freq = soc.board.sdram()
     soc.sdram_phy = phy
     soc.sdram     = sdram = SdramController(phy, clk_freq, with_bursts=soc.probe_config.is_monitor)
-    region = SoCRegion(origin=soc.mem_map["main_ram"], size=4*BANKS*ROWS*COLUMNS, mode="rwx")
-    soc.bus.add_slave("main_ram", sdram.bus, region)
+    region = SoCRegion(origin=origin, size=4*BANKS*ROWS*COLUMNS, mode="rwx")
+    soc.bus.add_slave(name, sdram.bus, region)
     return sdram.ready
 
 def add_main_ram(soc):
@@ -22,7 +24,7 @@ def add_main_ram(soc):
 
     Main RAM of block RAM is LiteX's own (`processor_parameters`).
     """
-    return add_sdram(soc) if soc.probe_config.main_ram_kind(soc.board) == "sdram" else 1
+    return add_sdram(soc, "main_ram", soc.mem_map["main_ram"]) if soc.probe_config.main_ram_kind(soc.board) == "sdram" else 1
 
 def add_boot(soc):
     """Give ``soc`` the registers that start firmware; from flash too, where there is main RAM to copy it to."""

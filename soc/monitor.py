@@ -18,7 +18,7 @@ from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.monitor_registers import MonitorPort
 from liteprobe.cores.transmit.management import ManagementTransmit
-from liteprobe.soc.main_ram import add_sdram
+from liteprobe.soc.main_ram import RING_ORIGIN, add_sdram
 
 FIRMWARE_BYTES = 1024*1024 # Of the SDRAM; the ring has the rest.
 
@@ -72,10 +72,11 @@ def ring_memory(soc):
     """Return where a capture waits for the host, and its address on the bus."""
     config = soc.probe_config
     if config.ring_kind(soc.board) == "sdram":
-        if not hasattr(soc, "sdram"):
-            add_sdram(soc)
-        region   = soc.bus.regions["main_ram"]
-        firmware = FIRMWARE_BYTES if config.with_cpu else 0
+        is_shared = config.main_ram_kind(soc.board) == "sdram"
+        if not is_shared:
+            add_sdram(soc, "capture_ring", RING_ORIGIN)
+        region   = soc.bus.regions["main_ram" if is_shared else "capture_ring"]
+        firmware = FIRMWARE_BYTES if is_shared else 0
         blocks   = (region.size - firmware)//(4*BLOCK_WORDS)
         return BurstRing(soc.sdram.burst, blocks, firmware//4), region.origin + firmware
     memory = BlockRamRing(config.capture_blocks)
@@ -83,11 +84,10 @@ def ring_memory(soc):
     return memory, soc.bus.regions["capture_ring"].origin
 
 def add_capture(soc):
-    """Keep the records of all ports: registers ``capture``, memory ``capture_channels``."""
+    """Keep the records of all ports: registers ``capture``; the way in adds the memory ``capture_channels``."""
     memory, address = ring_memory(soc)
     soc.capture = capture = Capture(soc.probe_config.ports, memory, soc.sys_clk_freq)
     capture.add_csr(address)
-    soc.add_memory("capture_channels", capture.bus, 128)
     for port, to in zip(soc.monitor_ports, capture.ports):
         path = port.path
         soc.comb += [

@@ -253,19 +253,28 @@ class ProbeSoC(SoCCore):
         self.comb += receive.connect(self.management.sink)
         if config.is_monitor:
             add_export(self, transmit, has_room)
+            self.add_channel_table(self.capture.bus)
         else:
             self.comb += self.management.source.connect(transmit)
         self.bus.add_master("etherbone", self.management.bus)
 
+    def add_channel_table(self, bus):
+        """Let the host see the channels of the capture."""
+        self.add_memory("capture_channels", bus, self.capture.channels.words)
+
     def add_link_uart(self):
         """Reach the bus through the serial port."""
         self.add_uartbone(baudrate=self.probe_config.uart_baud)
+        if self.probe_config.is_monitor:
+            self.add_channel_table(self.capture.bus)
 
     def add_link_pcie(self):
         """Reach the bus through BAR0; ``capture_dma`` takes what the capture keeps."""
         # LitePCIe is only needed here.
-        from liteprobe.soc.pcie import BAR0_BYTES, add_pcie
+        from liteprobe.soc.pcie import BAR0_BYTES, add_pcie, connect_ring
         add_pcie(self, self.board.pcie_phy(BAR0_BYTES), self.probe_config.dma_channels)
+        if self.probe_config.is_monitor:
+            self.add_channel_table(connect_ring(self, self.capture.ring, self.capture.channels))
 
     def add_link_own(self):
         """Reach the bus by Etherbone on the port after the test ports."""
