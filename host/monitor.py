@@ -227,7 +227,7 @@ class Monitor:
     """
 
     def __init__(self, probe: Probe, port: int) -> None:
-        ports = len(probe.ports)
+        ports = probe.port_count
         if not 0 <= port < ports:
             raise UsageError(f"the probe has no port {port}: give 0 to {ports - 1}")
         self.port = port

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A capture of a probe: told what is wanted, begun, and ended."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
         stack.callback(ring.stop)
         source: Source = BusSource(ring, channels, probe.wait)
         return Begun(
-            source, lambda: _counted(probe, ring, channels), _ports(probe), lambda: probe.timebase.now_ns / 1e9
+            source, lambda: _counted(probe, ring, channels), _ports(probe), probe.link.now_s
         )
     receiver = Receiver(open_sockets(channels, way.udp_port), channels)
     stack.callback(receiver.close)
@@ -127,14 +126,14 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
     stack.callback(ring.stop)
     ring.send_to(receiver.port, channels)
     stack.callback(ring.send_to, receiver.port, [])
-    udp = UdpSource(ring, receiver, channels)
+    udp = UdpSource(ring, receiver, channels, idle=probe.link.idle)
 
     def finish() -> dict[str, Any]:
         order = udp.order
         network = {"asked_again": order.asked, "never_came": order.never_came, "stalls": receiver.stalls}
         return _counted(probe, ring, channels) | {"foreign": order.foreign, "came_again": order.repeated} | network
 
-    return Begun(udp, finish, _ports(probe), time.monotonic)
+    return Begun(udp, finish, _ports(probe), probe.link.now_s)
 
 
 def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class UdpSource:
     channels : sequence of int
         Channels that the capture uses.
     patience : Patience or None
+    idle : callable or None
+        Called when no block has come: a simulated probe's time passes only then.
 
     Attributes
     ----------
@@ -83,9 +85,15 @@ class UdpSource:
     """
 
     def __init__(
-        self, ring: CaptureRing, receiver: Receiver, channels: Sequence[int], patience: Patience | None = None
+        self,
+        ring: CaptureRing,
+        receiver: Receiver,
+        channels: Sequence[int],
+        patience: Patience | None = None,
+        idle: Callable[[], None] | None = None,
     ) -> None:
         self._ring = ring
+        self._idle = idle or (lambda: None)
         self._receiver = receiver
         self._channels = list(channels)
         self.order = Resequencer(dict.fromkeys(channels, 0), patience)
@@ -98,7 +106,7 @@ class UdpSource:
     def stop(self) -> None:
         """Take no more frames; `batches` ends when all that was taken has come."""
         self._is_stopping = True
-        self._ring.stop(time.sleep)
+        self._ring.stop(lambda seconds: (time.sleep(seconds), self._idle())[0])
         self._looked_at = 0.0
 
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
@@ -118,6 +126,8 @@ class UdpSource:
                 silent_since = now_s
             elif self._is_stopping and self._is_all(now_s - silent_since):
                 return
+            else:
+                self._idle()
 
     def _tend(self, now_s: float) -> None:
         """Free what has come, see what the probe has sent, and ask for what is missing."""

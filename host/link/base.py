@@ -64,6 +64,13 @@ class Link(ABC):
         """Let ``seconds`` of the probe's time pass."""
         time.sleep(seconds)
 
+    def idle(self) -> None:
+        """Say that nothing is left to do until the probe does something: in a simulation, time passes only when it is asked."""
+
+    def now_s(self) -> float:
+        """Return the time that durations are measured in (s): that of the simulation, or of this host."""
+        return time.monotonic()
+
     def expect_silence(self, seconds: float) -> None:
         """Say that the probe may not answer for ``seconds`` (probe time), because a train holds its port; 0 ends it."""
 

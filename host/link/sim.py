@@ -287,6 +287,14 @@ class SimLink(EtherboneLink):
         for test_port, capture in enumerate(options.play):
             self.play(test_port, capture, repeats=0)
 
+    def idle(self) -> None:
+        """Let a little of the simulated time pass."""
+        self.wait(self.look_ns / 1e9)
+
+    def now_s(self) -> float:
+        """Return the simulated time since the start (s)."""
+        return self.now_ns() / 1e9
+
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
         return int(self._process.command("time"))
