@@ -59,9 +59,9 @@ class PortMeter(LiteXModule):
         self._length_origin  = Setting(16,    name="length_origin",  description="Least length of the first bin (octets).")
         self._delay_origin   = Setting(64,    name="delay_origin",   description="Least delay of the first bin (ns, signed).")
         self._arrival_origin = Setting(32,    name="arrival_origin", description="Least time between frames of the first bin (ns).")
-        self._length_shift   = Setting(5,     name="length_shift",   description="Width of a bin: 2^shift.")
-        self._delay_shift    = Setting(5,     name="delay_shift",    description="Width of a bin: 2^shift.")
-        self._arrival_shift  = Setting(5,     name="arrival_shift",  description="Width of a bin: 2^shift.")
+        self._length_shift   = Setting(5,     name="length_shift",  reset=6, description="Width of a bin: 2^shift.")
+        self._delay_shift    = Setting(5,     name="delay_shift",   reset=8, description="Width of a bin: 2^shift.")
+        self._arrival_shift  = Setting(5,     name="arrival_shift", reset=8, description="Width of a bin: 2^shift.")
 
         # # #
 

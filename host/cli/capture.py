@@ -38,7 +38,7 @@ OF_A_PROBE = {
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "gap_frames": "frames dropped for want of room, each gap marked at its place",
-    "asked_again": "times blocks were asked for again, which the network had lost",
+    "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
     "missing": "blocks missing: the records in them are lost",
     "cut": "records lost with a part in a missing block",

@@ -36,6 +36,18 @@ def own() -> Path:
 
 
 @pytest.fixture(scope="session")
+def monitor_build() -> Path:
+    """The whole monitor, with Etherbone on a port of its own."""
+    return build_probe("own", preset="monitor")
+
+
+@pytest.fixture(scope="session")
+def monitor_shared() -> Path:
+    """The whole monitor, with Etherbone in band on port 0."""
+    return build_probe("shared", preset="monitor")
+
+
+@pytest.fixture(scope="session")
 def sdram() -> Path:
     """The whole probe, with SDRAM as main RAM, as boards have it."""
     return build_probe("own", main_ram="sdram")

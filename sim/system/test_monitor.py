@@ -1,0 +1,190 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The whole monitor: traffic on both ports at the pins, records, counters and meters at the host."""
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scapy.all import IP, TCP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
+
+from liteprobe.cores.formats import BinKind
+from liteprobe.host.capture.expression import set_filter
+from liteprobe.host.capture.live import Way
+from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
+from liteprobe.host.errors import UsageError
+from liteprobe.host.monitor import Monitor
+from liteprobe.host.train import TrainProgram
+from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
+
+pytestmark = pytest.mark.xdist_group("monitor")
+MACS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
+SHORTEST_NS = 84 * 8
+
+
+@pytest.fixture
+def monitor(monitor_build: Path, tmp_path: Path) -> Iterator[Monitored]:
+    """A simulated monitor with Etherbone on a port of its own."""
+    with monitored(monitor_build, tmp_path) as found:
+        yield found
+
+
+def shortest(number: int, port: int) -> bytes:
+    """A frame of 60 octets, UDP or TCP, of one of many flows."""
+    ip = IP(src=f"10.{port}.{number % 7}.{number % 251}", dst=f"192.168.{number % 3}.9")
+    layer4 = UDP(sport=1000 + number % 50, dport=(53, 80, 443)[number % 3]) / Raw(number.to_bytes(18, "big"))
+    if number % 5 == 0:
+        layer4 = TCP(sport=2000, dport=(22, 80)[number % 2]) / Raw(number.to_bytes(6, "big"))
+    return bytes(Ether(**MACS) / ip / layer4)
+
+
+def mixed(seed: int, count: int) -> list[bytes]:
+    """Frames of many lengths, tagged or not, of both IPs."""
+    rand = random.Random(seed)
+    frames = []
+    for number in range(count):
+        ip = IPv6(src="2001:db8::1", dst=f"2001:db8:1::{number % 9}") if rand.random() < 0.4 else IP(src="10.0.0.1", dst="10.0.0.2")
+        link = Ether(**MACS) / Dot1Q(vlan=100 + number % 3) if rand.random() < 0.3 else Ether(**MACS)
+        frames.append(bytes(link / ip / UDP(sport=number, dport=9) / Raw(rand.randbytes(rand.randrange(18, 1400)))))
+    return frames
+
+
+def expected(monitor: Monitored, snap: int, wanted: Callable[[bytes], bool] = lambda _: True) -> list[Got]:
+    """Records of all wanted frames of the pins, in the order of their stamps."""
+    found = [
+        Got(port, stamp, len(octets), octets[:snap])
+        for port in range(PORTS)
+        for stamp, octets in monitor.pins(port)
+        if wanted(octets)
+    ]
+    return sorted(found, key=lambda record: (record.stamp, record.port))
+
+
+def in_order(records: list[Got]) -> list[Got]:
+    """Records by stamp and port."""
+    return sorted(records, key=lambda record: (record.stamp, record.port))
+
+
+def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> None:
+    count, snap = 3000, 20
+    frames = [[shortest(number, port) for number in range(count)] for port in range(PORTS)]
+    assert all(len(octets) == 60 for each in frames for octets in each)
+    set_filter(monitor.probe.registers, "udp and (net 10.0.0.0/15 or host 1.2.3.4) and dst port 53 and not vlan", on_host=False)
+
+    def wanted(octets: bytes) -> bool:
+        return octets[23] == 17 and octets[36:38] == (53).to_bytes(2, "big")
+
+    def traffic() -> None:
+        start_ns = monitor.now_ns() + 50_000
+        for port in range(PORTS):
+            monitor.play(port, frames[port], start_ns=start_ns)
+
+    settings = CaptureSettings(channels=(0, 1, 2, 3), snap_length=snap, keep=Keep.PACKETS)
+    got, dropped = monitor.capture(settings, traffic, for_ns=count * SHORTEST_NS + 400_000)
+    assert in_order(got.records) == expected(monitor, snap, wanted)
+    assert not any(dropped.values()) and not got.missing
+    assert len({record.channel for record in got.records}) == 4
+    passed = sum(wanted(octets) for octets in frames[0])
+    for port in range(PORTS):
+        stamps = [stamp for stamp, _ in monitor.pins(port)]
+        assert stamps == [stamps[0] + SHORTEST_NS * number for number in range(count)]
+        events = monitor.events(port)
+        counted = {"all_frames": count, "all_octets": 60 * count, "classified": count, "matched": passed, "passed": passed}
+        counted |= {"sampled": passed, "kept": passed}
+        assert events == dict.fromkeys(events, 0) | counted
+        seen = Monitor(monitor.probe, port).read()
+        assert (seen.counters["frames"], seen.counters["octets"]) == (count, 60 * count)
+        lengths = seen.histograms[0][BinKind.LENGTH]
+        assert int(lengths.counts.sum()) + lengths.below + lengths.above == count
+        arrivals = seen.histograms[0][BinKind.ARRIVAL]
+        assert int(arrivals.counts.sum()) + arrivals.below + arrivals.above == count - 1
+
+
+@pytest.mark.parametrize("way", ["udp", "bus"])
+def test_whole_frames_of_all_lengths_come_to_the_host(monitor: Monitored, way: str) -> None:
+    frames = [mixed(port, 120) for port in range(PORTS)]
+
+    def traffic() -> None:
+        for port in range(PORTS):
+            monitor.play(port, frames[port], interval_ns=40_000)
+
+    got, dropped = monitor.capture(CaptureSettings(), traffic, for_ns=6_000_000, way=Way(way))
+    assert in_order(got.records) == expected(monitor, 65535)
+    assert len(got.records) == 240 and not any(dropped.values())
+
+
+def test_a_ring_that_nobody_empties_drops_whole_frames_and_counts_them(monitor: Monitored) -> None:
+    """8 channels share the ring; line rate of long frames is more than the way out takes."""
+    frames = [bytes(Ether(**MACS) / IP() / UDP() / Raw(bytes(1472))) for _ in range(900)]
+
+    def traffic() -> None:
+        for port in range(PORTS):
+            monitor.play(port, frames)
+
+    settings = CaptureSettings(channels=(0,))
+    got, dropped = monitor.capture(settings, traffic, for_ns=900 * 1538 * 8 + 300_000)
+    came, sent = expected(monitor, 65535), {(r.port, r.stamp): r for r in expected(monitor, 65535)}
+    assert all(sent[record.port, record.stamp] == record for record in got.records)
+    assert len(got.records) + dropped[0] == len(came)
+    assert sum(got.missing.values()) == dropped[0]
+
+
+def test_samples_are_every_eighth_frame_that_passes(monitor: Monitored) -> None:
+    frames = [shortest(number, 0) for number in range(400)]
+    settings = CaptureSettings(sampling=Sampling(shift=3), keep=Keep.HEADERS)
+    got, _ = monitor.capture(settings, lambda: monitor.play(0, frames, interval_ns=5_000), for_ns=2_300_000)
+    stamps = [stamp for stamp, _ in monitor.pins(0)]
+    assert [record.stamp for record in in_order(got.records)] == stamps[::8]
+
+
+def probe_frame(stream: int, sequence: int, tx_stamp: int, length: int = 60) -> bytes:
+    """A frame of a train, over IPv4."""
+    payload = b"LPRO" + struct.pack(">HIQ", stream, sequence, tx_stamp)
+    return bytes(Ether(**MACS) / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=5000, dport=5001) / Raw(payload)).ljust(length, b"\0")
+
+
+def test_streams_are_measured_without_keeping_a_frame(monitor: Monitored) -> None:
+    port, start_ns, interval_ns = 1, monitor.now_ns() + 200_000, 3_000
+    # Stream 0 in order; stream 1 loses 4, 5 and 9, brings 7 twice, and 12 behind 14.
+    order = [0, 1, 2, 3, 6, 7, 7, 8, 10, 11, 13, 14, 12, 15]
+    frames = []
+    for number, sequence in enumerate(order):
+        for stream, own in ((0, number), (1, sequence)):
+            sent_ns = start_ns + interval_ns * len(frames) - 700 - 10 * number
+            frames.append(probe_frame(stream, own, sent_ns))
+    meter = Monitor(monitor.probe, port)
+    meter.clear()
+    monitor.play(port, frames, interval_ns, start_ns)
+    monitor.harness.run(600_000)
+    assert [stamp for stamp, _ in monitor.pins(port)] == [start_ns + interval_ns * number for number in range(len(frames))]
+    found = {stream.stream_id: stream for stream in meter.read().streams}
+    delays = [700 + 10 * number for number in range(len(order))]
+    for stream, lost, duplicated, reordered in ((0, 0, 0, 0), (1, 3, 1, 1)):
+        seen = found[stream]
+        assert (seen.frames, seen.lost, seen.duplicated, seen.reordered) == (len(order), lost, duplicated, reordered)
+        assert (seen.delay_min_ns, seen.delay_max_ns) == (min(delays), max(delays))
+        assert seen.delay_mean_ns == pytest.approx(sum(delays) / len(delays))
+
+
+def test_etherbone_answers_in_band_under_full_load(monitor_shared: Path, tmp_path: Path) -> None:
+    with monitored(monitor_shared, tmp_path) as monitor:
+        frames = [shortest(number, 0) for number in range(4000)]
+        monitor.probe.registers.write("port0_monitor_keep", 1)
+        monitor.play(0, frames)
+        reads = [monitor.probe.registers.read("probe_ports") for _ in range(40)]
+        assert reads == [PORTS] * 40
+        monitor.harness.run(3_500_000)
+        events = monitor.events(0)
+        own = events["own_frames"]
+        assert own == events["management_frames"] - 1 and own > 40  # The first is a broadcast: ARP.
+        assert events["kept"] == events["all_frames"] - own == len(frames) + 1
+        assert events["management_dropped"] == events["overflows"] == 0
+
+
+def test_a_monitor_refuses_trains(monitor: Monitored) -> None:
+    with pytest.raises(UsageError, match="sends no trains"):
+        monitor.probe.train(TrainProgram(count=10))
+    assert monitor.probe.info()["preset"] == "monitor"
