@@ -101,7 +101,7 @@ class BurstRing(LiteXModule):
         ]
 
     def add_fetch(self):
-        """Read a block, as if it were full until its header says how long it is; where there is room for a burst."""
+        """Keep what was read until it is given away."""
         source, words, port = self.source, self.source.words, self.port
         self.fifo = fifo = stream.SyncFIFO([("data", 32)], self.read_depth, buffered=True)
         self.read_valid = Signal()
@@ -109,13 +109,13 @@ class BurstRing(LiteXModule):
         self.next  = Signal(ADDRESS_BITS, reset_less=True)
         self.count = Signal(7)           # Of the next burst; two cycles behind ``next`` and ``left``.
         to_line    = Signal(7)
-        left       = Signal(WORDS_BITS)
-        asked      = Signal(7)           # Of the first burst.
-        got, given = Signal(WORDS_BITS), Signal(WORDS_BITS)
-        is_known   = Signal()            # How long the block is.
-        is_wanted  = Signal()
-        held       = Signal(max=self.read_depth + 1)
-        taken      = Signal()
+        self.to_ask   = left     = Signal(WORDS_BITS)
+        self.got      = got      = Signal(WORDS_BITS)
+        self.given    = given    = Signal(WORDS_BITS)
+        self.held     = held     = Signal(max=self.read_depth + 1) # Words here or on their way.
+        self.is_known = is_known = Signal()                        # How long the block is.
+        is_wanted = Signal()
+        taken     = Signal()
         self.comb += [
             is_wanted.eq(~is_known | (got != words)),
             fifo.sink.valid.eq(port.gives & is_wanted),
@@ -132,15 +132,28 @@ class BurstRing(LiteXModule):
             If(taken, given.eq(given + 1)),
             If(port.gives & is_wanted, got.eq(got + 1)),
         ]
-        self.fsm = fsm = FSM(reset_state="IDLE")
+        # A block is out when all of it was given; then nothing is asked either.
+        self.fsm  = fsm = FSM(reset_state="IDLE")
+        self.ends = taken & source.last
+        self.comb += [
+            source.valid.eq(fifo.source.valid & is_known & ~(source.last & ~fsm.ongoing("READ"))),
+            fifo.source.ready.eq(taken),
+            self.fetch.ready.eq(self.ends),
+        ]
+        self.add_read()
+
+    def add_read(self):
+        """Read a block, as if it were full until its header says how long it is; where there is room for a burst."""
+        port, words, fsm, left, got = self.port, self.source.words, self.fsm, self.to_ask, self.got
+        asked = Signal(7) # Of the first burst.
         fsm.act("IDLE",
             NextValue(self.next, Cat(C(0, UNIT_BITS), self.fetch.unit)),
             NextValue(left, BLOCK_WORDS),
             # What the last block didn't want has come when nothing is held.
-            If(self.fetch.valid & (held == 0),
-                NextValue(given, 0),
+            If(self.fetch.valid & (self.held == 0),
+                NextValue(self.given, 0),
                 NextValue(got, 0),
-                NextValue(is_known, 0),
+                NextValue(self.is_known, 0),
                 NextState("SETTLE-FIRST"),
             ),
         )
@@ -153,7 +166,7 @@ class BurstRing(LiteXModule):
         )
         fsm.act("LENGTH",
             NextValue(words, port.read_data[:WORDS_BITS] + BLOCK_HEADER_WORDS),
-            If(port.gives & (got == 1), NextValue(is_known, 1), NextState("REST")),
+            If(port.gives & (got == 1), NextValue(self.is_known, 1), NextState("REST")),
         )
         fsm.act("REST",
             NextValue(left, 0),
@@ -163,21 +176,14 @@ class BurstRing(LiteXModule):
         fsm.act("SETTLE", NextState("SETTLE-2"))
         fsm.act("SETTLE-2", NextState("READ"))
         fsm.act("READ",
-            self.read_valid.eq((left != 0) & (held <= self.read_depth - LINE_WORDS)),
+            self.read_valid.eq((left != 0) & (self.held <= self.read_depth - LINE_WORDS)),
             If(self.read_taken,
                 NextValue(left, left - self.count),
                 NextValue(self.next, self.next + self.count),
                 NextState("SETTLE"),
             ),
+            If(self.ends, NextState("IDLE")),
         )
-        # A block is out when all of it was given; then nothing is asked either.
-        ends = taken & source.last
-        self.comb += [
-            source.valid.eq(fifo.source.valid & is_known & ~(source.last & ~fsm.ongoing("READ"))),
-            fifo.source.ready.eq(taken),
-            self.fetch.ready.eq(ends),
-        ]
-        fsm.act("READ", If(ends, NextState("IDLE")))
 
     def add_turns(self):
         """Give the port to writes and reads in turns."""

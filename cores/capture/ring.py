@@ -78,10 +78,8 @@ class BlockRing(LiteXModule):
         asked, got = Signal(3), Signal(3)
         arrives    = Signal(2)
         words      = [ChannelWord.SENT, ChannelWord.WRITTEN, ChannelWord.READ, ChannelWord.TAKEN, ChannelWord.BASE]
-        resent     = Signal()
         self.comb += [
             access.channel.eq(channel),
-            resent.eq((self.channels.resent >> channel)[0]),
             self.memory.fetch.unit.eq(unit_of_place(place)),
             self.memory.source.connect(self.block, omit={"channel"}),
             self.block.channel.eq(channel),
@@ -115,10 +113,17 @@ class BlockRing(LiteXModule):
                 })
             ),
         )
+        self.add_give(fsm, channel, sent, host, left, held)
+
+    def add_give(self, fsm, channel, sent, host, left, held):
+        """Give a block away, or set right what the host has asked for."""
+        access = self.channels.reader
+        resent = Signal()
+        self.comb += resent.eq((self.channels.resent >> channel)[0])
         fsm.act("DECIDE",
             NextState("FETCH"),
             If(left > held, NextState("LATE")),
-            If((left == 0) | clear, NextState("NEXT")),
+            If((left == 0) | self.channels.clear, NextState("NEXT")),
         )
         fsm.act("LATE", # What the host has read already, or never was.
             access.valid.eq(~resent),

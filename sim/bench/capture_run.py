@@ -19,7 +19,8 @@ from liteprobe.sim.bench.compiled import compiled, verilator_environment
 from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
+PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "parts")]
+COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-Wno-fatal", "-Wno-WIDTH"]
 COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "capture_bench", "--Mdir", "obj"]
 CLK_FREQ = 50e6
 
@@ -52,7 +53,7 @@ class CaptureRun:
 def compile_run(folder: Path) -> None:
     """Compile the bench in ``folder``."""
     environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "capture_bench.v"]
+    command = [*COMMAND, "-CFLAGS", f"-O2 -I{MAIN.parent}", str(MAIN), "capture_bench.v"]
     run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if run_.returncode:
         raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
@@ -61,7 +62,8 @@ def compile_run(folder: Path) -> None:
 def build(with_sdram: bool, number: int = 0) -> Path:
     """Return the executable, compiled if need be; ``number``: of the first block of each channel."""
     write = partial(write_verilog, with_sdram=with_sdram, number=number)
-    return compiled("capture_bench", write, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vcapture_bench"
+    texts = [path.read_text() for path in (MAIN, *PARTS)]
+    return compiled("capture_bench", write, compile_run, [*texts, *COMMAND]) / "obj" / "Vcapture_bench"
 
 
 def write_records(path: Path, sent: Sequence[Sent]) -> None:
