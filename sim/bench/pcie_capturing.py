@@ -100,7 +100,7 @@ class Capturing(Host):
         return await self.read_address(self.table + 4 * (CHANNEL_WORDS * channel + ChannelWord.DROPPED))
 
     def check(self, length: int, count: int, mask: int = 1) -> list[int]:
-        """Hold every octet against what was sent; return how many frames gaps tell of, of each channel."""
+        """Hold every octet against what was sent; return how many frames are missing, of each channel: all of them in gaps."""
         gaps = [0] * CHANNELS
         for line in range(LINES):
             for part in range(mask + 1):
@@ -114,5 +114,6 @@ class Capturing(Host):
                     else:
                         wanted = record(line, next(expected), length, channel)
                         assert found == wanted, (found.head, wanted.head, found.octets[:3], wanted.octets[:3])
-                assert next(expected, None) is None, "frames without a trace"
+                # Where the ring is full when the capture ends no gap tells of the last ones; the counter does.
+                gaps[channel] += sum(1 for _ in expected)
         return gaps

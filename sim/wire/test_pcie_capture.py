@@ -56,7 +56,7 @@ async def host_that_comes_back_finds_the_place_of_the_gap(dut):
     await host.begin([0, 2])
     await host.lines(508, 250, mask=0)
     for _ in range(3):
-        await ClockCycles(dut.clk_sys, 15_000) # Away.
+        await ClockCycles(dut.clk_sys, 30_000) # Away.
         for _ in range(8): # Back.
             await host.collect()
     while not await host.are_sent(250):
