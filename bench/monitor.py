@@ -307,7 +307,7 @@ def capture_pcie(_: bool) -> Iterator[Figure]:
         paces = [one for one in found if one.length == length]
         whole = [one.offered for one in paces if not one.counted and not one.told]
         line_rate = next(one.offered for one in paces if one.pace == 1)
-        yield Figure(f"pcie_whole_{length}B", max(whole, default=0.0), "Mb/s", round(line_rate), is_least=True)
+        yield Figure(f"pcie_whole_{length}B", max(whole, default=0.0), "Mb/s", int(line_rate), is_least=True)
         beyond = [one for one in paces if one.counted or one.told]
         yield Figure(
             f"pcie_drops_miscounted_{length}B", sum(abs(one.counted - one.told) for one in beyond), "frames", 0

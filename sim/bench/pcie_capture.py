@@ -55,7 +55,7 @@ class Line(LiteXModule):
         self._spacing = CSRStorage(16, name="spacing", description="Cycles from frame to frame.")
         self._mask    = CSRStorage(1,  name="mask",    description="Of the frame's number: which of the line's two channels.")
         self._count   = CSRStorage(32, name="count",   description="Frames to send in all.")
-        self._sent    = CSRStatus(32,  name="sent")
+        self._sent    = CSRStatus(32,  name="sent",    description="Frames that the capture has taken, or dropped.")
         self._clear   = CSR(name="clear")
 
         # # #
@@ -69,8 +69,9 @@ class Line(LiteXModule):
         takes       = port.descriptor.valid & port.descriptor.ready
         channel     = Cat(taken[0] & self._mask.storage, C(number, 2))
         self.comb += [
-            self._sent.status.eq(sent),
-            is_due.eq((wait == 0) & (sent != self._count.storage)),
+            self._sent.status.eq(taken),
+            # Faster than the capture can even drop, the line waits: no frame is missing without a trace.
+            is_due.eq((wait == 0) & (sent != self._count.storage) & queue.sink.ready),
             queue.sink.valid.eq(is_due),
             queue.sink.lost.eq(held == HELD_FRAMES),
             queue.source.ready.eq(takes),

@@ -81,7 +81,7 @@ class Capturing(Host):
             await self.write(f"line{line}_count", count)
 
     async def are_sent(self, count: int) -> bool:
-        """Return whether all frames have come."""
+        """Return whether the capture has taken all frames, or dropped them."""
         return all([await self.read(f"line{line}_sent") == count for line in range(LINES)])
 
     async def end(self) -> None:

@@ -22,7 +22,7 @@ from liteprobe.sim.bench.pcie_capturing import CHANNELS, GAP_AND_PREAMBLE, Captu
 from liteprobe.sim.bench.wire import run_wire_test
 
 LENGTHS = {60: 400, 252: 160, 1516: 40} # Octets, and frames of each line.
-PACES = (1.0, 1.5, 2.0, 4.0) # Of two gigabit lines.
+PACES = (1.0, 1.5, 2.0) # Of two gigabit lines.
 
 
 @dataclass(frozen=True)
