@@ -73,7 +73,7 @@ class IntervalTicker(LiteXModule):
         ]
         self.sync.timebase += [
             beat.eq(~beat),
-            bit.eq(Array(dividend[n] for n in range(NOW_BITS))[place]),
+            bit.eq(dividend[-1]),
             is_on.eq(self.interval[DELTA_BITS:] != 0),
         ]
         advance, turn, total = Signal((34, True)), Signal((34, True)), Signal(35)
@@ -90,6 +90,7 @@ class IntervalTicker(LiteXModule):
                 phase.eq(Mux(divides, Cat(bit, phase[:-1]), phase) + addend),
                 divided.eq(Cat(divides, divided)),
                 If(divides,
+                    dividend.eq(dividend << 1),
                     place.eq(place - 1),
                     If(place == 0, divides.eq(0)),
                 ).Else(

@@ -110,7 +110,7 @@ class UdpSource:
         self._looked_at = 0.0
 
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
-        """Yield blocks in order. What was yielded last is overwritten soon after the next is asked for."""
+        """Yield blocks in order; none now and then. What was yielded last is overwritten soon after the next is asked for."""
         silent_since = time.monotonic()
         while True:
             blocks, lengths = self._receiver.look(BATCH)
@@ -128,6 +128,7 @@ class UdpSource:
                 return
             else:
                 self._idle()
+                yield _empty(), None
 
     def _tend(self, now_s: float) -> None:
         """Free what has come, see what the probe has sent, and ask for what is missing."""
