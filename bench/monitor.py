@@ -127,6 +127,8 @@ def measure(is_full: bool) -> Iterator[Figure]:
     yield Figure("measure_bins_off", outcome.off_bins + outcome.off_saturated, "bins", 0)
     yield Figure("measure_rate_intervals", rates.intervals, "intervals", frames // 1000, is_least=True)
     yield Figure("measure_rates_off", rates.off, "intervals", 0)
+
+
 def filter_row(is_full: bool) -> Iterator[Figure]:
     """Random rules and packets through the filter of the gateware, both ports at line rate, against the model."""
     rule_sets = 2000 if is_full else 400
@@ -166,6 +168,8 @@ def filter_expressions(is_full: bool) -> Iterator[Figure]:
     yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 10_000, is_least=True)
     yield Figure("filter_host_off_libpcap", off_libpcap, "frames", 0)
     yield Figure("filter_tables_off_host", off_host, "frames", 0)
+
+
 def host(is_full: bool) -> Iterator[Figure]:
     """A recorded capture of 60-octet frames to files, from a file and over UDP, beside what tcpdump and dumpcap do."""
     folder = ROOT / "build" / "bench" / "host"
@@ -189,6 +193,8 @@ def host(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
         else:
             print(f"{tool} is not installed: not compared", file=sys.stderr)
+
+
 def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
     """Play frames into both ports; count what is not as the model has it, and what was lost."""
     runs = monitor_run.run(ports, settings=settings)
@@ -273,6 +279,8 @@ def toeplitz(is_full: bool) -> Iterator[Figure]:
     yield Figure("toeplitz_random_flows", load.total(), "flows", 100_000, is_least=True)
     worst = max(abs(load[channel] * 8 / load.total() - 1) for channel in range(8))
     yield Figure("toeplitz_imbalance", 100 * worst, "%", 5)
+
+
 def capture(name: str, least: dict[int, float]) -> Row:
     """Return a row: the greatest rate of frames of each length that a way out of the capture keeps whole, and what is beyond.
 

@@ -61,7 +61,7 @@ def check_reach(regions):
         starts = [base for base in BAR0_SEGMENTS if base <= region.origin < base + BAR0_SEGMENT_BYTES]
         if not starts or region.origin + region.size > starts[0] + BAR0_SEGMENT_BYTES:
             raise ValueError(f"{name} at {region.origin:#x}, {region.size} octets, is out of reach of BAR0: "
-                f"change BAR0_SEGMENTS of cores/formats.py")
+                f"change BAR0_SEGMENTS of cores/formats")
 
 # Way in -------------------------------------------------------------------------------------------
 

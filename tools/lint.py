@@ -15,7 +15,7 @@ from links import broken_links
 ROOT = Path(__file__).resolve().parent.parent
 
 # What mypy checks strictly; the rest is Migen, which it can't see through.
-TYPED = ("host", "sim/bench", "sim/models", "cores/formats.py")
+TYPED = ("host", "sim/bench", "sim/models", "cores/formats")
 TYPED_SCRIPTS = ("bench", "tools/links.py", "tools/lock.py", "tools/lint.py")
 
 

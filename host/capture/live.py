@@ -117,9 +117,7 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
         ring.start(channels)
         stack.callback(ring.stop)
         source: Source = BusSource(ring, channels, probe.wait)
-        return Begun(
-            source, lambda: _counted(probe, ring, channels), _ports(probe), probe.link.now_s
-        )
+        return Begun(source, lambda: _counted(probe, ring, channels), _ports(probe), probe.link.now_s)
     receiver = Receiver(open_sockets(channels, way.udp_port), channels)
     stack.callback(receiver.close)
     ring.start(channels)

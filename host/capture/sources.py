@@ -106,7 +106,7 @@ class UdpSource:
     def stop(self) -> None:
         """Take no more frames; `batches` ends when all that was taken has come."""
         self._is_stopping = True
-        self._ring.stop(lambda seconds: (time.sleep(seconds), self._idle())[0])
+        self._ring.stop(self._pause)
         self._looked_at = 0.0
 
     def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
@@ -129,6 +129,10 @@ class UdpSource:
             else:
                 self._idle()
                 yield _empty(), None
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self._idle()
 
     def _tend(self, now_s: float) -> None:
         """Free what has come, see what the probe has sent, and ask for what is missing."""

@@ -36,7 +36,17 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 #: Events of a port that are no loss; all others are shown when they aren't 0.
-PLAIN = ("all_frames", "all_octets", "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames")
+PLAIN = (
+    "all_frames",
+    "all_octets",
+    "management_frames",
+    "classified",
+    "matched",
+    "passed",
+    "sampled",
+    "kept",
+    "own_frames",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

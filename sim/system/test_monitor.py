@@ -46,7 +46,11 @@ def mixed(seed: int, count: int) -> list[bytes]:
     rand = random.Random(seed)
     frames = []
     for number in range(count):
-        ip = IPv6(src="2001:db8::1", dst=f"2001:db8:1::{number % 9}") if rand.random() < 0.4 else IP(src="10.0.0.1", dst="10.0.0.2")
+        ip = (
+            IPv6(src="2001:db8::1", dst=f"2001:db8:1::{number % 9}")
+            if rand.random() < 0.4
+            else IP(src="10.0.0.1", dst="10.0.0.2")
+        )
         link = Ether(**MACS) / Dot1Q(vlan=100 + number % 3) if rand.random() < 0.3 else Ether(**MACS)
         frames.append(bytes(link / ip / UDP(sport=number, dport=9) / Raw(rand.randbytes(rand.randrange(18, 1400)))))
     return frames
@@ -72,7 +76,9 @@ def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> Non
     count, snap = 3000, 20
     frames = [[shortest(number, port) for number in range(count)] for port in range(PORTS)]
     assert all(len(octets) == 60 for each in frames for octets in each)
-    set_filter(monitor.probe.registers, "udp and (net 10.0.0.0/15 or host 1.2.3.4) and dst port 53 and not vlan", on_host=False)
+    set_filter(
+        monitor.probe.registers, "udp and (net 10.0.0.0/15 or host 1.2.3.4) and dst port 53 and not vlan", on_host=False
+    )
 
     def wanted(octets: bytes) -> bool:
         return octets[23] == 17 and octets[36:38] == (53).to_bytes(2, "big")
@@ -92,7 +98,13 @@ def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> Non
         stamps = [stamp for stamp, _ in monitor.pins(port)]
         assert stamps == [stamps[0] + SHORTEST_NS * number for number in range(count)]
         events = monitor.events(port)
-        counted = {"all_frames": count, "all_octets": 60 * count, "classified": count, "matched": passed, "passed": passed}
+        counted = {
+            "all_frames": count,
+            "all_octets": 60 * count,
+            "classified": count,
+            "matched": passed,
+            "passed": passed,
+        }
         counted |= {"sampled": passed, "kept": passed}
         assert events == dict.fromkeys(events, 0) | counted
         seen = Monitor(monitor.probe, port).read()
@@ -143,7 +155,9 @@ def test_samples_are_every_eighth_frame_that_passes(monitor: Monitored) -> None:
 def probe_frame(stream: int, sequence: int, tx_stamp: int, length: int = 60) -> bytes:
     """A frame of a train, over IPv4."""
     payload = b"LPRO" + struct.pack(">HIQ", stream, sequence, tx_stamp)
-    return bytes(Ether(**MACS) / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=5000, dport=5001) / Raw(payload)).ljust(length, b"\0")
+    return bytes(Ether(**MACS) / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=5000, dport=5001) / Raw(payload)).ljust(
+        length, b"\0"
+    )
 
 
 def test_streams_are_measured_without_keeping_a_frame(monitor: Monitored) -> None:
@@ -159,7 +173,9 @@ def test_streams_are_measured_without_keeping_a_frame(monitor: Monitored) -> Non
     meter.clear()
     monitor.play(port, frames, interval_ns, start_ns)
     monitor.harness.run(600_000)
-    assert [stamp for stamp, _ in monitor.pins(port)] == [start_ns + interval_ns * number for number in range(len(frames))]
+    assert [stamp for stamp, _ in monitor.pins(port)] == [
+        start_ns + interval_ns * number for number in range(len(frames))
+    ]
     found = {stream.stream_id: stream for stream in meter.read().streams}
     delays = [700 + 10 * number for number in range(len(order))]
     for stream, lost, duplicated, reordered in ((0, 0, 0, 0), (1, 3, 1, 1)):
@@ -186,5 +202,5 @@ def test_etherbone_answers_in_band_under_full_load(monitor_shared: Path, tmp_pat
 
 def test_a_monitor_refuses_trains(monitor: Monitored) -> None:
     with pytest.raises(UsageError, match="sends no trains"):
-        monitor.probe.train(TrainProgram(count=10))
+        monitor.probe.train(TrainProgram(length=60, count=10))
     assert monitor.probe.info()["preset"] == "monitor"

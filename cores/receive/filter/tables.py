@@ -35,7 +35,7 @@ class FilterTables(LiteXModule):
         The filter is in force; what matches is dropped, else what doesn't. A frame passes unless ``enable`` is 1 from its
         ``start`` to its ``done``, so tables that are changed meanwhile do nothing by halves.
     bus : wishbone.Interface, slave
-        ``words`` words of 32 bits, whole words only; addresses in cores/formats.py. What was written is read, and counters.
+        ``words`` words of 32 bits, whole words only; addresses in cores/formats. What was written is read, and counters.
         Answers within 12 cycles; a write to a counter within 132.
 
     Counters wrap. What the bus reads of a row is up to 132 cycles old, but a write sets it to that very value.

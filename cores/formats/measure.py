@@ -1,0 +1,91 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a monitor measures without keeping frames."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+STREAM_SLOTS: Final = (
+    8  # Of a port. Slots 1 to 7: one stream each; slot 0: the port, and the probe frames of all other streams.
+)
+STREAM_SLOT_WORDS: Final = 32  # In the bus memory ``port<n>_streams``.
+STREAM_WINDOW: Final = 128  # Frames that the memory of a slot's sequence numbers covers.
+
+
+class Accumulator(NamedTuple):
+    """Where an accumulator lies in its slot: ``words`` of 32 bits from ``first``, the lowest word first."""
+
+    first: int
+    words: int = 1
+    is_signed: bool = False
+
+    def value(self, words: Sequence[int]) -> int:
+        """Return its value in the words of a slot."""
+        found = words[self.first : self.first + self.words]
+        value = sum(int(word) << 32 * number for number, word in enumerate(found))
+        return value - (1 << 32 * self.words) if self.is_signed and value >> (32 * self.words - 1) else value
+
+
+#: In slot 0: every frame of the port. ``bad_probes``: probe frames that are damaged or not as long as they say, in no stream.
+PORT_ACCUMULATORS: Final = {
+    "frames": Accumulator(0),
+    "bad_probes": Accumulator(1),
+    "octets": Accumulator(2, 2),
+    "first_stamp": Accumulator(4, 2),
+    "last_stamp": Accumulator(6, 2),
+}
+#: In each slot: good probe frames of its stream. ``lost`` follows from the others (`lost_frames`).
+STREAM_ACCUMULATORS: Final = {
+    "expected": Accumulator(8),
+    "duplicated": Accumulator(9),
+    "reordered": Accumulator(10),
+    "beyond_window": Accumulator(11),
+    "frames": Accumulator(12),
+    "delay_square_sum": Accumulator(13, 3),
+    "octets": Accumulator(16, 2),
+    "first_stamp": Accumulator(18, 2),
+    "last_stamp": Accumulator(20, 2),
+    "delay_min": Accumulator(22, 2, is_signed=True),
+    "delay_max": Accumulator(24, 2, is_signed=True),
+    "delay_sum": Accumulator(26, 2, is_signed=True),
+}
+
+
+def lost_frames(accumulators: Mapping[str, int]) -> int:
+    """Return the frames of a stream that are lost, modulo 2^32.
+
+    Each frame in order moves ``expected`` past itself and those that it passes over, and takes one frame; each reordered one
+    was passed over before: so the lost ones are what is expected, less all frames but duplicates and those beyond the window.
+    """
+    came = accumulators["frames"] - accumulators["duplicated"] - accumulators["beyond_window"]
+    return (accumulators["expected"] - came) % (1 << 32)
+
+
+class BinKind(IntEnum):
+    """What a histogram is of."""
+
+    LENGTH = 0  # Octets without FCS.
+    DELAY = 1  # RX stamp less TX stamp (ns), signed. In slot 0: of the good probe frames of all streams.
+    ARRIVAL = 2  # RX stamp less that of the frame before in the slot (ns), signed: a clock may be set back.
+
+
+class Bins(NamedTuple):
+    """Where a histogram lies in its slot: ``words`` words from ``first``; the first bin is "below", the last one "above"."""
+
+    first: int
+    words: int
+
+    @property
+    def regular(self) -> int:
+        """Bins between these two: bin k of them has values from origin + k * 2^shift, up to one less than the next."""
+        return self.words - 2
+
+
+BIN_SLOT_WORDS: Final = 128  # In the bus memory ``port<n>_bins``.
+BINS: Final = {BinKind.LENGTH: Bins(0, 32), BinKind.DELAY: Bins(32, 48), BinKind.ARRIVAL: Bins(80, 48)}
+BIN_SHIFT_MAX: Final = 31
+
+RATE_INTERVAL_MIN_NS: Final = 1_000_000
+RATE_INTERVAL_NS: Final = 1_000_000_000  # Unless a host says otherwise.
