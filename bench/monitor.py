@@ -13,27 +13,33 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
+import _boards
 import numpy as np
-from _figures import Figure, Row, run
-
-from liteprobe.sim.bench import corpora, measure_traffic, rate_run, stacks, tshark, unified_run
-from liteprobe.sim.bench import corpora, filter_compare, stacks, tshark, unified_run
-from liteprobe.host.capture.filter import FilterDoesNotFit, parse
-from liteprobe.host.unified import unified_headers
-from liteprobe.sim.bench import corpora, filter_compare, pcap_filter, stacks, tshark, unified_run
-from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
-from liteprobe.sim.models.filter import FilterModel
 from _figures import ROOT, Figure, Row, run
 
-from liteprobe.sim.bench import corpora, host_speed, stacks, tshark, unified_run
-from liteprobe.sim.bench import capture_limits, corpora, stacks, tshark, unified_run
-from liteprobe.sim.bench import capture_limits, corpora, pcie_limits, stacks, tshark, unified_run
-from liteprobe.sim.models.unified import unified_header
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.sim.bench import corpora, monitor_run, stacks, toeplitz_run, tshark, unified_run
+from liteprobe.host.capture.filter import FilterDoesNotFit, parse
+from liteprobe.host.unified import unified_headers
+from liteprobe.sim.bench import (
+    capture_limits,
+    corpora,
+    filter_compare,
+    host_speed,
+    measure_traffic,
+    monitor_run,
+    pcap_filter,
+    pcie_limits,
+    rate_run,
+    stacks,
+    toeplitz_run,
+    tshark,
+    unified_run,
+)
 from liteprobe.sim.bench import monitor as monitor_bench
+from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
 from liteprobe.sim.bench.monitor_check import check, parity_answer
 from liteprobe.sim.bench.monitor_run import Sent
+from liteprobe.sim.models.filter import FilterModel
 from liteprobe.sim.models.monitor import MonitorModel, Settings
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
@@ -322,6 +328,11 @@ def capture_pcie(_: bool) -> Iterator[Figure]:
         )
 
 
+def board(_: bool) -> Iterator[Figure]:
+    """The Colorlight 5A-75B as a monitor, three seeds; as a probe of trains it is in ``./run bench clock board``."""
+    yield from _boards.figures(ROOT / "build" / "colorlight_5a_75b_monitor", "--preset", "monitor")
+
+
 ROWS: dict[str, Row] = {
     "stacks": parser("stacks", stacks.stacks),
     "corpora": parser("corpora", captured),
@@ -339,6 +350,7 @@ ROWS: dict[str, Row] = {
     "capture_sdram": capture("sdram", {60: 570, 512: 700, 1514: 720}),
     "capture_udp": capture("udp", {60: 570, 512: 700, 1514: 720}),
     "capture_udp_blockram": capture("udp_blockram", {60: 714, 512: 900, 1514: 930}),
+    "board": board,
 }
 
 

@@ -67,9 +67,12 @@ class IntervalTicker(LiteXModule):
         broken   = Signal(reset=1)
         negative = Signal()
         takes    = Signal()
+        begins   = Signal() # Anew.
+        holds    = Signal() # A tick later: many registers wait for it.
         self.comb += [
             negative.eq(phase[-1]),
-            takes.eq(~beat & ~negative & ~divides & ~divided[0] & is_on),
+            takes.eq(~beat & ~negative & ~divides & ~divided[0] & is_on & ~begins & ~holds),
+            begins.eq(self.steps | self.restart | (settle != 0)),
         ]
         self.sync.timebase += [
             beat.eq(~beat),
@@ -109,7 +112,8 @@ class IntervalTicker(LiteXModule):
             ).Elif(settle != 0,
                 settle.eq(settle - 1),
             ),
-            If(self.steps | self.restart | (settle != 0),
+            holds.eq(begins),
+            If(holds,
                 broken.eq(1),
                 divides.eq(1),
                 phase.eq(0),
