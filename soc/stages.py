@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import sys
@@ -53,21 +54,89 @@ Their buses are wider and their lines ten times as fast: compare what a function
 """
 
 
-def stages() -> dict[str, dict[str, Callable[[], Any]]]:
-    """Return how to make each stage, by path and name."""
-    from liteprobe.cores.measure.frames import FrameMeter
+Made = tuple[Any, list[Any]]  # A core, and all whose attributes are its ports.
+
+
+def alone(core: Any) -> Made:
+    """Return a core whose ports are its own attributes."""
+    return core, [core]
+
+
+def receive() -> dict[str, Callable[[], Made]]:
+    """Return how to make the stages of the receive path."""
+    from liteprobe.cores.receive.filter import FilterTables
     from liteprobe.cores.receive.mac import ReceiveMAC
+    from liteprobe.cores.receive.monitor import MonitorPath
     from liteprobe.cores.receive.parse import FrameParser
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.toeplitz import FlowHash
     from liteprobe.cores.receive.unified import UnifiedParser
+    from liteprobe.cores.timebase.clock import Clock
+
+    def parser() -> Made:
+        core = UnifiedParser()
+        return core, [core, core.headers]
+
+    def tables() -> Made:
+        core = FilterTables(2)
+        return core, [core, *core.matchers]
+
+    def path() -> Made:
+        tables, clock = FilterTables(1), Clock()
+        core = MonitorPath(clock, tables.matchers[0], management_mac=1)
+        return core, [core, core.tally, tables.matchers[0], clock]
+
+    return {
+        "MAC": lambda: alone(ReceiveMAC()),
+        "stamp": lambda: alone(ArrivalStamper()),
+        "parse (probe frames)": lambda: alone(FrameParser()),
+        "parse (unified header)": parser,
+        "flow hash": lambda: alone(FlowHash()),
+        "filter, of two ports": tables,
+        "whole path of a monitor's port, without the filter": path,
+    }
+
+
+def rest_of_monitor() -> dict[str, Callable[[], Made]]:
+    """Return how to make what a monitor measures and keeps."""
+    from liteprobe.cores.capture.burst_ring import BurstRing
     from liteprobe.cores.capture.capture import Capture
     from liteprobe.cores.capture.export import BlockExport
     from liteprobe.cores.capture.ring_memory import BlockRamRing
     from liteprobe.cores.measure.port import PortMeter
     from liteprobe.cores.measure.rate import RateMeter
-    from liteprobe.cores.receive.filter import FilterTables
-    from liteprobe.cores.receive.monitor import MonitorPath
+    from liteprobe.cores.timebase.clock import Clock
+    from liteprobe.soc.sdram import BurstPort
+
+    def meter() -> Made:
+        core = PortMeter(with_csr=False)
+        return core, [core, core.streams, core.histograms]
+
+    def rates() -> Made:
+        clock = Clock()
+        core = RateMeter(clock, 2, with_csr=False)
+        return core, [core, clock]
+
+    def capture(memory: Any) -> Made:
+        core = Capture(2, memory, 50e6)
+        return core, [core, memory, *core.ports]
+
+    def in_sdram() -> Made:
+        port = BurstPort()
+        core, parts = capture(BurstRing(port, 2048, 0))
+        return core, [*parts, port]
+
+    return {
+        "streams and histograms, of a port": meter,
+        "rates, of two ports": rates,
+        "capture, ring of block RAM": lambda: capture(BlockRamRing(8)),
+        "capture, ring in SDRAM": in_sdram,
+        "export by UDP": lambda: alone(BlockExport(1, "192.168.1.50")),
+    }
+
+
+def stages() -> dict[str, dict[str, Callable[[], Made]]]:
+    """Return how to make each stage, by path and name."""
     from liteprobe.cores.timebase.clock import Clock
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.build import FrameBuild
@@ -77,50 +146,43 @@ def stages() -> dict[str, dict[str, Callable[[], Any]]]:
     from liteprobe.cores.transmit.stamp import Stamp
 
     return {
-        "Time": {"clock": Clock, "PPS input": lambda: PpsInput(Clock())},
+        "Time": {"clock": lambda: alone(Clock()), "PPS input": lambda: alone(PpsInput(Clock()))},
         "Transmit": {
-            "schedule": TrainSchedule,
-            "build": FrameBuild,
-            "pace": TrainPacer,
-            "stamp": Stamp,
-            "MAC": TransmitMAC,
+            "schedule": lambda: alone(TrainSchedule()),
+            "build": lambda: alone(FrameBuild()),
+            "pace": lambda: alone(TrainPacer()),
+            "stamp": lambda: alone(Stamp()),
+            "MAC": lambda: alone(TransmitMAC()),
         },
-        "Receive": {
-            "MAC": ReceiveMAC,
-            "stamp": ArrivalStamper,
-            "parse (probe frames)": FrameParser,
-            "parse (unified header)": UnifiedParser,
-            "flow hash": FlowHash,
-        },
-        "Filter": {"tables and matchers (two ports)": lambda: FilterTables(2)},
-        "Monitor": {"path of a port (with a stand-in for the matcher)": lambda: MonitorPath(Clock(), FilterTables(1).matchers[0])},
-        "Measure": {"streams and histograms of a port": lambda: PortMeter(with_csr=False), "rates": lambda: RateMeter(Clock(), 2, with_csr=False)},
-        "Capture": {"blocks and ring": lambda: Capture(2, BlockRamRing(8), 50e6), "export": lambda: BlockExport(1, "1.2.3.4")},
+        "Receive": receive(),
+        "Measure and capture": rest_of_monitor(),
     }
 
 
 def ports(thing: Any) -> Iterator[_Value]:
-    """Return the signals that are a core's ports: its public attributes."""
+    """Return the signals that are ports: public attributes, and those in lists of them."""
     for name, value in vars(thing).items():
         if name.startswith("_"):
             continue
-        if isinstance(value, Signal):
-            yield value
-        elif isinstance(value, Record):
-            yield from value.flatten()
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Signal):
+                yield one
+            elif isinstance(one, Record):
+                yield from one.flatten()
 
 
-def measure(name: str, make: Callable[[], Any], folder: Path) -> dict[str, int]:
+def measure(name: str, make: Callable[[], Made], folder: Path) -> dict[str, int]:
     """Synthesize a core alone; return its cells, by kind."""
     folder.mkdir(parents=True, exist_ok=True)
     bench = LiteXModule()
-    bench.core = core = make()
-    pins = set(ports(core))
+    bench.core, parts = make()
+    pins = {signal for part in parts for signal in ports(part)}
     for each in DOMAINS:
         domain = ClockDomain(each)
         setattr(bench, f"cd_{each}", domain)
         pins |= {domain.clk, domain.rst}
-    convert(bench, ios=pins, name="stage", regular_comb=False).write(str(folder / "stage.v"))
+    with contextlib.chdir(folder):  # Initial values of memories come beside it.
+        convert(bench, ios=pins, name="stage", regular_comb=False).write("stage.v")
     script = f"read_verilog stage.v\nsynth_ecp5 {OPTIONS} -top stage\ntee -o stat.json stat -json\n"
     (folder / "stage.ys").write_text(script, encoding="utf-8")
     require("yosys", ["-q", "stage.ys"], folder, folder / "yosys.log")

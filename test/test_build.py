@@ -140,10 +140,46 @@ def test_colorlight_5a_75b_meets_timing_area_and_time():
     assert again.stderr == "", "it was built twice"
 
 
+NETLIST = """
+import json, logging, sys
+from collections import Counter
+from pathlib import Path
+from liteprobe.soc.build import elaborate, synthesize, version_of
+from liteprobe.soc.config import ProbeConfig
+
+logging.disable(logging.INFO)
+design, _ = elaborate("colorlight_5a_75b", ProbeConfig(preset="monitor", with_cpu=False), Path(sys.argv[1]))
+netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
+cells = json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values()
+print(json.dumps(Counter(cell["type"] for cell in cells)))
+"""
+
+
+@pytest.mark.timeout(1800)
+def test_netlist_of_a_monitor_fits_the_first_board():
+    out = REPOSITORY / "build" / "test" / "colorlight_5a_75b_monitor"
+    out.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", NETLIST, str(out)], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(done.stdout.splitlines()[-1])
+    # A cell of carry takes two LUTs, a LUT RAM of 16 x 4 bits six.
+    luts = cells["LUT4"] + 2 * cells["CCU2C"] + 6 * cells["TRELLIS_DPR16X4"]
+    assert luts <= SHARE_OF_LUTS / 100 * 24288
+    assert cells["DP16KD"] <= board("colorlight_5a_75b").block_rams
+
+
 def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):
     result = run_build("colorlight_5a_75b", "--link", "own", "--out", str(tmp_path))
     assert result.returncode == 2
     assert "use link=shared, or ports=1" in result.stderr
+
+
+def test_a_processor_beside_a_monitor_needs_a_larger_board(tmp_path):
+    result = run_build("colorlight_5a_75b", "--preset", "monitor", "--cpu", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert "--no-cpu" in result.stderr and "liteprobe clock discipline" in result.stderr
 
 
 def test_unknown_board_is_a_usage_error():
