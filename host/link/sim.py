@@ -80,7 +80,7 @@ def build(options: SimOptions) -> Path:
     """Build the simulated probe, or find it in the cache, and return its folder."""
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
-    command += ["--preset", options.preset]
+    command += ["--preset", options.preset] if options.preset != "train" else []
     log.info("building the simulated probe, unless it is built (about a minute, once)")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()

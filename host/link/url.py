@@ -155,8 +155,8 @@ def sim_options(url: str) -> SimOptions:
         paths.get("flash"),
         pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
         jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
-        receivers=_files(url, "receivers", own["receivers"], 1 + is_pair) if "receivers" in own else (),
-        play=_files(url, "captures", own["play"], SIM_PORTS) if "play" in own else (),
+        receivers=_files(url, own["receivers"], 1 + is_pair, ("receivers", "probes")) if "receivers" in own else (),
+        play=_files(url, own["play"], SIM_PORTS, ("captures", "ports")) if "play" in own else (),
         preset=preset,
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
@@ -185,10 +185,10 @@ def _oscillators(url: str, text: str) -> tuple[float, ...]:
     return found
 
 
-def _files(url: str, what: str, text: str, most: int) -> tuple[Path, ...]:
+def _files(url: str, text: str, most: int, what: tuple[str, str]) -> tuple[Path, ...]:
     found = tuple(Path(os.fsdecode(unquote_to_bytes(os.fsencode(part)))) for part in text.split(","))
     if len(found) > most:
-        raise _bad(url, "sim", f"there are {len(found)} {what}, {most} at most")
+        raise _bad(url, "sim", f"there are {len(found)} {what[0]} for {most} {what[1]}")
     return found
 
 
