@@ -22,6 +22,8 @@ from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.unified import unified_header
 
 FIRST = 1_800_000_000_000_000_000
+#: Nanoseconds would need pandas, for `to_pylist`.
+BUT_STAMP = [name for name in SCHEMA.names if name != "stamp"]
 
 
 def captured(frames: Sequence[bytes]) -> list[Captured]:
@@ -80,7 +82,7 @@ def address(kind: Layer3, octets: bytes) -> str | None:
 def test_every_column_is_what_the_parser_says(tmp_path: Path) -> None:
     frames = captured([*stacks.stacks(), *stacks.fuzz(300, seed=5)])
     assert write(tmp_path / "h.parquet", frames).written == len(frames)
-    found = pq.read_table(tmp_path / "h.parquet").to_pylist()
+    found = pq.read_table(tmp_path / "h.parquet", columns=BUT_STAMP).to_pylist()
     for got, frame in zip(found, frames, strict=True):
         wanted = row(frame)
         assert {name: got[name] for name in wanted} == wanted, frame.octets.hex()
@@ -100,7 +102,7 @@ def test_tcp_and_probe_fields_are_theirs_alone(tmp_path: Path) -> None:
     )
     probe = ProbeFrame(60, stream_id=17).octets(5, 6)
     write(tmp_path / "h.parquet", captured([tcp, probe]))
-    first, second = pq.read_table(tmp_path / "h.parquet").to_pylist()
+    first, second = pq.read_table(tmp_path / "h.parquet", columns=BUT_STAMP).to_pylist()
     names = ("tcp_flags", "tcp_window", "tcp_sequence", "sequence", "stream_id", "probe")
     assert [first[name] for name in names] == [0x012, 0xABCD, 9, None, None, False]
     assert [second[name] for name in names] == [None, None, None, 5, 17, True]
