@@ -247,7 +247,7 @@ class ProbeSoC(SoCCore):
     # Way in ---------------------------------------------------------------------------------------
 
     def add_management(self, receive, transmit, has_room=1):
-        """Answer the frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one, and give Etherbone the bus."""
+        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""
         config = self.probe_config
         self.management = ManagementStack(config.mac_address, config.ip_address)
         self.comb += receive.connect(self.management.sink)
