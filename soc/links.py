@@ -13,7 +13,8 @@ from litex.soc.interconnect import stream, wishbone
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.soc.management import Answer, Request, reverse
+from liteprobe.cores.octets import swapped
+from liteprobe.soc.management import Answer, Request
 
 STORE_WORDS = 512 # One block RAM; the longest frame has 380.
 BASE_LINE   = 13  # Aligned word behind the header of an Etherbone record.
@@ -155,7 +156,7 @@ class ManagementStack(LiteXModule):
             )
         )
         fsm.act("WRITE-BASE",
-            NextValue(address, reverse(read.dat_r)[2:]),
+            NextValue(address, swapped(read.dat_r)[2:]),
             NextValue(place, place + 1),
             NextState("WRITE-FETCH"),
         )
@@ -167,7 +168,7 @@ class ManagementStack(LiteXModule):
             )
         )
         fsm.act("WRITE-DATA",
-            NextValue(self.word, reverse(read.dat_r)),
+            NextValue(self.word, swapped(read.dat_r)),
             NextState("WRITE"),
         )
         fsm.act("WRITE",
@@ -199,7 +200,7 @@ class ManagementStack(LiteXModule):
             )
         )
         fsm.act("READ-ADDRESS",
-            NextValue(self.address, reverse(self.read.dat_r)[2:]),
+            NextValue(self.address, swapped(self.read.dat_r)[2:]),
             NextState("READ"),
         )
         fsm.act("READ",
@@ -211,7 +212,7 @@ class ManagementStack(LiteXModule):
             )
         )
         fsm.act("READ-KEEP",
-            self.write.dat_w.eq(reverse(word)),
+            self.write.dat_w.eq(swapped(word)),
             self.write.we.eq(1),
             NextValue(place, place + 1),
             NextValue(left, left - 1),

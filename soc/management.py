@@ -8,18 +8,9 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
+
 ETHERBONE_PORT = 1234
-TTL            = 64
-
-# Helpers ------------------------------------------------------------------------------------------
-
-def number(*octets):
-    """Return octets in the order of the wire as the number that a stream carries: the first one lowest."""
-    return int.from_bytes(bytes(octets), "little")
-
-def reverse(signal):
-    """Return the octets of a signal in the other order: wire to big-endian number, and back."""
-    return Cat(*[signal[8*n:8*n + 8] for n in reversed(range(len(signal)//8))])
 
 # Request ------------------------------------------------------------------------------------------
 
@@ -83,7 +74,7 @@ class Request(LiteXModule):
                  arp.eq((to_probe | to_all) & (word[16:] == number(8, 6))),
                  ip_only.eq(to_probe & (word[16:] == number(8, 0)))],
             3:  [self.keep(arp, word == number(0, 1, 8, 0)), self.keep(ip_only, word[:8] == 0x45),
-                 self.length.eq(reverse(word[16:]))],
+                 self.length.eq(swapped(word[16:]))],
             4:  [self.keep(arp, word == number(6, 4, 0, 1)),
                  self.keep(ip_only, Cat(word[16:22], word[24:]) == 0)], # No fragment.
             5:  [ping.eq(ip_only & (word[8:16] == 1)), etherbone.eq(ip_only & (word[8:16] == 17))],
@@ -153,14 +144,12 @@ class Answer(LiteXModule):
 
         # Lengths and checksums.
         # ----------------------
-        fixed = sum(int.from_bytes(ip[n:n + 2], "big") for n in (0, 2)) + 0x4500 + 0x4000 + (TTL << 8) + 17
-        fixed = (fixed & 0xffff) + (fixed >> 16)
         self.sync += [
             length.eq(44 + Cat(0, 0, request.reads)),
-            header_sum.eq(fixed + length + reverse(peer_ip[:16]) + reverse(peer_ip[16:])),
+            header_sum.eq(udp_header_sum(ip) + length + swapped(peer_ip[:16]) + swapped(peer_ip[16:])),
             header_fold.eq(header_sum[:16] + header_sum[16:]),
             header_checksum.eq(~(header_fold[:16] + header_fold[16])),
-            echo_sum.eq(reverse(request.checksum) + 0x0800),
+            echo_sum.eq(swapped(request.checksum) + 0x0800),
             echo_checksum.eq(echo_sum[:16] + echo_sum[16]),
             self.last_line.eq(14 + request.reads),
             self.last_be.eq(0b0010),
@@ -182,11 +171,11 @@ class Answer(LiteXModule):
             7: Cat(my_ip[16:], peer_mac[:16]), 8: peer_mac[16:], 9: peer_ip,
         }
         # TTL, identification and checksum of IP may stay: exchanging the addresses doesn't change the sum.
-        ping      = {6: my_ip, 7: peer_ip, 8: Cat(C(0, 16), reverse(echo_checksum))}
+        ping      = {6: my_ip, 7: peer_ip, 8: Cat(C(0, 16), swapped(echo_checksum))}
         etherbone = {
-            3:  Cat(C(0x45, 8), C(0, 8), reverse(length)), 4: number(0, 0, 0x40, 0),
-            5:  Cat(C(TTL, 8), C(17, 8), reverse(header_checksum)), 6: my_ip, 7: peer_ip,
-            8:  Cat(port, request.peer_port), 9: Cat(reverse(udp_length), C(0, 16)),
+            3:  Cat(C(0x45, 8), C(0, 8), swapped(length)), 4: number(0, 0, 0x40, 0),
+            5:  Cat(C(TTL, 8), C(17, 8), swapped(header_checksum)), 6: my_ip, 7: peer_ip,
+            8:  Cat(port, request.peer_port), 9: Cat(swapped(udp_length), C(0, 16)),
             10: number(0x4e, 0x6f, 0x10, 0x44), 11: 0, 12: Cat(C(0, 8), C(0x0f, 8), request.reads, C(0, 8)),
         }
         self.comb += [

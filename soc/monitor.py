@@ -12,7 +12,6 @@ from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import BIN_SLOT_WORDS, BLOCK_WORDS, STREAM_SLOTS, STREAM_SLOT_WORDS
-from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
@@ -53,7 +52,7 @@ def add_monitor_port(soc, number):
     soc.comb += [
         phy.source.connect(port.sink),
         port.link_up.eq(phy.link_up),
-        *[getattr(meter.measured, name).eq(getattr(path.measured, name)) for name, _ in measured_layout],
+        path.measured.connect(meter.measured),
         seen.valid.eq(path.parser.seen),
         seen.length.eq(path.parser.frame.length),
     ]

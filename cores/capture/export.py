@@ -15,20 +15,12 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.capture.ring import block_description
 from liteprobe.cores.formats import CHANNELS
+from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
 from liteprobe.cores.setting import Setting
 
 SOURCE_PORT  = 1235 # Of UDP; Etherbone has the one before.
 DEFAULT_PORT = 1235 # Of channel 0 at the host.
-TTL          = 64
 IP_OCTETS, UDP_OCTETS = 20, 8
-
-def number(*octets):
-    """Return octets in the order of the wire as the number that a stream carries: the first one lowest."""
-    return int.from_bytes(bytes(octets), "little")
-
-def swap(signal):
-    """Return the octets of 16 bits in the other order."""
-    return Cat(signal[8:], signal[:8])
 
 # Datagram Header ----------------------------------------------------------------------------------
 
@@ -65,12 +57,10 @@ class DatagramHeader(LiteXModule):
 
         # # #
 
-        fixed  = sum(int.from_bytes(ip[n:n + 2], "big") for n in (0, 2)) + 0x4500 + 0x4000 + (TTL << 8) + 17
-        fixed  = (fixed & 0xffff) + (fixed >> 16)
         length, sum_, fold, checksum = Signal(16), Signal(18), Signal(17), Signal(16)
         self.sync += [
             length.eq(Cat(C(0, 2), self.words) + IP_OCTETS + UDP_OCTETS),
-            sum_.eq(fixed + length + swap(self.peer_ip[:16]) + swap(self.peer_ip[16:])),
+            sum_.eq(udp_header_sum(ip) + length + swapped(self.peer_ip[:16]) + swapped(self.peer_ip[16:])),
             fold.eq(sum_[:16] + sum_[16:]),
             checksum.eq(~(fold[:16] + fold[16])),
         ]
@@ -82,13 +72,13 @@ class DatagramHeader(LiteXModule):
                 0: self.word.eq(self.peer_mac[16:]),
                 1: self.word.eq(number(*mac[:4])),
                 2: self.word.eq(number(*mac[4:], 8, 0)),
-                3: self.word.eq(Cat(C(0x45, 8), C(0, 8), swap(length))),
+                3: self.word.eq(Cat(C(0x45, 8), C(0, 8), swapped(length))),
                 4: self.word.eq(number(0, 0, 0x40, 0)),
-                5: self.word.eq(Cat(C(TTL, 8), C(17, 8), swap(checksum))),
+                5: self.word.eq(Cat(C(TTL, 8), C(17, 8), swapped(checksum))),
                 6: self.word.eq(number(*ip)),
                 7: self.word.eq(self.peer_ip),
-                8: self.word.eq(Cat(C(number(*SOURCE_PORT.to_bytes(2, "big")), 16), swap(self.port))),
-                9: self.word.eq(Cat(swap(udp_length), C(0, 16))),
+                8: self.word.eq(Cat(C(number(*SOURCE_PORT.to_bytes(2, "big")), 16), swapped(self.port))),
+                9: self.word.eq(Cat(swapped(udp_length), C(0, 16))),
             }),
         ]
 

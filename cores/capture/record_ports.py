@@ -9,18 +9,13 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.capture.channels import CHANNEL_BITS
+from liteprobe.cores.capture.descriptors import descriptor_layout, words_bits
 from liteprobe.cores.formats import RECORD_HEAD_WORDS, UnifiedFlag
 
-LENGTH_BITS = 14 # Of the words of a frame.
 CHANNEL_BIT = 24 # Of word 3 of a record.
 HEADER_BIT  = log2_int(UnifiedFlag.HEADER)
 # Parts of a record: its four first words, then these.
 HEADER_PART, DATA_PART = RECORD_HEAD_WORDS, RECORD_HEAD_WORDS + 1
-
-def descriptor_description():
-    """Return what `Staging` tells of a record: its first words, and what there is of it."""
-    heads = [(f"head{n}", 32) for n in range(RECORD_HEAD_WORDS)]
-    return [*heads, ("hash", 32), ("has_header", 1), ("lost", 1), ("words", LENGTH_BITS)]
 
 class RecordPort:
     """What a port's `Staging` gives: endpoints ``descriptor``, ``header``, ``data``; and takes: ``skip``.
@@ -28,7 +23,7 @@ class RecordPort:
     See docs/design/monitor.md, "From `Staging` to `BlockWriter`".
     """
     def __init__(self):
-        self.descriptor = stream.Endpoint(descriptor_description())
+        self.descriptor = stream.Endpoint(descriptor_layout())
         self.header     = stream.Endpoint([("data", 32)])
         self.data       = stream.Endpoint([("data", 32)])
         self.skip       = Signal()
@@ -67,7 +62,7 @@ class RecordPorts(LiteXModule):
         self.choose          = Signal()
         self.lost            = Signal()
         self.has_header      = Signal()
-        self.words           = Signal(LENGTH_BITS)
+        self.words           = Signal(words_bits)
         self.take            = Signal()
         self.skip            = Signal()
         self.discard         = Signal()

@@ -3,10 +3,9 @@
 
 """What the parts of a port's measurement tell each other of a frame."""
 
-# ``valid`` is one cycle for each classified frame, at least 32 cycles apart; the rest is right in that cycle and stays
-# until the next one.
+# Of every frame that is classified. An endpoint's ``valid`` is one cycle for each, at least 32 cycles apart; the rest is right
+# in that cycle and stays until the next one. Can't be stalled.
 measured_layout = [
-    ("valid",      1),
     ("stamp",     64), # ns.
     ("length",    16), # Octets without FCS.
     ("flags",     16), # `UnifiedFlag`.

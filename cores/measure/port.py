@@ -25,7 +25,7 @@ class PortMeter(LiteXModule):
 
     Attributes
     ----------
-    measured : Record(measured_layout), in
+    measured : Endpoint(measured_layout), in
     clear, latch, measure_passed, stream_base : in
         As the registers, and as of `StreamMeter`.
     streams, histograms : StreamMeter, Histograms

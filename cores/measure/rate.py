@@ -14,7 +14,7 @@ from liteprobe.cores.formats import RATE_INTERVAL_NS
 from liteprobe.cores.setting import Setting
 
 NOW_BITS      = 64
-DELTA_BITS    = 16 # Of what ``now`` advances by in two ticks; and during a division, in 140.
+DELTA_BITS    = 16 # Of what ``now`` advances by in three ticks; and during a division, in 200.
 SETTLE_TICKS  = 16 # From an order to step the clock to when it has stepped.
 
 # Interval Ticker ----------------------------------------------------------------------------------
@@ -36,8 +36,8 @@ class IntervalTicker(LiteXModule):
     restart : Signal(), in
         One cycle: ``interval`` is another one.
     tick : Signal(), out
-        One cycle, three to five ticks after the first one in which ``now`` has reached a multiple. A multiple that comes
-        within 160 ticks of a step may have its tick when they are over; the interval behind it is not whole, either.
+        One cycle, five to seven ticks after the first one in which ``now`` has reached a multiple. A multiple that comes
+        within 220 ticks of a step may have its tick when they are over; the interval behind it is not whole, either.
     is_whole : Signal(), out
         The interval that ended at the last ``tick`` lasted from the multiple before, with no step in it. From ``tick`` on.
     """
@@ -51,15 +51,17 @@ class IntervalTicker(LiteXModule):
 
         # # #
 
-        # A beat takes two ticks: in the first one what is added is chosen by the sign, in the second one it is added.
-        beat     = Signal()
+        # A beat takes three ticks: the sign chooses what is added; it is summed up with the advance; and added.
+        beat     = Signal(3, reset=1)
         phase    = Signal((34, True)) # Now modulo interval, less the interval; of a division, its remainder.
+        turn     = Signal((34, True), reset_less=True)
+        less     = Signal(reset_less=True) # ``turn`` lacks one.
+        total    = Signal(35)
         addend   = Signal((34, True), reset_less=True)
-        delta    = Signal(DELTA_BITS)
+        delta    = Signal(DELTA_BITS) # 0 in a division.
         last     = Signal(DELTA_BITS, reset_less=True)
         dividend = Signal(NOW_BITS, reset_less=True)
         place    = Signal(max=NOW_BITS)
-        bit      = Signal()
         divides  = Signal(reset=1)
         settle   = Signal(max=SETTLE_TICKS, reset=SETTLE_TICKS - 1)
         divided  = Signal(3) # One, two, three beats ago.
@@ -71,26 +73,25 @@ class IntervalTicker(LiteXModule):
         holds    = Signal() # A tick later: many registers wait for it.
         self.comb += [
             negative.eq(phase[-1]),
-            takes.eq(~beat & ~negative & ~divides & ~divided[0] & is_on & ~begins & ~holds),
+            takes.eq(beat[0] & ~negative & ~divides & ~divided[0] & is_on & ~begins & ~holds),
             begins.eq(self.steps | self.restart | (settle != 0)),
+            total.eq(Cat(Constant(1, 1), delta) + Cat(less, turn)),
         ]
         self.sync.timebase += [
-            beat.eq(~beat),
-            bit.eq(dividend[-1]),
+            beat.eq(Cat(beat[-1], beat[:-1])),
             is_on.eq(self.interval[DELTA_BITS:] != 0),
-        ]
-        advance, turn, total = Signal((34, True)), Signal((34, True)), Signal(35)
-        self.comb += [
-            If(~divides, advance.eq(delta)),
-            # With a remainder below 0 a division adds, else it subtracts; so does what has reached the interval.
-            If(~negative, turn.eq(~self.interval)).Elif(divides, turn.eq(self.interval)),
-            total.eq(Cat(Constant(1, 1), advance) + Cat(~negative, turn)),
-        ]
-        self.sync.timebase += [
-            If(~beat,
+            If(beat[0],
+                # With a remainder below 0 a division adds, else it subtracts; so does what has reached the interval.
+                turn.eq(0),
+                If(~negative, turn.eq(~self.interval)).Elif(divides, turn.eq(self.interval)),
+                less.eq(~negative),
+                If(divides, phase.eq(Cat(dividend[-1], phase[:-1]))),
+            ),
+            If(beat[1],
                 addend.eq(total[1:]),
-            ).Else(
-                phase.eq(Mux(divides, Cat(bit, phase[:-1]), phase) + addend),
+            ),
+            If(beat[2],
+                phase.eq(phase + addend),
                 divided.eq(Cat(divides, divided)),
                 If(divides,
                     dividend.eq(dividend << 1),
@@ -115,7 +116,7 @@ class IntervalTicker(LiteXModule):
             holds.eq(begins),
             If(holds,
                 broken.eq(1), divides.eq(1),
-                phase.eq(0), place.eq(NOW_BITS - 1), delta.eq(0), beat.eq(0),
+                phase.eq(0), place.eq(NOW_BITS - 1), delta.eq(0), beat.eq(1),
                 dividend.eq(self.now), last.eq(self.now),
                 self.tick.eq(0),
             ),

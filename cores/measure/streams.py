@@ -7,6 +7,8 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from liteprobe.cores.formats import BinKind, DAMAGE, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW, UnifiedFlag
 from liteprobe.cores.measure.banks import Banks
 from liteprobe.cores.measure.measured import measured_layout, sample_layout
@@ -29,7 +31,7 @@ class StreamMeter(LiteXModule):
 
     Attributes
     ----------
-    measured : Record(measured_layout), in
+    measured : Endpoint(measured_layout), in
     stream_base : Signal(16), in
         Modulo 2^16.
     measure_passed : Signal(), in
@@ -48,7 +50,7 @@ class StreamMeter(LiteXModule):
     Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates); RFC 7679 (one-way delay).
     """
     def __init__(self):
-        self.measured       = measured = Record(measured_layout)
+        self.measured       = measured = stream.Endpoint(measured_layout)
         self.stream_base    = Signal(16)
         self.measure_passed = Signal()
         self.latch          = Signal()

@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
+from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.receive.sample import Sampler
 from liteprobe.cores.receive.unified.key import probe_layout
 
@@ -34,19 +35,6 @@ def finding_layout():
 def answer_layout():
     """What the filter says of a frame."""
     return [("matched", 1), ("passed", 1), ("rule", 8), ("names_channel", 1), ("channel", 3)]
-
-def measured_layout():
-    """What the meters get of every frame that is classified."""
-    return [
-        ("stamp",     64), # ns.
-        ("length",    16),
-        ("flags",     16), # `UnifiedFlag`.
-        ("is_probe",   1), # A probe frame with all of its stamp.
-        ("stream_id", 16),
-        ("sequence",  32),
-        ("tx_stamp",  64), # ns.
-        ("passed",     1), # The filter.
-    ]
 
 def verdict_layout():
     """What is kept of a frame, and where it goes."""
@@ -90,7 +78,7 @@ class Decision(LiteXModule):
         One cycle, up to 36 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
     flow, flow_channel : Signal(32), Signal(3), out and in
         A hash for the channel table, and what it says two cycles later.
-    measured : Endpoint(measured_layout()), out
+    measured : Endpoint(measured_layout), out
         One cycle of ``valid`` for each frame, in order; all is held until the next one. Can't be stalled.
     verdict : Record(verdict_layout()), out
         With ``measured``.
@@ -109,7 +97,7 @@ class Decision(LiteXModule):
         self.answer       = Record(answer_layout())
         self.flow         = Signal(32)
         self.flow_channel = Signal(3)
-        self.measured     = stream.Endpoint(measured_layout())
+        self.measured     = stream.Endpoint(measured_layout)
         self.verdict      = Record(verdict_layout(), reset_less=True)
         self.matched      = Signal()
         self.sampled      = Signal()

@@ -13,8 +13,9 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.staging import Staging
+from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.tally import Tally
-from liteprobe.cores.receive.decide import Decision, copied, measured_layout
+from liteprobe.cores.receive.decide import Decision, copied
 from liteprobe.cores.receive.distribute import ChannelTable
 from liteprobe.cores.receive.hashes import FrameHashes
 from liteprobe.cores.receive.mac import ReceiveMAC
@@ -55,7 +56,7 @@ class MonitorPath(LiteXModule):
         The PHY's source. Rename eth_rx to the port's own domain.
     management_source : Endpoint(eth_phy_description(32)), out, sys
         Whole good frames, but probe frames; what finds no room is dropped and counted.
-    measured : Endpoint(measured_layout()), out
+    measured : Endpoint(measured_layout), out
         One cycle of ``valid`` for each frame that is classified, 32 cycles apart at the least; all is held until the next.
     descriptor, header, data : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Endpoint([("data", 32)]), out
         Of each frame that is kept: its descriptor; then words 4 to 31 of its unified header where ``has_header``, and
@@ -80,7 +81,7 @@ class MonitorPath(LiteXModule):
     def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.management_source = stream.Endpoint(eth_phy_description(32))
-        self.measured          = stream.Endpoint(measured_layout())
+        self.measured          = stream.Endpoint(measured_layout)
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
         self.data              = stream.Endpoint([("data", 32)])

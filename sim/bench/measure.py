@@ -19,7 +19,7 @@ class MeasureBench(LiteXModule):
         self.cd_sys = ClockDomain("sys")
         self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
         self.meter  = meter = PortMeter(with_csr=False, count_bits=count_bits)
-        for name, width in measured_layout:
+        for name, width in [("valid", 1), *measured_layout]:
             self.comb += getattr(meter.measured, name).eq(self.add_pin(f"frame_{name}", width))
         for name, width in [("latch", 1), ("clear", 1), ("stream_base", 16), ("measure_passed", 1)]:
             self.comb += getattr(meter, name).eq(self.add_pin(name, width))

@@ -26,10 +26,10 @@ TICK = np.dtype([("now", "<u8"), ("is_tick", "<u4"), ("is_stepped", "<u4")])
 SHOWN = np.dtype(
     [("cycle", "<u8"), ("number", "<u4"), ("is_whole", "<u4"), ("frames", "<u4", PORTS), ("octets", "<u4", PORTS)]
 )
-LATE = (3, 5)
+LATE = (5, 7)
 """Ticks from the first one behind a multiple to the tick that says so."""
 
-DIVISION_TICKS = 200
+DIVISION_TICKS = 220
 CROSSING_NS = 160
 SYS_NS, TICK_NS, SYS_PHASE_NS = 20, 8, 3
 

@@ -3,8 +3,7 @@
 
 """The filter: tables once for all ports of a probe, and a matcher for each."""
 
-from liteprobe.cores.receive.filter.layouts import key_layout
 from liteprobe.cores.receive.filter.matcher import FilterMatcher
 from liteprobe.cores.receive.filter.tables import FilterTables
 
-__all__ = ["FilterMatcher", "FilterTables", "key_layout"]
+__all__ = ["FilterMatcher", "FilterTables"]

@@ -3,29 +3,6 @@
 
 """What goes between a port's path, its matcher and the tables."""
 
-# Key ----------------------------------------------------------------------------------------------
-
-def key_layout():
-    """What the filter asks of a frame.
-
-    Addresses are as in the unified header: the first octet in bits 7..0, IPv4 and ARP in the first four. Ports, VLAN id
-    and MACs are numbers, their first octet highest. What the frame hasn't may be anything.
-    """
-    return [
-        ("source",           128),
-        ("destination",      128),
-        ("layer3",             2), # As `Layer3`; with none, there are no addresses. Without IP, there is no protocol.
-        ("protocol",           8),
-        ("source_port",       16),
-        ("destination_port",  16),
-        ("has_ports",          1), # They are there, and are those of TCP, UDP or SCTP.
-        ("vlan",              12), # Of the outermost tag.
-        ("has_tag",            1),
-        ("source_mac",        48),
-        ("destination_mac",   48),
-        ("has_macs",           1),
-    ]
-
 # Feed ---------------------------------------------------------------------------------------------
 
 def row_layout():

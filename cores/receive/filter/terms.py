@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import *
-from liteprobe.cores.receive.filter.layouts import key_layout
+from liteprobe.cores.receive.unified.key import key_layout
 
 def fails(condition, is_in):
     """Return whether a condition of two bits (`FilterCondition`) doesn't hold."""

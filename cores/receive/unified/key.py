@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.octets import swapped
 from liteprobe.cores.receive.unified.numbers import transport
 from liteprobe.cores.receive.unified.words import place
 
@@ -32,10 +33,6 @@ def key_layout():
 def probe_layout():
     """What the header of a probe says."""
     return [("stream_id", 16), ("sequence", 32), ("tx_stamp", 64)]
-
-def swapped(word):
-    """Return a word, or half of one, with its first octet highest."""
-    return Cat(*[word[at:at + 8] for at in reversed(range(0, len(word), 8))])
 
 # Key Fields ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 Source: pcap-filter(7); docs/cores/filter.md says where this differs from tcpdump.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
@@ -25,14 +26,14 @@ WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(ABC):
     """A part of an expression; ``text`` is how it was written."""
 
     text: str
 
+    @abstractmethod
     def matches(self, headers: Headers) -> Truth:
         """Return which headers it holds for."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
