@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
-from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, holds_monitor_with_cpu
+from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
-from liteprobe.soc.report import area_of, clocks_of, late_crossings, misses
+from liteprobe.soc.report import GUARD, area_of, clocks_of, guarded, late_crossings, misses
 from liteprobe.soc.toolchain import BuildError, require, run_tool, tail, version_of
 
 BUILD = Path("build")
@@ -63,7 +63,8 @@ PLACER = "static"
 # router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
 # had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
 # are those of cores/crossing.py.
-PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk")
+# It is asked for more than a build is held to (GUARD), so it may fall short of that.
+PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk", "--timing-allow-fail")
 # Where a constraint can't be met it would try 1500 rounds; the boards meet theirs in 46 to 122.
 ROUTER_ROUNDS = 200
 
@@ -83,7 +84,7 @@ class Design:
 
         Comments (they hold the date) and the order of lines don't count: LiteX writes instances in the order of a set.
         """
-        total = hashlib.sha256(json.dumps([self.place_arguments, self.asked_mhz, more]).encode())
+        total = hashlib.sha256(json.dumps([self.place_arguments, self.asked_mhz, GUARD, more]).encode())
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".v", ".init", ".lpf", ".ys"):
                 lines = path.read_text(encoding="utf-8").splitlines()
@@ -158,8 +159,9 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
 
     Raises BuildError, naming clock, Fmax and target, when a constraint is missed.
     """
-    for source, target in ((netlist, f"{TOP}.json"), (design.folder / f"{TOP}.lpf", f"{TOP}.lpf")):
-        shutil.copy(source, run / target)
+    shutil.copy(netlist, run / f"{TOP}.json")
+    constraints = (design.folder / f"{TOP}.lpf").read_text(encoding="utf-8")
+    (run / f"{TOP}.lpf").write_text(guarded(constraints), encoding="utf-8")
     arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
     arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
     log = run / "nextpnr.log"
@@ -273,11 +275,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
-    parser.add_argument("--ports", type=int, default=default.ports, help="test ports")
-    parser.add_argument("--link", choices=LINKS, help="way in (default: pcie on a board that has it, else shared)")
+    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
+    parser.add_argument(
+        "--link", choices=LINKS,
+        help="way in (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
+    )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
-        help="build the VexRiscv in (default: yes, but not in a monitor on a LFE5U-25F, where a host keeps the clock)",
+        help="build the VexRiscv in (default: yes, but not in a monitor of two ports on the Versa, where a host keeps the clock)",
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument(
@@ -292,6 +297,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)
+
+
+def default_link(target: Any, preset: str, ports: int) -> str:
+    """Return the way in of a probe, where nobody says which."""
+    if target.with_pcie:
+        return "pcie"
+    return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link
+
+
+def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
+    """Return whether a monitor has room for a processor and its firmware."""
+    return target.block_rams is None or ProbeConfig(**fields | {"with_cpu": True}).block_rams_needed(target) <= target.block_rams
 
 
 def main_ram_of(text: str) -> dict[str, Any]:
@@ -319,10 +336,12 @@ def main(arguments: list[str] | None = None) -> int:
     names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == PRESETS[0] else f"{args.board}_{args.preset}")
     try:
-        args.link = args.link or ("pcie" if board(args.board).with_pcie else ProbeConfig.link)
-        if args.with_cpu is None:
-            args.with_cpu = args.preset == PRESETS[0] or holds_monitor_with_cpu(board(args.board))
+        target = board(args.board)
+        args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
+        args.link = args.link or default_link(target, args.preset, args.ports)
         fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
+        if args.with_cpu is None:
+            fields["with_cpu"] = args.preset == PRESETS[0] or holds_cpu(target, fields)
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, ProbeConfig(**fields))
         report = build(args.board, ProbeConfig(**fields), args.seed, out)

@@ -18,9 +18,10 @@ MAIN_RAMS = ("auto", "sdram", "block", "none")
 LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
-BLOCK_BITS = 368 * 32  # Of a capture.
+# Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
+MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 27, 11, 2, 5
 LARGEST_CAPTURE_BLOCKS = 1024
-LEAST_FOR_BOTH = 100  # Block RAMs of a device that holds a monitor and a processor; its LUTs grow with them.
+LEAST_FOR_TWO = 100  # Block RAMs of a device that holds a monitor of two ports; its LUTs grow with them.
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
@@ -62,9 +63,10 @@ class Holder(Protocol):
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
-def holds_monitor_with_cpu(board: Holder) -> bool:
-    """Whether the preset ``monitor`` and a processor fit ``board`` together: not a LFE5U-25F."""
-    return board.block_rams is None or board.block_rams >= LEAST_FOR_BOTH
+def most_ports(board: Holder, preset: str) -> int:
+    """Return how many test ports ``board`` can have: a LFE5U-25F holds a monitor of one, however many PHYs it has."""
+    is_small = board.block_rams is not None and board.block_rams < LEAST_FOR_TWO
+    return 1 if preset == "monitor" and is_small else board.ports
 
 
 @dataclass(frozen=True)
@@ -171,11 +173,6 @@ class ProbeConfig:
             raise ValueError(f"data_width {self.data_width} is not supported by preset monitor: use 32")
         if self.ring == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
-        if self.with_cpu and not holds_monitor_with_cpu(board):
-            raise ValueError(
-                f"{board.name} is too small for a monitor with a processor: leave the processor out (--no-cpu); "
-                "then a host keeps the clock (liteprobe clock discipline)"
-            )
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
@@ -184,6 +181,11 @@ class ProbeConfig:
             raise ValueError(f"link {self.link!r} is unknown: choose one of {', '.join(LINKS)}")
         if not 1 <= self.ports <= board.ports:
             raise ValueError(f"{board.name} has {board.ports} ports, not {self.ports}: set ports from 1 to {board.ports}")
+        if self.ports > most_ports(board, self.preset):
+            raise ValueError(
+                f"{board.name} is too small for a monitor of {self.ports} ports, which nextpnr doesn't get routed: "
+                f"set ports={most_ports(board, self.preset)}, or take the board versa_ecp5"
+            )
         if self.phys > board.ports:
             raise ValueError(
                 f"{board.name} has {board.ports} ports and all are test ports, so none is left for link=own: "
@@ -259,17 +261,21 @@ class ProbeConfig:
         if not 1 <= self.dma_channels <= LARGEST_CHANNELS:
             raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {LARGEST_CHANNELS}")
 
+    def block_rams_needed(self, board: Holder) -> int:
+        """Return how many block RAMs of ``board`` this takes at least; of a monitor exactly, as Yosys counts them."""
+        bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
+        if not self.is_monitor:
+            return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
+        ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
+        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + ring + (CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0)
+
     def _check_block_rams(self, board: Holder) -> None:
         if board.block_rams is None:
             return
-        # What is known before synthesis; FIFOs of the paths come on top, so a build may still not fit.
-        bits = self.ports * self.record_depth * RECORD_BITS
-        if self.is_monitor:
-            bits = self.capture_blocks * BLOCK_BITS if self.ring_kind(board) == "block" else 0
-        bits += 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
-        needed = -(-bits // BLOCK_RAM_BITS)
+        # Of a train: what is known before synthesis. FIFOs of the paths come on top, so a build may still not fit.
+        needed = self.block_rams_needed(board)
         if needed > board.block_rams:
-            raise ValueError(
-                f"records and CPU memory need {needed} block RAMs, {board.name} has {board.block_rams}: "
-                f"lower {'capture_blocks' if self.is_monitor else 'record_depth'}, ram_bytes or main_ram_bytes"
+            what = "ports, capture_blocks, or leave the processor out (--no-cpu)" if self.is_monitor else (
+                "record_depth, ram_bytes or main_ram_bytes"
             )
+            raise ValueError(f"memories need {needed} block RAMs, {board.name} has {board.block_rams}: lower {what}")

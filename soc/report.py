@@ -26,6 +26,9 @@ CLOCK_NETS = [
     (re.compile(r"timebase2x_clk"), "timebase2x"),
     (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
 ]
+# nextpnr is asked for so much more than a build is held to: it stops where a path just meets what it was asked for.
+GUARD = 1.02
+ROUNDING = 0.002 # Of a constraint: nextpnr takes periods in whole picoseconds.
 # From a clock to one that rises with it, which nextpnr takes for unrelated: what a path may take (ns). Of the 4 ns between two
 # edges something is left for the skew of two global nets.
 CROSSINGS_NS = {("timebase2x", "timebase"): 3.5}
@@ -33,7 +36,7 @@ CROSSINGS_NS = {("timebase2x", "timebase"): 3.5}
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock domain: what was reached and what was asked for (MHz)."""
+    """A clock domain: what was reached and what it is held to (MHz)."""
 
     name: str
     fmax_mhz: float
@@ -56,9 +59,9 @@ def domain_of(net: str) -> str:
 
 
 def clocks_of(report: Mapping[str, Any]) -> list[Clock]:
-    """Return the clocks of nextpnr's report, by name."""
+    """Return the clocks of nextpnr's report, by name, without the guard band of their constraints."""
     clocks = [
-        Clock(domain_of(net), round(entry["achieved"], 2), round(entry["constraint"], 2))
+        Clock(domain_of(net), round(entry["achieved"], 2), round(entry["constraint"] / GUARD, 1))
         for net, entry in report["fmax"].items()
     ]
     return sorted(clocks, key=lambda clock: clock.name)
@@ -73,6 +76,11 @@ def area_of(report: Mapping[str, Any]) -> dict[str, dict[str, float]]:
             used, available = entry["used"], entry["available"]
             area[name] = {"used": used, "available": available, "percent": round(100 * used / available, 1)}
     return area
+
+
+def guarded(constraints: str) -> str:
+    """Return the text of a .lpf with GUARD times its frequencies."""
+    return re.sub(r"(FREQUENCY PORT \S+) ([\d.]+) MHz", lambda line: f"{line[1]} {GUARD * float(line[2]):g} MHz", constraints)
 
 
 def late_crossings(report: Mapping[str, Any]) -> list[str]:
@@ -103,8 +111,8 @@ def misses(clocks: list[Clock], asked_mhz: Mapping[str, float]) -> list[str]:
             lines.append(f"clock {name} is not in the timing report, {mhz:g} MHz asked for")
     for clock in clocks:
         mhz = asked_mhz.get(clock.name, clock.constraint_mhz)
-        if abs(clock.constraint_mhz - mhz) > 0.02 or clock.name not in asked_mhz:
+        if abs(clock.constraint_mhz - mhz) > ROUNDING * mhz or clock.name not in asked_mhz:
             lines.append(f"clock {clock.name} was constrained to {clock.constraint_mhz:g} MHz by mistake")
-        elif not clock.is_met:
-            lines.append(f"clock {clock.name} reaches {clock.fmax_mhz:.2f} MHz, {clock.constraint_mhz:g} MHz asked for")
+        elif clock.fmax_mhz < mhz:
+            lines.append(f"clock {clock.name} reaches {clock.fmax_mhz:.2f} MHz, {mhz:g} MHz asked for")
     return lines

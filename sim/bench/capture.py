@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from litedram.phy.dfi import Interface
 
@@ -18,6 +17,7 @@ from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management import ManagementTransmit
+from liteprobe.sim.bench.module import write_module
 from liteprobe.soc.sdram import SdramController
 
 PORTS     = 2
@@ -150,4 +150,4 @@ class CaptureBench(LiteXModule):
 def write_verilog(path, with_sdram, number=0):
     """Write the bench to ``path`` as module ``capture_bench``; ``number``: of the first block of each channel."""
     bench = CaptureBench(with_sdram, number)
-    convert(bench, ios=bench.pins, name="capture_bench", regular_comb=False).write(path)
+    write_module(bench, "capture_bench", path)

@@ -6,9 +6,9 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.sim.bench.module import write_module
 
 PORTS = 2
 
@@ -51,4 +51,4 @@ class FilterBench(LiteXModule):
 def write_verilog(path):
     """Write the bench to ``path`` as module ``filter_bench``."""
     bench = FilterBench()
-    convert(bench, ios=bench.pins, name="filter_bench", regular_comb=False).write(path)
+    write_module(bench, "filter_bench", path)

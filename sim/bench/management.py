@@ -6,9 +6,9 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 from litex.soc.interconnect import wishbone
 
+from liteprobe.sim.bench.module import write_module
 from liteprobe.soc.links import ManagementStack
 
 MAC_ADDRESS = 0x10e2d5000000
@@ -45,4 +45,4 @@ def write_verilog(path):
     """Write the bench to ``path`` as module ``management_bench``."""
     bench = ManagementBench()
     # Verilator never evaluates ``always @(*)`` blocks of constants; see docs/design.
-    convert(bench, ios=bench.pins, name="management_bench", regular_comb=False).write(path)
+    write_module(bench, "management_bench", path)

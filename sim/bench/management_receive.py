@@ -6,9 +6,9 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.receive import ManagementReceive
+from liteprobe.sim.bench.module import write_module
 
 # Management Receive Bench -------------------------------------------------------------------------
 
@@ -51,4 +51,4 @@ def write_verilog(path):
     """Write the bench to ``path`` as module ``management_receive_bench``."""
     bench = ManagementReceiveBench()
     # Verilator never evaluates ``always @(*)`` blocks of constants; see docs/design.
-    convert(bench, ios=bench.pins, name="management_receive_bench", regular_comb=False).write(path)
+    write_module(bench, "management_receive_bench", path)

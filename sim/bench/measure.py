@@ -6,10 +6,10 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.port import PortMeter
+from liteprobe.sim.bench.module import write_module
 
 # Measure Bench ------------------------------------------------------------------------------------
 
@@ -47,4 +47,4 @@ class MeasureBench(LiteXModule):
 def write_verilog(path, count_bits=32):
     """Write the bench to ``path`` as module ``measure_bench``."""
     bench = MeasureBench(count_bits)
-    convert(bench, ios=bench.pins, name="measure_bench", regular_comb=False).write(path)
+    write_module(bench, "measure_bench", path)

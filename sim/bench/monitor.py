@@ -6,10 +6,10 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.receive.monitor import MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
+from liteprobe.sim.bench.module import write_module
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class MonitorBench(LiteXModule):
 def write_verilog(path):
     """Write the bench to ``path`` as module ``monitor_bench``."""
     bench = MonitorBench()
-    convert(bench, ios=bench.pins, name="monitor_bench", regular_comb=False).write(path)
+    write_module(bench, "monitor_bench", path)
 
 def counters() -> dict[str, tuple[int, int]]:
     """Return where the snapshot of a port has each counter: name to first word and words."""

@@ -6,10 +6,10 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.timebase.clock import Clock
+from liteprobe.sim.bench.module import write_module
 
 PORTS = 2
 
@@ -42,4 +42,4 @@ class RateBench(LiteXModule):
 def write_verilog(path):
     """Write the bench to ``path`` as module ``rate_bench``."""
     bench = RateBench()
-    convert(bench, ios=bench.pins, name="rate_bench", regular_comb=False).write(path)
+    write_module(bench, "rate_bench", path)

@@ -6,10 +6,10 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.receive import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
+from liteprobe.sim.bench.module import write_module
 
 # Receive Bench ------------------------------------------------------------------------------------
 
@@ -66,4 +66,4 @@ def write_verilog(path, **kwargs):
     """Write the bench to ``path`` as module ``receive_bench``; keywords as of ReceiveBench."""
     bench = ReceiveBench(**kwargs)
     # Verilator never evaluates ``always @(*)`` blocks of constants; see docs/design.
-    convert(bench, ios=bench.pins, name="receive_bench", regular_comb=False).write(path)
+    write_module(bench, "receive_bench", path)

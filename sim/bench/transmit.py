@@ -6,12 +6,12 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.start import StartGate
+from liteprobe.sim.bench.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 
 PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
@@ -77,4 +77,4 @@ def write_verilog(path, **kwargs):
     """Write the bench to ``path`` as module ``transmit_bench``; keywords as of TransmitBench."""
     bench = TransmitBench(**kwargs)
     with own_combinatorial_blocks():
-        convert(bench, ios=bench.pins, name="transmit_bench", regular_comb=False).write(str(path))
+        write_module(bench, "transmit_bench", path)

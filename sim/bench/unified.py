@@ -6,11 +6,11 @@
 from migen import *
 
 from litex.gen import *
-from litex.gen.fhdl.verilog import convert
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.receive.unified import UnifiedParser
+from liteprobe.sim.bench.module import write_module
 
 # Unified Bench ------------------------------------------------------------------------------------
 
@@ -84,4 +84,4 @@ class UnifiedBench(LiteXModule):
 def write_verilog(path):
     """Write the bench to ``path`` as module ``unified_bench``."""
     bench = UnifiedBench()
-    convert(bench, ios=bench.pins, name="unified_bench", regular_comb=False).write(path)
+    write_module(bench, "unified_bench", path)
