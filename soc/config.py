@@ -267,7 +267,8 @@ class ProbeConfig:
         if not self.is_monitor:
             return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
-        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + ring + (CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0)
+        cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
+        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + ring + cpu
 
     def _check_block_rams(self, board: Holder) -> None:
         if board.block_rams is None:
