@@ -70,8 +70,19 @@ class Looker:
         ]
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
-    def set(self, stream_base: int | None, bins: Mapping[BinKind, BinSetting]) -> None:
-        """Say which streams are measured, from ``stream_base`` on, and how values are sorted; nothing where nothing is given.
+    def set(
+        self, stream_base: int | None, bins: Mapping[BinKind, BinSetting], rate_interval_ns: int | None = None
+    ) -> None:
+        """Say what is measured; nothing where nothing is given.
+
+        Parameters
+        ----------
+        stream_base : int or None
+            First of the seven streams of each port.
+        bins : dict of BinKind to BinSetting
+            How values are sorted.
+        rate_interval_ns : int or None
+            What rates are counted over, of the probe's time (ns).
 
         Raises
         ------
@@ -83,6 +94,8 @@ class Looker:
                 monitor.watch(stream_base)
             if bins:
                 monitor.set_bins(bins)
+        if rate_interval_ns is not None and self._monitors:
+            self._monitors[0].set_rate_interval(rate_interval_ns)
 
     def look(self) -> Look:
         """Return how it is now."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
-from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
+from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, is_small, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
@@ -282,7 +282,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
-        help="build the VexRiscv in (default: yes, but not in a monitor of two ports on the Versa, where a host keeps the clock)",
+        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument(
@@ -308,6 +308,8 @@ def default_link(target: Any, preset: str, ports: int) -> str:
 
 def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
     """Return whether a monitor has room for a processor and its firmware."""
+    if is_small(target):
+        return False
     return target.block_rams is None or ProbeConfig(**fields | {"with_cpu": True}).block_rams_needed(target) <= target.block_rams
 
 

@@ -148,7 +148,7 @@ from liteprobe.soc.build import elaborate, synthesize, version_of
 from liteprobe.soc.config import ProbeConfig
 
 logging.disable(logging.INFO)
-design, _ = elaborate("colorlight_5a_75b", ProbeConfig(preset="monitor", ports=1, link="own"), Path(sys.argv[1]))
+design, _ = elaborate("colorlight_5a_75b", ProbeConfig(preset="monitor", ports=1, link="own", with_cpu=False), Path(sys.argv[1]))
 netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
 cells = json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values()
 print(json.dumps(Counter(cell["type"] for cell in cells)))
@@ -176,10 +176,17 @@ def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):
     assert "use link=shared, or ports=1" in result.stderr
 
 
-def test_a_monitor_of_two_ports_needs_a_larger_board(tmp_path):
-    result = run_build("colorlight_5a_75b", "--preset", "monitor", "--ports", "2", "--out", str(tmp_path))
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["--ports", "2"], "set ports=1, or take the board versa_ecp5"),
+        (["--cpu"], "leave the processor out (--no-cpu); then a host keeps the clock (liteprobe clock discipline)"),
+    ],
+)
+def test_more_than_a_monitor_of_one_port_needs_a_larger_board(arguments, advice, tmp_path):
+    result = run_build("colorlight_5a_75b", "--preset", "monitor", *arguments, "--out", str(tmp_path))
     assert result.returncode == 2
-    assert "set ports=1, or take the board versa_ecp5" in result.stderr
+    assert advice in result.stderr
 
 
 def test_unknown_board_is_a_usage_error():

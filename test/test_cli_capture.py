@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The commands capture and monitor: what they write and print, and how they end when something is wrong."""
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,12 +16,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.cli import capture
 from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.monitor import view
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link
 from liteprobe.host.look import Looker, document
@@ -265,9 +269,24 @@ def test_monitor_sets_streams_and_bins(run: Run, model: MonitorProbe) -> None:
     assert (port["histograms"][0]["delay"]["origin"], port["histograms"][0]["delay"]["width"]) == (-100, 64)
 
 
+def test_monitor_counts_rates_over_the_time_that_is_asked_for(run: Run, model: MonitorProbe) -> None:
+    code, out, _ = run("monitor", "--once", "--json", "--rates", "10ms")
+    assert code == 0 and model.values["rates_interval"] == 10_000_000
+    assert json.loads(out)["ports"][1]["counters"]["frames"] == 300
+
+
+def test_monitor_at_80_columns_leaves_its_bars_whole(model: MonitorProbe) -> None:
+    screen = io.StringIO()
+    Console(width=80, file=screen).print(view(Looker(Probe("sim://loopback"), [1]).look()))
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) == 80
+    assert any(re.search(r"length  0 .{30} 1,920 octets", line) for line in lines)
+
+
 MONITOR_USAGE = [
     (("--ports", "2"), "no port 2"),
     (("--interval", "0"), "no time to look"),
+    (("--rates", "10us"), "no rates over 10000 ns: give 1000000 to"),
     (("--bins", "delay=0:63"), "are no bins: write length, delay, arrival like delay=0:64"),
     (("--bins", "width=0:64"), "are no bins"),
     (("--streams", "65536"), "there is no stream 65536"),

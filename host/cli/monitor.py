@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
     )  # fmt: skip
     parser.add_argument("--interval", metavar="TIME", type=time_ns, default=1e9, help="between looks (default: 1s)")
+    parser.add_argument("--rates", metavar="TIME", type=time_ns, help="count rates over this time of the probe, from 1ms")
     parser.add_argument("--once", action="store_true", help="look once, and end")
     parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
     parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("an interval of 0 leaves no time to look: give --interval 1s or so")
     with Probe(args.probe, args.map) as probe:
         looker = Looker(probe, args.ports)
-        looker.set(args.streams, dict(args.bins))
+        looker.set(args.streams, dict(args.bins), None if args.rates is None else round(args.rates))
         looks = _looks(args, probe, looker)
         if args.metrics is not None:
             from liteprobe.host.metrics import Metrics, serve  # A web server, for those who want one.
@@ -177,8 +178,8 @@ def _rates(port: PortMeasurement) -> RenderableType:
     frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
     counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
     bar = ProgressBar(total=LINE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
-    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate, frames_per_s, counts)
-    return shown
+    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate, frames_per_s)
+    return Group(shown, counts)
 
 
 def _streams(streams: list[Stream]) -> RenderableType:
@@ -202,26 +203,21 @@ def _ns(value: float) -> str:
 
 
 def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
-    shown = Table.grid(padding=(0, 1))
+    parts: list[RenderableType] = []
     for histogram in found:
         if not histogram.total:
             continue
         edges = histogram.edges
-        row: list[RenderableType] = [
-            NAMES[histogram.kind],
-            f"{edges[0]:,.0f}",
-            bars(histogram),
-            f"{edges[-1]:,.0f} {histogram.unit}",
-        ]
         peak = int(histogram.counts.argmax())
-        where = f"peak {edges[peak]:,.0f}..{edges[peak + 1] - 1:,.0f}: {int(histogram.counts[peak]):,}"
+        where = f"peak {edges[peak]:,.0f}..{edges[peak + 1] - 1:,.0f}: {int(histogram.counts[peak]):,}, "
         outside = f"below {histogram.below:,}, above {histogram.above:,}"
-        shown.add_row(
-            *row, Text(where, "dim"), Text(outside, "yellow" if histogram.below or histogram.above else "dim")
-        )
+        style = "yellow" if histogram.below or histogram.above else "dim"
+        name, low, high = NAMES[histogram.kind], f"{edges[0]:,.0f}", f"{edges[-1]:,.0f} {histogram.unit}"
+        parts.append(Text.assemble(f"{name:<8}{low} ", bars(histogram), f" {high}", no_wrap=True))
+        parts.append(Text.assemble(" " * 8, (where, "dim"), (outside, style)))
     if is_saturated:
-        shown.add_row("[red]a bin was full[/red]")
-    return shown
+        parts.append("[red]a bin was full[/red]")
+    return Group(*parts)
 
 
 def bars(histogram: Histogram) -> Text:
