@@ -58,7 +58,7 @@ write_json {TOP}.json
 """
 TIMING_RIPUP = "--tmg-ripup"
 # The static placer leaves the shorter wires, so routing is quicker, too; but it spreads cells until 70 % of each place are
-# taken, and a probe with discipline fills more than that of a LFE5U-25F: then each board says which placer comes through.
+# taken, and a train with discipline fills more than that of a LFE5U-25F: then each board says which placer comes through.
 PLACER = "static"
 # router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
 # had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
@@ -124,7 +124,8 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
-    placer = ("--placer", target.placer if config.with_discipline else PLACER)
+    is_full = config.with_discipline and not config.is_monitor
+    placer = ("--placer", target.placer if is_full else PLACER)
     arguments = (*device_arguments(soc.platform), *placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, target.seed)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}

@@ -60,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
     )  # fmt: skip
     parser.add_argument("--interval", metavar="TIME", type=time_ns, default=1e9, help="between looks (default: 1s)")
-    parser.add_argument("--rates", metavar="TIME", type=time_ns, help="count rates over this time of the probe, from 1ms")
+    parser.add_argument(
+        "--rates", metavar="TIME", type=time_ns, help="count rates over this time of the probe, from 1ms"
+    )
     parser.add_argument("--once", action="store_true", help="look once, and end")
     parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
     parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
