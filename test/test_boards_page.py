@@ -9,8 +9,9 @@ from liteprobe.boards import BOARDS
 from liteprobe.soc.boards_page import main
 
 
-def report(seed, fmax_mhz):
+def report(seed, fmax_mhz, **config):
     return {
+        "config": {"ports": 2, "link": "shared", "with_cpu": True, **config},
         "device": "LFE5U-25F-6BG256C",
         "seed": seed,
         "seconds": {"synthesis": 61.4, "place_and_route": 99.8, "total": 165.2},
@@ -35,6 +36,17 @@ def test_page_holds_area_and_fmax_of_every_seed(tmp_path):
     assert "| clock | asked for | seed 2 | seed 10 |" in text
     assert "| sys | 50 MHz | 55.5 MHz | 51.2 MHz |" in text
     assert "Seed 2 took 165 s (synthesis 61 s, place and route 100 s)" in text
+
+
+def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path):
+    for name, config in [("colorlight_i5", {}), ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False})]:
+        folder = tmp_path / name / "seed1"
+        folder.mkdir(parents=True)
+        (folder / "report.json").write_text(json.dumps(report(1, 51.0, **config)))
+    train, monitor = [part.split("## ")[0] for part in written(tmp_path).split("## colorlight_i5")[1:]]
+    assert "2 test ports, Etherbone in band, VexRiscv." in train
+    assert monitor.startswith(", preset monitor\n")
+    assert "1 test port, Etherbone on a port of its own, no processor." in monitor
 
 
 def test_board_that_was_not_built_is_said(tmp_path):
