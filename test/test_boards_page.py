@@ -39,7 +39,10 @@ def test_page_holds_area_and_fmax_of_every_seed(tmp_path):
 
 
 def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path):
-    for name, config in [("colorlight_i5", {}), ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False})]:
+    for name, config in [
+        ("colorlight_i5", {}),
+        ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False}),
+    ]:
         folder = tmp_path / name / "seed1"
         folder.mkdir(parents=True)
         (folder / "report.json").write_text(json.dumps(report(1, 51.0, **config)))
