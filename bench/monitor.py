@@ -12,6 +12,8 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import _boards
 import numpy as np
@@ -26,6 +28,7 @@ from liteprobe.sim.bench import (
     filter_compare,
     host_speed,
     measure_traffic,
+    monitor_line_rate,
     monitor_run,
     pcap_filter,
     pcie_limits,
@@ -39,10 +42,12 @@ from liteprobe.sim.bench import monitor as monitor_bench
 from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
 from liteprobe.sim.bench.monitor_check import check, parity_answer
 from liteprobe.sim.bench.monitor_run import Sent
+from liteprobe.sim.bench.monitoring import monitored
 from liteprobe.sim.models.filter import FilterModel
 from liteprobe.sim.models.monitor import MonitorModel, Settings
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
+from liteprobe.sim.system.build import build_probe
 
 PORT = 1  # Of the parser in the bench.
 OCTETS = 128
@@ -229,6 +234,21 @@ def line_rate(is_full: bool) -> Iterator[Figure]:
     )
 
 
+def probe(is_full: bool) -> Iterator[Figure]:
+    """Shortest frames back to back on both ports of the whole simulated probe: filter, channels, SDRAM, meters, UDP."""
+    count = 100_000 if is_full else 20_000
+    with TemporaryDirectory() as files, monitored(build_probe("own", preset="monitor"), Path(files)) as monitor:
+        found = monitor_line_rate.line_rate(monitor, count)
+    for line in found.counters_off:
+        print(f"probe: {line}", file=sys.stderr)
+    yield Figure("probe_line_rate_frames", found.frames, "frames", 2 * count, is_least=True)
+    yield Figure("probe_line_rate_not_back_to_back", found.spacings_off, "frames", 0)
+    yield Figure("probe_line_rate_records", found.records, "records", count // 2, is_least=True)
+    yield Figure("probe_line_rate_records_off_pins", found.records_off, "records", 0)
+    yield Figure("probe_line_rate_counters_off", len(found.counters_off), "counters", 0)
+    yield Figure("probe_line_rate_dropped", found.dropped, "frames", 0)
+
+
 def records_of(frames: Sequence[bytes]) -> list[tuple[bytes, int, int]]:
     """Return each frame with its flow hash and its channel, as the gateware has them."""
     sent, found = [Sent(frame) for frame in frames], []
@@ -343,6 +363,7 @@ ROWS: dict[str, Row] = {
     "expressions": filter_expressions,
     "host": host,
     "line_rate": line_rate,
+    "probe": probe,
     "toeplitz": toeplitz,
     "capture_pcie": capture_pcie,
     # Block RAM: a port at line rate. SDRAM: what is left of 1.6 Gb/s for in and out.

@@ -9,20 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from scapy.all import IP, TCP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
+from scapy.all import IP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
 
-from liteprobe.cores.formats import BinKind
-from liteprobe.host.capture.expression import set_filter
 from liteprobe.host.capture.live import Way
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.errors import UsageError
 from liteprobe.host.monitor import Monitor
 from liteprobe.host.train import TrainProgram
+from liteprobe.sim.bench.monitor_line_rate import MACS, line_rate, shortest
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
 
 pytestmark = pytest.mark.xdist_group("monitor")
-MACS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
-SHORTEST_NS = 84 * 8
 
 
 @pytest.fixture
@@ -30,15 +27,6 @@ def monitor(monitor_build: Path, tmp_path: Path) -> Iterator[Monitored]:
     """A simulated monitor with Etherbone on a port of its own."""
     with monitored(monitor_build, tmp_path) as found:
         yield found
-
-
-def shortest(number: int, port: int) -> bytes:
-    """A frame of 60 octets, UDP or TCP, of one of many flows."""
-    ip = IP(src=f"10.{port}.{number % 7}.{number % 251}", dst=f"192.168.{number % 3}.9")
-    layer4 = UDP(sport=1000 + number % 50, dport=(53, 80, 443)[number % 3]) / Raw(number.to_bytes(18, "big"))
-    if number % 5 == 0:
-        layer4 = TCP(sport=2000, dport=(22, 80)[number % 2]) / Raw(number.to_bytes(6, "big"))
-    return bytes(Ether(**MACS) / ip / layer4)
 
 
 def mixed(seed: int, count: int) -> list[bytes]:
@@ -73,46 +61,11 @@ def in_order(records: list[Got]) -> list[Got]:
 
 
 def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> None:
-    count, snap = 3000, 20
-    frames = [[shortest(number, port) for number in range(count)] for port in range(PORTS)]
-    assert all(len(octets) == 60 for each in frames for octets in each)
-    set_filter(
-        monitor.probe.registers, "udp and (net 10.0.0.0/15 or host 1.2.3.4) and dst port 53 and not vlan", on_host=False
-    )
-
-    def wanted(octets: bytes) -> bool:
-        return octets[23] == 17 and octets[36:38] == (53).to_bytes(2, "big")
-
-    def traffic() -> None:
-        start_ns = monitor.now_ns() + 50_000
-        for port in range(PORTS):
-            monitor.play(port, frames[port], start_ns=start_ns)
-
-    settings = CaptureSettings(channels=(0, 1, 2, 3), snap_length=snap, keep=Keep.PACKETS)
-    got, dropped = monitor.capture(settings, traffic, for_ns=count * SHORTEST_NS + 400_000)
-    assert in_order(got.records) == expected(monitor, snap, wanted)
-    assert not any(dropped.values()) and not got.missing
-    assert len({record.channel for record in got.records}) == 4
-    passed = sum(wanted(octets) for octets in frames[0])
-    for port in range(PORTS):
-        stamps = [stamp for stamp, _ in monitor.pins(port)]
-        assert stamps == [stamps[0] + SHORTEST_NS * number for number in range(count)]
-        events = monitor.events(port)
-        counted = {
-            "all_frames": count,
-            "all_octets": 60 * count,
-            "classified": count,
-            "matched": passed,
-            "passed": passed,
-        }
-        counted |= {"sampled": passed, "kept": passed}
-        assert events == dict.fromkeys(events, 0) | counted
-        seen = Monitor(monitor.probe, port).read()
-        assert (seen.counters["frames"], seen.counters["octets"]) == (count, 60 * count)
-        lengths = seen.histograms[0][BinKind.LENGTH]
-        assert int(lengths.counts.sum()) + lengths.below + lengths.above == count
-        arrivals = seen.histograms[0][BinKind.ARRIVAL]
-        assert int(arrivals.counts.sum()) + arrivals.below + arrivals.above == count - 1
+    count = 3000
+    found = line_rate(monitor, count)
+    assert (found.frames, found.spacings_off) == (PORTS * count, 0)
+    assert found.records > count // 4 and found.records_off == 0
+    assert (found.counters_off, found.dropped, found.channels) == ([], 0, 4)
 
 
 @pytest.mark.parametrize("way", ["udp", "bus"])
