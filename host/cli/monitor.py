@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -34,6 +35,7 @@ HELP = "show live what a probe measures: rates, streams, histograms, drops"
 LINE_BPS = 1e9
 LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
+ANY_WIDTH = 1000
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 #: Events of a port that are no loss; all others are shown when they aren't 0.
 PLAIN = (
@@ -179,14 +181,37 @@ def _rates(port: PortMeasurement) -> RenderableType:
     rate = "no whole interval yet" if not math.isfinite(line_bps) else f"{line_bps / 1e6:,.3f} Mb/s on the line"
     frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
     counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
+    counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
     bar = ProgressBar(total=LINE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
-    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate, frames_per_s)
+    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate)
     return Group(shown, counts)
 
 
+class _Either:
+    """Shows the first of two that fits."""
+
+    def __init__(self, wide: RenderableType, narrow: RenderableType) -> None:
+        self.wide, self.narrow = wide, narrow
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what is shown."""
+        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
+
+
 def _streams(streams: list[Stream]) -> RenderableType:
-    heads = ("stream", "frames", "lost", "%", "dup", "reord", "late", "delay min", "mean", "max", "std ns")
-    shown = tables.table(*heads, text=0)
+    counts, delays = ("frames", "lost", "%", "dup", "reord", "late"), ("delay min", "mean", "max", "std ns")
+    wide = tables.table("stream", *counts, *delays, text=0)
+    narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
+    for name, found in _rows(streams):
+        wide.add_row(name, *found)
+        narrow[0].add_row(name, *found[: len(counts)])
+        narrow[1].add_row(name, *found[len(counts) :])
+    return _Either(wide, Group(*narrow))
+
+
+def _rows(streams: list[Stream]) -> Iterator[tuple[str, list[str]]]:
+    """Yield of each stream its name, what is counted of it, and its delays."""
     for stream in streams:
         name = "others" if stream.stream_id is None else str(stream.stream_id)
         counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
@@ -196,8 +221,7 @@ def _streams(streams: list[Stream]) -> RenderableType:
             order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
             ratio = f"{100 * stream.loss_ratio:.3f}"
         delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
-        shown.add_row(name, f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays))
-    return shown
+        yield name, [f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays)]
 
 
 def _ns(value: float) -> str:
@@ -206,16 +230,16 @@ def _ns(value: float) -> str:
 
 def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
     parts: list[RenderableType] = []
-    for histogram in found:
-        if not histogram.total:
-            continue
+    shown = [histogram for histogram in found if histogram.total]
+    widest = max((len(f"{histogram.edges[0]:,.0f}") for histogram in shown), default=0)
+    for histogram in shown:
         edges = histogram.edges
         peak = int(histogram.counts.argmax())
         where = f"peak {edges[peak]:,.0f}..{edges[peak + 1] - 1:,.0f}: {int(histogram.counts[peak]):,}, "
         outside = f"below {histogram.below:,}, above {histogram.above:,}"
         style = "yellow" if histogram.below or histogram.above else "dim"
         name, low, high = NAMES[histogram.kind], f"{edges[0]:,.0f}", f"{edges[-1]:,.0f} {histogram.unit}"
-        parts.append(Text.assemble(f"{name:<8}{low} ", bars(histogram), f" {high}", no_wrap=True))
+        parts.append(Text.assemble(f"{name:<8}{low:<{widest}} ", bars(histogram), f" {high}", no_wrap=True))
         parts.append(Text.assemble(" " * 8, (where, "dim"), (outside, style)))
     if is_saturated:
         parts.append("[red]a bin was full[/red]")
@@ -236,9 +260,9 @@ def _ring(channels: dict[int, ChannelState]) -> RenderableType:
             "red" if state.waiting >= state.taken - 1 else "yellow" if state.waiting > PLENTY * state.taken else "green"
         )
         bar = ProgressBar(
-            total=state.taken, completed=state.waiting, width=24, complete_style=style, finished_style=style
+            total=state.taken, completed=state.waiting, width=10, complete_style=style, finished_style=style
         )
-        dropped = Text(f"{state.dropped:,} frames dropped for want of room", "red" if state.dropped else "dim")
-        blocks = f"{state.waiting} of {state.taken} blocks wait"
+        dropped = Text(f"{state.dropped:,} frames dropped", "red" if state.dropped else "dim")
+        blocks = f"{state.waiting}/{state.taken} blocks"
         shown.add_row(f"channel {channel}", bar, blocks, f"{state.written:,} written", dropped)
     return Panel(shown, title="capture", title_align="left", border_style="cyan")
