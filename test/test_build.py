@@ -189,6 +189,15 @@ def test_more_than_a_monitor_of_one_port_needs_a_larger_board(arguments, advice,
     assert advice in result.stderr
 
 
+@pytest.mark.parametrize(("name", "ports"), [("colorlight_i5", 1), ("versa_ecp5", 2)])
+def test_a_monitor_has_by_default_what_its_board_holds(name, ports, tmp_path):
+    result = run_build(name, "--preset", "monitor", "--no-compile", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    registers = json.loads((tmp_path / "csr.json").read_text())["csr_registers"]
+    assert [f"port{port}_monitor_latch" in registers for port in range(3)] == [port < ports for port in range(3)]
+    assert "timer0_load" not in registers, "it has a processor"
+
+
 def test_unknown_board_is_a_usage_error():
     result = run_build("colorlight_5a_75c")
     assert result.returncode == 2
