@@ -53,7 +53,7 @@ class Board:
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
-        self.seed     = 1 # Of placement; of 1 to 3, this one meets timing (8.0).
+        self.seed     = 1 # Of placement; 1 to 3 meet timing (8.0).
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
