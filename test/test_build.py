@@ -77,7 +77,7 @@ def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
 
 def test_constraint_that_is_met_passes(tmp_path):
     (clock,) = implement(tmp_path, 20.0)
-    assert (clock.name, clock.constraint_mhz, clock.is_met) == ("sys", 20.0, True)
+    assert (clock.name, clock.constraint_mhz) == ("sys", 20.0) and clock.fmax_mhz >= 20.0
 
 
 def test_all_met_is_no_miss():

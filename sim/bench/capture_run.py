@@ -4,7 +4,6 @@
 """Sends records through the capture of the gateware, compiled by Verilator, and holds what comes out against them."""
 
 import json
-import os
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -15,13 +14,11 @@ from tempfile import TemporaryDirectory
 
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.sim.bench.capture import write_verilog
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
 PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "parts")]
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "capture_bench", "--Mdir", "obj"]
 CLK_FREQ = 50e6
 
 
@@ -50,20 +47,10 @@ class CaptureRun:
     has_all: bool = False
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, "-CFLAGS", f"-O2 -I{MAIN.parent}", str(MAIN), "capture_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 def build(with_sdram: bool, number: int = 0) -> Path:
     """Return the executable, compiled if need be; ``number``: of the first block of each channel."""
     write = partial(write_verilog, with_sdram=with_sdram, number=number)
-    texts = [path.read_text() for path in (MAIN, *PARTS)]
-    return compiled("capture_bench", write, compile_run, [*texts, *COMMAND]) / "obj" / "Vcapture_bench"
+    return compiled_program("capture_bench", write, MAIN, PARTS)
 
 
 def write_records(path: Path, sent: Sequence[Sent]) -> None:

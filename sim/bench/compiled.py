@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import shlex
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,9 @@ MAKEFLAGS = " ".join(
         "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
     ]
 )
+
+QUIET = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
+PROGRAM = ["verilator", "--cc", "--exe", "--build", "-O3", *QUIET, "--Mdir", "obj"]
 
 
 def verilator_environment() -> dict[str, str]:
@@ -86,3 +90,22 @@ def compiled(
                 compile_(folder)
                 folder.rename(model)
     return model
+
+
+def verilate(command: Sequence[str], folder: Path) -> None:
+    """Run Verilator in ``folder``; RuntimeError with the end of what it says where it fails."""
+    environment = {**os.environ, **verilator_environment()}
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+
+
+def compiled_program(top: str, write_verilog: Callable[[Path], None], main: Path, parts: Sequence[Path] = ()) -> Path:
+    """Return the executable of module ``top`` and of ``main``, C++ that drives it, and includes ``parts`` beside it."""
+    options = [*PROGRAM, "--top-module", top]
+
+    def compile_(folder: Path) -> None:
+        verilate([*options, "-CFLAGS", f"-O2 -I{main.parent}", str(main), f"{top}.v"], folder)
+
+    texts = [path.read_text(encoding="utf-8") for path in (main, *parts)]
+    return compiled(top, write_verilog, compile_, [*texts, *options]) / "obj" / f"V{top}"

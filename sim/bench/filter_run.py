@@ -3,7 +3,6 @@
 
 """Sends keys of frames through the filter of the gateware, compiled by Verilator."""
 
-import os
 import random
 import struct
 import subprocess
@@ -21,13 +20,11 @@ from liteprobe.cores.formats import (
     FILTER_TERMS,
     FilterControl,
 )
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.filter_bench import write_verilog
 from liteprobe.sim.models.filter import Decision, FilterKey
 
 MAIN = Path(__file__).with_name("filter_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "filter_bench", "--Mdir", "obj"]
 WRITE = 1 << 31
 CONTROL = 1 << 30  # In the place of an address: the control register, in no time.
 LEAST_DISTANCE = 32  # Cycles between two starts of a port.
@@ -37,19 +34,10 @@ KEY_OCTETS = 4 * 13
 Answer = tuple[bool, bool, int, int | None]
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "filter_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 @cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
-    return compiled("filter_bench", write_verilog, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vfilter_bench"
+    return compiled_program("filter_bench", write_verilog, MAIN)
 
 
 def key_octets(key: FilterKey, rng: random.Random) -> bytes:

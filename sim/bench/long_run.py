@@ -3,7 +3,6 @@
 
 """Runs programs of many frames on a TransmitBench without cocotb, ten times faster."""
 
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import QUIET, compiled, verilate
 from liteprobe.sim.bench.transmit import write_verilog
 
 BENCH = Path(__file__).with_name("transmit_run.sv")
-COMMAND = ["verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
+COMMAND = ["verilator", "--binary", "--timing", "-O3", *QUIET]
 COMMAND += ["--top-module", "transmit_run", "--Mdir", "obj"]
 
 
@@ -46,11 +45,7 @@ class PortRun:
 
 def compile_run(folder: Path) -> None:
     """Compile the bench in ``folder``."""
-    command = [*COMMAND, str(BENCH), "transmit_bench.v"]
-    environment = {**os.environ, **verilator_environment()}
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+    verilate([*COMMAND, str(BENCH), "transmit_bench.v"], folder)
 
 
 def build() -> Path:

@@ -3,7 +3,6 @@
 
 """Takes frames through the meters of the gateware, compiled by Verilator."""
 
-import os
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -17,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BIN_SLOT_WORDS, STREAM_SLOT_WORDS, STREAM_SLOTS, BinKind
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.measure import write_verilog
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame
 
 MAIN = Path(__file__).with_name("measure_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "measure_bench", "--Mdir", "obj"]
 
 STEP = struct.Struct("<QQQIIHHHBB")
 SNAPSHOT_WORDS = STREAM_SLOTS * STREAM_SLOT_WORDS
@@ -88,20 +85,11 @@ class MeasureRun:
     cycles: int
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "measure_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 @cache
 def build(count_bits: int) -> Path:
     """Return the executable, compiled if need be."""
     write = partial(write_verilog, count_bits=count_bits)
-    return compiled("measure_bench", write, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vmeasure_bench"
+    return compiled_program("measure_bench", write, MAIN)
 
 
 def run(script: Script, count_bits: int = 32) -> MeasureRun:

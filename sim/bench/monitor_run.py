@@ -3,7 +3,6 @@
 
 """Plays frames into two ports that monitor, compiled by Verilator, and reads what comes out."""
 
-import os
 import struct
 import subprocess
 import zlib
@@ -18,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.ethernet import IFG, OCTET_NS, PREAMBLE_OCTET, SFD_OCTET
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.monitor import counters, write_verilog
 
 MAIN = Path(__file__).with_name("monitor_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "monitor_bench", "--Mdir", "obj"]
 
 PORTS = 2
 QUIET_TICKS = 20  # Before the first frame.
@@ -87,19 +84,10 @@ class PortRun:
     counters: dict[str, int]
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "monitor_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 @cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
-    return compiled("monitor_bench", write_verilog, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vmonitor_bench"
+    return compiled_program("monitor_bench", write_verilog, MAIN)
 
 
 @cache

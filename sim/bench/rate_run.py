@@ -3,7 +3,6 @@
 
 """Takes frames of two ports and steps of the clock through the rate meter of the gateware, compiled by Verilator."""
 
-import os
 import random
 import subprocess
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.rate import PORTS, write_verilog
 
 MAIN = Path(__file__).with_name("rate_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "rate_bench", "--Mdir", "obj"]
 
 STEP = np.dtype([("cycle", "<u8"), ("value", "<u8"), ("kind", "<u4"), ("port", "<u4")])
 TICK = np.dtype([("now", "<u8"), ("is_tick", "<u4"), ("is_stepped", "<u4")])
@@ -52,19 +49,9 @@ class RateRun:
     shown: NDArray[np.void]
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "rate_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 def run(steps: NDArray[np.void], cycles: int) -> RateRun:
     """Run steps, in the order of their cycles."""
-    folder_ = compiled("rate_bench", write_verilog, compile_run, [MAIN.read_text(), *COMMAND])
-    executable = folder_ / "obj" / "Vrate_bench"
+    executable = compiled_program("rate_bench", write_verilog, MAIN)
     with TemporaryDirectory(dir=executable.parent) as folder:
         script, ticks, shown = (Path(folder) / name for name in ("script", "ticks", "shown"))
         script.write_bytes(steps.tobytes())

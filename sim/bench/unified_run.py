@@ -3,7 +3,6 @@
 
 """Sends frames through the unified parser of the gateware, compiled by Verilator."""
 
-import os
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -11,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from liteprobe.sim.bench.compiled import compiled, verilator_environment
+from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.unified import write_verilog
 
 MAIN = Path(__file__).with_name("unified_run.cpp")
-COMMAND = ["verilator", "--cc", "--exe", "--build", "-O3", "-CFLAGS", "-O2", "-Wno-fatal", "-Wno-WIDTH"]
-COMMAND += ["-Wno-CASEINCOMPLETE", "--top-module", "unified_bench", "--Mdir", "obj"]
 
 LINE_RATE = 0
 """Spacing: words and frames as they come at 1 Gb/s with sys at 50 MHz."""
@@ -32,18 +29,9 @@ class UnifiedRun:
     cycles: int
 
 
-def compile_run(folder: Path) -> None:
-    """Compile the bench in ``folder``."""
-    environment = {**os.environ, **verilator_environment()}
-    command = [*COMMAND, str(MAIN), "unified_bench.v"]
-    run_ = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run_.returncode:
-        raise RuntimeError(f"Verilator failed: {run_.stdout[-2000:]}{run_.stderr[-2000:]}")
-
-
 def build() -> Path:
     """Return the executable, compiled if need be."""
-    return compiled("unified_bench", write_verilog, compile_run, [MAIN.read_text(), *COMMAND]) / "obj" / "Vunified_bench"
+    return compiled_program("unified_bench", write_verilog, MAIN)
 
 
 def run(frames: Sequence[bytes], errors: Sequence[int] = (), spacing: int = LINE_RATE, stall: int = 0) -> UnifiedRun:
