@@ -12,8 +12,6 @@ from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelStat
 from liteprobe.host.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement
 from liteprobe.host.probe import Probe
 
-COUNTED = "port{}_rx_"  # Counters of a port's snapshot.
-
 
 @dataclass(frozen=True)
 class Look:
@@ -59,15 +57,8 @@ class Looker:
 
     def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
         self._probe = probe
-        numbers = range(probe.registers.read("probe_ports")) if ports is None else ports
+        numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
-        names = probe.registers.names
-        self._events = [
-            [name for name in names if name.startswith(COUNTED.format(monitor.port))] for monitor in self._monitors
-        ]
-        self._latches = [
-            [name for name in (f"port{monitor.port}_monitor_latch",) if name in names] for monitor in self._monitors
-        ]
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
     def set(
@@ -100,13 +91,6 @@ class Looker:
     def look(self) -> Look:
         """Return how it is now."""
         probe = self._probe
-        events = []
-        for monitor, names, latches in zip(self._monitors, self._events, self._latches, strict=True):
-            for latch in latches:
-                probe.registers.write(latch, 1)
-            values = probe.registers.read_many(names) if names else {}
-            prefix = COUNTED.format(monitor.port)
-            events.append({name.removeprefix(prefix): value for name, value in values.items()})
         states = self._ring.states() if self._ring else []
         return Look(
             probe.url,
@@ -114,7 +98,7 @@ class Looker:
             probe.timebase.uncertainty_ns(),
             probe.timebase.now_ns,
             [monitor.read() for monitor in self._monitors],
-            events,
+            [monitor.events() for monitor in self._monitors],
             {number: states[number] for number in range(CHANNELS) if states and states[number].taken},
         )
 

@@ -236,6 +236,10 @@ class Monitor:
         self._streams, self._bins = f"port{port}_streams", f"port{port}_bins"
         if self._streams not in probe.registers.memory_names:
             raise UsageError("this probe measures trains only: build and load one with --preset monitor")
+        latch, self._counted = f"port{port}_monitor_latch", f"port{port}_rx_"
+        names = probe.registers.names
+        self._latches = [latch] if latch in names else []
+        self._events = [name for name in names if name.startswith(self._counted)]
 
     def read(self, with_histograms: bool = True) -> PortMeasurement:
         """Return what the port has measured; ``histograms`` is empty unless asked for."""
@@ -250,6 +254,13 @@ class Monitor:
             histograms=self.histograms() if with_histograms else [],
             is_saturated=bool(self._registers.read(self._prefix + "saturated")),
         )
+
+    def events(self) -> dict[str, int]:
+        """Return what became of the port's frames, all of one instant: what was seen, refused and lost, by cause."""
+        for latch in self._latches:
+            self._registers.write(latch, 1)
+        values = self._registers.read_many(self._events) if self._events else {}
+        return {name.removeprefix(self._counted): value for name, value in values.items()}
 
     def clear(self) -> None:
         """Set accumulators and histograms to zero, in one cycle."""

@@ -12,10 +12,9 @@ from litex.soc.interconnect.csr import *
 
 from litepcie.frontend.dma import LitePCIeDMAWriter
 
-from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOTS
+from liteprobe.cores.formats import CHANNELS, DMA_BLOCK_BYTES, DMA_SLOTS
 
-CHANNELS = 8
-WORDS    = DMA_BLOCK_BYTES//8 # Of 64 bits.
+WORDS = DMA_BLOCK_BYTES//8 # Of 64 bits.
 
 def block_layout():
     """Return what is needed of the stream of blocks."""

@@ -9,10 +9,11 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
+from liteprobe.cores.formats import CHANNELS
+
 PRESETS = ("train", "monitor")
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
-LARGEST_CHANNELS = 8
 CPU_VARIANTS = ("lite", "standard")
 MAIN_RAMS = ("auto", "sdram", "block", "none")
 LINE_RATE_BPS = 1_000_000_000
@@ -270,8 +271,8 @@ class ProbeConfig:
             return
         if not board.with_pcie:
             raise ValueError(f"{board.name} has no PCIe for link=pcie: use link=shared, or the board sqrl_acorn")
-        if not 1 <= self.dma_channels <= LARGEST_CHANNELS:
-            raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {LARGEST_CHANNELS}")
+        if not 1 <= self.dma_channels <= CHANNELS:
+            raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {CHANNELS}")
 
     def block_rams_needed(self, board: Holder) -> int:
         """Return how many block RAMs of ``board`` this takes at least; of a monitor exactly, as Yosys counts them."""

@@ -9,9 +9,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import wishbone
 
-READ, SENT   = 2, 3 # Words of a channel: docs/design/monitor.md, `capture_channels`.
-WORD_BITS    = 4    # Of the number of a word of a channel.
-CHANNEL_BITS = 3
+from liteprobe.cores.capture.channels import WORD_BITS
+from liteprobe.cores.formats import ChannelWord
 
 # Ring Pointers ------------------------------------------------------------------------------------
 
@@ -67,7 +66,7 @@ class RingPointers(LiteXModule):
         self.comb += [
             has_free.eq((to_free >> channel)[0]),
             has_wind.eq((to_wind >> channel)[0]),
-            bus.adr.eq(Cat(Mux(is_sent, C(SENT, WORD_BITS), C(READ, WORD_BITS)), channel)),
+            bus.adr.eq(Cat(Mux(is_sent, C(ChannelWord.SENT, WORD_BITS), C(ChannelWord.READ, WORD_BITS)), channel)),
             bus.sel.eq(0b1111),
             bus.we.eq(1),
         ]

@@ -23,12 +23,12 @@ GAP = int(UnifiedFlag.GAP)
 HEADER = int(UnifiedFlag.HEADER)
 
 
-def record_words(heads: NDArray[np.void]) -> Index:
-    """Return how many words each record has, from its head."""
-    flags = heads["flags"]
-    octets = -(-heads["snap_length"].astype(np.int64) // WORD_OCTETS)
-    with_header = np.where(flags & HEADER != 0, UNIFIED_WORDS, RECORD_HEAD_WORDS)
-    return np.where(flags & GAP != 0, RECORD_HEAD_WORDS, with_header + octets)
+def record_words(snap_length: Index, flags: NDArray[Any]) -> Index:
+    """Return how many words each record has; of a gap ``snap_length`` is anything."""
+    size = RECORD_HEAD_WORDS + (snap_length + WORD_OCTETS - 1) // WORD_OCTETS
+    size += np.where(flags & HEADER != 0, UNIFIED_WORDS - RECORD_HEAD_WORDS, 0)
+    size[flags & GAP != 0] = RECORD_HEAD_WORDS
+    return size
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Batch:
 
     def compact(self) -> "Batch":
         """Return the same records with their words alone, one after the other."""
-        counts = record_words(self.heads)
+        counts = record_words(self.heads["snap_length"].astype(np.int64), self.heads["flags"])
         at = starts(counts)
         words = np.empty(int(counts.sum()), np.uint32)
         move(self.words, self.at, words, at, counts)

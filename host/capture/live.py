@@ -18,6 +18,7 @@ from liteprobe.host.capture.sources import BusSource, UdpSource
 from liteprobe.host.capture.stream import Blocks
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.etherbone import EtherboneLink
+from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 
 WAYS = ("udp", "bus")
@@ -111,13 +112,13 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
     if kind == "udp" and not is_etherbone:
         raise UsageError("blocks come by UDP over an Etherbone link only: leave out --via udp")
     ring = CaptureRing(probe.registers)
-    settings.write(probe.registers, _ports(probe))
+    settings.write(probe.registers, probe.port_count)
     channels = list(settings.channels)
     if kind == "bus":
         ring.start(channels)
         stack.callback(ring.stop)
         source: Source = BusSource(ring, channels, probe.wait)
-        return Begun(source, lambda: _counted(probe, ring, channels), _ports(probe), probe.link.now_s)
+        return Begun(source, lambda: _counted(probe, ring, channels), probe.port_count, probe.link.now_s)
     receiver = Receiver(open_sockets(channels, way.udp_port), channels)
     stack.callback(receiver.close)
     ring.start(channels)
@@ -131,17 +132,15 @@ def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -
         network = {"asked_again": order.asked, "never_came": order.never_came, "stalls": receiver.stalls}
         return _counted(probe, ring, channels) | {"foreign": order.foreign, "came_again": order.repeated} | network
 
-    return Begun(udp, finish, _ports(probe), probe.link.now_s)
+    return Begun(udp, finish, probe.port_count, probe.link.now_s)
 
 
 def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
-    """Return what the probe dropped for want of room, by channel, and how its clock ended."""
+    """Return what the probe dropped for want of room, by channel, what its ports saw, and how its clock ended."""
     states = ring.states()
+    events = [Monitor(probe, port).events() for port in range(probe.port_count)]
     return {
         "dropped_by_probe": {channel: states[channel].dropped for channel in channels},
+        "ports": [{"received": seen["all_frames"], "accepted": seen["passed"]} for seen in events],
         "clock": clock_words(probe),
     }
-
-
-def _ports(probe: Probe) -> int:
-    return int(probe.registers.read("probe_ports"))

@@ -24,9 +24,8 @@ from liteprobe.cores.formats import (
     CHANNELS,
     NO_RECORD,
     RECORD_HEAD_WORDS,
-    UNIFIED_WORDS,
 )
-from liteprobe.host.capture.batch import GAP, HEAD_DTYPE, HEADER, Batch, empty_batch
+from liteprobe.host.capture.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
 from liteprobe.host.capture.gather import WORD_OCTETS, Index, starts, take
 from liteprobe.host.capture.order import Order, OrderCounters, Run
 
@@ -295,11 +294,8 @@ class _Walks:
                 walk, at, limits, run_ends = (array[~is_cut] for array in (walk, at, limits, run_ends))
             lengths, flags = words[at + 2], words[at + 3]
             snap = (lengths >> 16).astype(np.int64)
-            is_gap = flags & GAP != 0
-            size = RECORD_HEAD_WORDS + (snap + 3 >> 2)
-            size += np.where(flags & HEADER != 0, UNIFIED_WORDS - RECORD_HEAD_WORDS, 0)
-            size[is_gap] = RECORD_HEAD_WORDS
-            is_bad = (snap > (lengths & 0xFFFF)) & ~is_gap
+            size = record_words(snap, flags)
+            is_bad = (snap > (lengths & 0xFFFF)) & (flags & GAP == 0)
             if is_bad.any():
                 self.bad += int(np.count_nonzero(is_bad))
                 walk, at, limits, run_ends, size = (array[~is_bad] for array in (walk, at, limits, run_ends, size))

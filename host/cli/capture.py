@@ -18,11 +18,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from liteprobe.host.capture import live
 from liteprobe.host.capture.expression import host_filter, set_filter
+from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.output import Output
 from liteprobe.host.capture.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.capture.session import Capture, Choice
 from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.sources import RecordedSource
+from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.cli.arguments import add_probe, output, time_ns, whole, wholes
 from liteprobe.host.errors import UsageError
@@ -124,7 +126,7 @@ class Setup:
     comment: str = ""
     shift_ns: int = 0
     first_numbers: dict[int, int] | None = None
-    window_ns: int = 10_000_000
+    window_ns: int = WINDOW_NS
     clock_s: Callable[[], float] = time.monotonic
     matches: Any = None
 
@@ -230,7 +232,7 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
         comment="Stamps are UTC." if args.utc else "Stamps are of the probe's own time, TAI where its clock is set.",
         shift_ns=-tai_utc_s * 10**9,
         first_numbers=dict.fromkeys(wanted.channels, 0),
-        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 else 10_000_000,
+        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 else WINDOW_NS,
         clock_s=begun.clock_s,
         matches=matches,
     )
@@ -238,8 +240,6 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
 
 def _capture(args: argparse.Namespace, setup: Setup, choice: Choice, stack: ExitStack) -> dict[str, Any]:
     """Run, close the files whatever happens, and return all counts."""
-    from liteprobe.host.capture.stream import BlockDecoder
-
     sinks: list[Any] = []
     pcapng = raw = None
     if args.write:
@@ -311,7 +311,7 @@ def _statistics(setup: Setup, counts: dict[str, Any]) -> list[Statistics]:
     """Return what the probe knows of each port."""
     return [
         Statistics(received=seen.get("received"), accepted=seen.get("accepted"), comment=counts.get("clock", ""))
-        for seen in counts.get("ports", [{} for _ in setup.ports])
+        for seen in counts.get("ports", [{} for _ in setup.ports])  # A recording doesn't know.
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from scapy.utils import PcapWriter
 
@@ -14,6 +15,7 @@ from liteprobe.host.capture import live
 from liteprobe.host.capture.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Harness, probe_of
@@ -36,10 +38,11 @@ class Got:
 
 @dataclass
 class Gathered:
-    """A sink that keeps all records; ``missing``: frames that gaps stand for, by channel."""
+    """A sink that keeps all records; ``missing``: frames that gaps stand for, by channel; ``counts``: of the probe."""
 
     records: list[Got] = field(default_factory=list)
     missing: dict[int, int] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
 
     def write(self, batch: Batch) -> None:
         """Take records."""
@@ -78,7 +81,9 @@ class Monitored:
     probe: Probe
     files: Path
 
-    def play(self, port: int, frames: Sequence[bytes], interval_ns: int = 0, start_ns: int = 0, repeats: int = 1) -> None:
+    def play(
+        self, port: int, frames: Sequence[bytes], interval_ns: int = 0, start_ns: int = 0, repeats: int = 1
+    ) -> None:
         """Have frames come to a port, each ``interval_ns`` after the one before, or back to back."""
         path = write_pcap(self.files / f"played{port}.pcap", frames, interval_ns)
         assert self.harness.command(f"play {port} {start_ns} {repeats} {path}") == f"ok {len(frames)}"
@@ -95,10 +100,7 @@ class Monitored:
 
     def events(self, port: int) -> dict[str, int]:
         """Return the counters of a port, as of now."""
-        registers, prefix = self.probe.registers, f"port{port}_rx_"
-        registers.write(f"port{port}_monitor_latch", 1)
-        names = [name for name in registers.names if name.startswith(prefix)]
-        return {name.removeprefix(prefix): value for name, value in registers.read_many(names).items()}
+        return Monitor(self.probe, port).events()
 
     def capture(
         self, settings: CaptureSettings, traffic: Callable[[], None], for_ns: int, way: live.Way | None = None
@@ -116,8 +118,8 @@ class Monitored:
                     is_ending = True
                     begun.source.stop()
             session.finish()
-            dropped = begun.finish()["dropped_by_probe"]
-        return sink, dropped
+            sink.counts = begun.finish()
+        return sink, sink.counts["dropped_by_probe"]
 
 
 @contextmanager

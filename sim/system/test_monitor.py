@@ -79,6 +79,7 @@ def test_whole_frames_of_all_lengths_come_to_the_host(monitor: Monitored, way: s
     got, dropped = monitor.capture(CaptureSettings(), traffic, for_ns=6_000_000, way=Way(way))
     assert in_order(got.records) == expected(monitor, 65535)
     assert len(got.records) == 240 and not any(dropped.values())
+    assert got.counts["ports"] == [{"received": 120, "accepted": 120}] * PORTS
 
 
 def test_a_ring_that_nobody_empties_drops_whole_frames_and_counts_them(monitor: Monitored) -> None:
