@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
     FILTER_ENABLED_BIT,
-    FILTER_LENGTHS,
     FILTER_PORTS,
+    FILTER_ROW_WORDS,
     FILTER_TERM_WORDS,
     FILTER_WORDS,
     NO_RULE,
@@ -348,7 +348,7 @@ def probe() -> tuple[RecordingLink, Registers]:
 
 def test_filter_is_written_whole_while_it_is_not_in_force() -> None:
     link, registers = probe()
-    link.words = {0x10000 + 4 * address: 0xFFFFFFFF for address in range(0x1000, FILTER_WORDS)}
+    link.words = {0x10000 + 4 * address: 0xFFFFFFFF for address in range(0x1100, FILTER_WORDS)}
     wanted = parse("tcp port 80 and net 192.0.2.0/24").fit(drop=True)
     write_filter(registers, wanted)
     assert link.log[0] == link.log[-1] == 0x100
@@ -356,7 +356,7 @@ def test_filter_is_written_whole_while_it_is_not_in_force() -> None:
     memory = {at // 4 - 0x4000: word for at, word in link.words.items() if at >= 0x10000 and word}
     assert {at: word for at, word in memory.items() if word != 0xFFFFFFFF} == wanted.words()
     assert FILTER_PORTS[0] + 80 // 32 in memory
-    assert FILTER_LENGTHS[1] in memory
+    assert FILTER_ROW_WORDS[1] in memory
     assert read_hits(registers) == {}
     clear_filter(registers)
     assert link.words[0x100] == 0

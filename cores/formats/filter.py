@@ -11,11 +11,14 @@ FILTER_ROWS: Final = 32  # Of each of the two tables of addresses: source and de
 FILTER_TERMS: Final = 8
 #: Sets of 65536 ports, source and destination: port n is bit n mod 32 of word n / 32.
 FILTER_PORTS: Final = (0x0000, 0x0800)
-#: Prefixes, source and destination: four words a row, octets as on the wire, the first in bits 7..0.
-FILTER_PREFIXES: Final = (0x1000, 0x1080)
-#: The rest of each row: length (7..0), terms (15..8), channel (18..16), whether it names that channel (19).
-FILTER_LENGTHS: Final = (0x1100, 0x1120)
-FILTER_IPV4: Final = 0xC0  # Beside the length of an IPv4 prefix.
+#: Rows of addresses, source and destination: terms (7..0; 0: unused), channel (10..8), whether it names that channel (11),
+#: whether its prefix is IPv4 (12).
+FILTER_ROW_WORDS: Final = (0x1100, 0x1120)
+FILTER_ROW_NAMES_BIT: Final = 11
+FILTER_ROW_IPV4_BIT: Final = 12
+#: Their prefixes, source and destination: 16 words for each half of an octet, in the order of the wire, by its value. Bit r: an
+#: address that has this value there may match row r. All do behind the prefix.
+FILTER_VECTORS: Final = (0x1400, 0x1600)
 #: Protocol n is octet n mod 4 of word n / 4; bit t: it is in the set of term t.
 FILTER_PROTOCOLS: Final = 0x1140
 #: VLAN id n is bit n mod 32 of word n / 32.

@@ -62,7 +62,7 @@ wait_cycles = 31
 table_cycles = 3
 
 class Decision(LiteXModule):
-    """Decides on each frame once the filter has answered: 38 cycles after ``ended``, while the next frame may have ended.
+    """Decides on each frame once the filter has answered: 56 cycles after ``ended``, while the next frame may have ended.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Decision(LiteXModule):
     found : Record(finding_layout()), in
         Of this frame, from 31 cycles after ``ended`` in that one cycle.
     answered, answer : Signal(), Record(answer_layout()), in
-        One cycle, up to 36 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
+        One cycle, up to 54 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
     flow, flow_channel : Signal(32), Signal(3), out and in
         A hash for the channel table, and what it says two cycles later.
     measured : Endpoint(measured_layout), out

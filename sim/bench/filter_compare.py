@@ -12,7 +12,7 @@ from liteprobe.sim.bench.filter_rules import RandomRules
 from liteprobe.sim.bench.filter_run import FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 
-HOLD_CYCLES = 40  # Until no frame is under way that began before.
+HOLD_CYCLES = 60  # Until no frame is under way that began before.
 
 
 @dataclass

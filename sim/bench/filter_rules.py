@@ -4,19 +4,21 @@
 """Random rules of the filter, and frames that often match them."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
     FILTER_CONDITIONS,
-    FILTER_IPV4,
-    FILTER_LENGTHS,
     FILTER_MACS,
     FILTER_PORTS,
-    FILTER_PREFIXES,
     FILTER_PROTOCOLS,
+    FILTER_ROW_IPV4_BIT,
+    FILTER_ROW_NAMES_BIT,
+    FILTER_ROW_WORDS,
     FILTER_ROWS,
     FILTER_TERM_WORDS,
     FILTER_TERMS,
+    FILTER_VECTORS,
     FILTER_VLANS,
     Layer3,
 )
@@ -25,20 +27,36 @@ from liteprobe.sim.models.filter import FilterKey
 ADDRESS_OCTETS = {Layer3.ARP: 4, Layer3.IPV4: 4, Layer3.IPV6: 16}
 
 
-def prefix_words(side: int, row: int, prefix: bytes) -> dict[int, int]:
-    """Return the words of a prefix; what is behind 4 octets of IPv4 is anything."""
-    octets = prefix.ljust(16, b"\x5a")
-    return {
-        FILTER_PREFIXES[side] + 4 * row + word: int.from_bytes(octets[4 * word : 4 * word + 4], "little")
-        for word in range(4)
+@dataclass(frozen=True)
+class Row:
+    """A row of a table of addresses; a prefix of four octets is IPv4."""
+
+    prefix: bytes
+    length: int
+    terms: int
+    channel: int | None = None
+
+    def may_match(self, place: int, half: int) -> bool:
+        """Tell whether an address with this half of an octet, ``place`` halves from its first, may match.
+
+        RFC 4632, 3.1 and RFC 4291, 2.3: as many bits of it as are in the prefix are those of the prefix.
+        """
+        beyond = 4 - min(max(self.length - 4 * place, 0), 4)
+        return beyond == 4 or half >> beyond == int(self.prefix.hex()[place], 16) >> beyond
+
+
+def row_words(side: int, rows: Mapping[int, Row]) -> dict[int, int]:
+    """Return the words of a table of addresses: its rows by number."""
+    words = {
+        FILTER_VECTORS[side] + 16 * place + half: sum(row.may_match(place, half) << at for at, row in rows.items())
+        for place in range(32)
+        for half in range(16)
     }
-
-
-def row_words(side: int, row: int, prefix: bytes, length: int, terms: int, channel: int | None = None) -> dict[int, int]:
-    """Return the words of a row; a prefix of four octets is IPv4."""
-    code = length + FILTER_IPV4 * (len(prefix) == 4)
-    named = 0 if channel is None else 8 | channel
-    return prefix_words(side, row, prefix) | {FILTER_LENGTHS[side] + row: code | terms << 8 | named << 16}
+    for number, row in rows.items():
+        named = 0 if row.channel is None else 1 << FILTER_ROW_NAMES_BIT | row.channel << FILTER_TERMS
+        kind = (len(row.prefix) == 4) << FILTER_ROW_IPV4_BIT
+        words[FILTER_ROW_WORDS[side] + number] = row.terms | named | kind
+    return words
 
 
 def mac_words(side: int, least: int, most: int) -> dict[int, int]:
@@ -85,7 +103,8 @@ class RandomRules:
     def add_rows(self, side: int) -> None:
         """Add rows: half of them continue another one's prefix, so that several match."""
         rng = self.rng
-        for row in range(FILTER_ROWS):
+        rows = {}
+        for number in range(FILTER_ROWS):
             octets = rng.choice([4, 16])
             prefix, length = rng.randbytes(octets), rng.randrange(8 * octets + 1)
             before = [known for known in self.prefixes[side] if len(known) == octets]
@@ -96,7 +115,8 @@ class RandomRules:
             self.prefixes[side].append(prefix)
             terms = rng.choice([0, 1 << rng.randrange(8), rng.getrandbits(8), rng.getrandbits(8), 255])
             channel = rng.choice([None, None, None, rng.randrange(8)])
-            self.words |= row_words(side, row, prefix, min(length, 8 * octets), terms, channel)
+            rows[number] = Row(prefix, min(length, 8 * octets), terms, channel)
+        self.words |= row_words(side, rows)
 
     def add_macs(self, side: int) -> None:
         """Add the limits of MACs; near one another, so that each part of a MAC decides at times."""

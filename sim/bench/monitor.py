@@ -15,7 +15,7 @@ from liteprobe.sim.bench.module import write_module
 
 PORTS   = 2
 MAC     = 0x024c500000aa # Of the probe; management is on port 0.
-LATENCY = 36             # Of a filter.
+LATENCY = 54             # Of a filter.
 
 # Parity Matcher -----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 
 """Truth for the filter: from the words of its memory and what a frame is to what becomes of the frame.
 
-Source: docs/design/monitor.md ("Filter"); RFC 4632, 3.1 and RFC 4291, 2.3 (prefixes).
+Source: docs/design/monitor.md ("Filter").
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,19 @@ from liteprobe.cores.formats import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
-    FILTER_IPV4,
     FILTER_KINDS_BIT,
-    FILTER_LENGTHS,
     FILTER_MACS,
     FILTER_NAMES_BIT,
     FILTER_PORTS,
-    FILTER_PREFIXES,
     FILTER_PROBE_PORTS_BIT,
     FILTER_PROTOCOLS,
+    FILTER_ROW_IPV4_BIT,
+    FILTER_ROW_NAMES_BIT,
+    FILTER_ROW_WORDS,
     FILTER_ROWS,
     FILTER_TERM_WORDS,
     FILTER_TERMS,
+    FILTER_VECTORS,
     FILTER_VLANS,
     NO_RULE,
     TERM_RULES,
@@ -69,20 +70,11 @@ def key_of(header: UnifiedHeader) -> FilterKey:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table of addresses."""
+    """A row of a table of addresses, but for its prefix."""
 
-    prefix: bytes
-    length: int
     is_ipv4: bool
     terms: int
     channel: int | None
-
-    def matches(self, address: bytes) -> bool:
-        """Tell whether an address has this prefix."""
-        if not self.terms or (len(address) == 4) != self.is_ipv4:
-            return False
-        rest = 8 * len(address) - self.length
-        return int.from_bytes(address) >> rest == int.from_bytes(self.prefix[: len(address)]) >> rest
 
 
 @dataclass(frozen=True)
@@ -117,16 +109,20 @@ class FilterModel:
 
     def row(self, side: int, number: int) -> Row:
         """Return a row of the table of source (0) or destination (1) addresses."""
-        first = FILTER_PREFIXES[side] + 4 * number
-        rest = self.word(FILTER_LENGTHS[side] + number)
-        length, is_ipv4 = rest & 0xFF, rest & FILTER_IPV4 == FILTER_IPV4
+        word = self.word(FILTER_ROW_WORDS[side] + number)
         return Row(
-            prefix=b"".join(self.word(first + word).to_bytes(4, "little") for word in range(4)),
-            length=length - FILTER_IPV4 if is_ipv4 else length,
-            is_ipv4=is_ipv4,
-            terms=rest >> 8 & 0xFF,
-            channel=rest >> 16 & 7 if rest >> 19 & 1 else None,
+            is_ipv4=bool(word >> FILTER_ROW_IPV4_BIT & 1),
+            terms=word & (1 << FILTER_TERMS) - 1,
+            channel=word >> FILTER_TERMS & 7 if word >> FILTER_ROW_NAMES_BIT & 1 else None,
         )
+
+    def matching(self, side: int, address: bytes) -> tuple[int, ...]:
+        """Return the numbers of the rows that an address matches."""
+        vector = (1 << FILTER_ROWS) - 1
+        for place, half in enumerate(address.ljust(16, b"\0").hex()):
+            vector &= self.word(FILTER_VECTORS[side] + 16 * place + int(half, 16))
+        is_ipv4 = len(address) == 4
+        return tuple(number for number, row in self.used[side] if vector >> number & 1 and row.is_ipv4 == is_ipv4)
 
     def in_set(self, first: int, number: int) -> bool:
         """Tell whether a number is in the set of bits from word ``first`` on."""
@@ -163,10 +159,7 @@ class FilterModel:
         """Return what becomes of a frame."""
         if not self.enable:
             return Decision(passed=True, matched=True, rule=NO_RULE, channel=None)
-        source, destination = (
-            tuple(number for number, row in used if key.addresses and row.matches(key.addresses[side]))
-            for side, used in enumerate(self.used)
-        )
+        source, destination = (self.matching(side, key.addresses[side]) if key.addresses else () for side in range(2))
         rows = (source, destination)
         asked = any(self.word(FILTER_TERM_WORDS + term) >> FILTER_ENABLED_BIT & 1 for term in range(FILTER_TERMS))
         term = next((term for term in range(FILTER_TERMS) if self.holds(term, key, rows)), None)

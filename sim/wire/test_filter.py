@@ -10,12 +10,12 @@ import pytest
 
 from liteprobe.cores.formats import (
     FILTER_CONDITIONS,
-    FILTER_LENGTHS,
     FILTER_MACS,
     FILTER_PORTS,
-    FILTER_PREFIXES,
     FILTER_PROTOCOLS,
+    FILTER_ROW_WORDS,
     FILTER_TERM_WORDS,
+    FILTER_VECTORS,
     FILTER_VLANS,
     NO_RULE,
     TERM_RULES,
@@ -27,7 +27,7 @@ from liteprobe.host.capture.filter import parse
 from liteprobe.sim.bench import pcap_filter
 from liteprobe.sim.bench.filter_compare import compare
 from liteprobe.sim.bench.filter_expressions import plain_of, varied
-from liteprobe.sim.bench.filter_rules import RandomRules, mac_words, row_words
+from liteprobe.sim.bench.filter_rules import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.bench.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 
@@ -67,13 +67,13 @@ def check(words, keys, drop=False):
 def test_random_rules_and_packets_at_both_ports_at_line_rate():
     result = compare(seed=random.randrange(1000), rule_sets=60, packets=60)
     assert (result.disagreements, result.counters_off, result.packets) == (0, 0, 7200)
-    assert result.latencies == {36}
+    assert result.latencies == {54}
     assert result.terms_used == 8
     assert 0.2 < result.matched / result.packets < 0.9
 
 
 def test_every_frame_matches_where_no_term_is_enabled():
-    words = row_words(0, 3, bytes(4), 0, 255)
+    words = row_words(0, {3: Row(bytes(4), 0, 255)})
     found, wanted = outcome(words, [IPV4, FilterKey()])
     assert found == wanted
     assert found[0] == [(True, True, NO_RULE, None)] * 2
@@ -89,8 +89,7 @@ def test_prefixes_of_every_length(octets):
     for side, first in product(range(2), range(0, bits + 1, 32)):
         prefix, lengths = rng.randbytes(octets), range(first, min(first + 32, bits + 1))
         words = term(0, **{("source", "destination")[side]: FilterCondition.IN})
-        for row, length in enumerate(reversed(lengths)):
-            words |= row_words(side, row, prefix, length, 1)
+        words |= row_words(side, {row: Row(prefix, length, 1) for row, length in enumerate(reversed(lengths))})
         near = [int.from_bytes(prefix) ^ change for change in (0, *(1 << bit for bit in range(bits)))]
         keys = []
         for address in near:
@@ -109,7 +108,7 @@ def test_row_of_one_version_matches_no_address_of_the_other(side):
     arp = FilterKey(Layer3.ARP, (bytes(4), bytes(4)))
     name = ("source", "destination")[side]
     for octets, passed in ((4, [False, True, True, False]), (16, [True, False, False, False])):
-        words = term(0, **{name: FilterCondition.IN}) | row_words(side, 9, bytes(octets), 0, 1)
+        words = term(0, **{name: FilterCondition.IN}) | row_words(side, {9: Row(bytes(octets), 0, 1)})
         assert check(words, [six, four, arp, FilterKey()]) == passed
 
 
@@ -120,8 +119,8 @@ SETS = {
     "vlan": {FILTER_VLANS: 1 << 5},
     "source_mac": mac_words(0, 0x10, 0x10),
     "destination_mac": mac_words(1, 0x20, 0x20),
-    "source": row_words(0, 31, bytes([10, 0, 0, 1]), 32, 255),
-    "destination": row_words(1, 0, bytes([10, 0, 0, 2]), 32, 255),
+    "source": row_words(0, {31: Row(bytes([10, 0, 0, 1]), 32, 255)}),
+    "destination": row_words(1, {0: Row(bytes([10, 0, 0, 2]), 32, 255)}),
 }
 OTHERS = {
     "protocol": {"protocol": 18},
@@ -186,8 +185,9 @@ def test_channel_is_the_first_source_rows_else_the_first_destination_rows_else_t
         words = {FILTER_TERM_WORDS + 1: EVERY | 0 if of_term is None else EVERY | 1 << 22 | of_term << 23}
         words |= {FILTER_TERM_WORDS + 5: EVERY | 1 << 22 | 7 << 23}
         for side, channels in enumerate((source, destination)):
-            for row, channel in zip((2, 11, 29), channels, strict=True):
-                words |= row_words(side, row, bytes(4), 0, 2, channel)
+            words |= row_words(
+                side, {row: Row(bytes(4), 0, 2, channel) for row, channel in zip((2, 11, 29), channels, strict=True)}
+            )
         return words
 
     for source, destination, of_term, channel in [
@@ -206,8 +206,8 @@ def test_channel_is_the_first_source_rows_else_the_first_destination_rows_else_t
 
 def test_hits_are_exact_where_both_ports_match_all_rows_in_the_same_cycles():
     words = term(5)
-    for side, row in product(range(2), range(32)):
-        words |= row_words(side, row, bytes(4), 0, 1)
+    for side in range(2):
+        words |= row_words(side, dict.fromkeys(range(32), Row(bytes(4), 0, 1)))
     run = FilterRun(random.Random(1))
     run.rng.randrange = lambda _: 7  # Both ports start at once.
     run.load(words)
@@ -220,7 +220,7 @@ def test_hits_are_exact_where_both_ports_match_all_rows_in_the_same_cycles():
 
 def test_disabled_filter_passes_everything_and_counts_nothing():
     run = FilterRun(random.Random(1))
-    run.load(term(0, source=1) | row_words(0, 0, bytes(4), 0, 255, 5))
+    run.load(term(0, source=1) | row_words(0, {0: Row(bytes(4), 0, 255, 5)}))
     run.control(enable=False, drop=True)
     run.send(([IPV4] * 20, [FilterKey()] * 20))
     run.read(hit_words())
@@ -231,14 +231,14 @@ def test_disabled_filter_passes_everything_and_counts_nothing():
 
 def test_bus_reads_what_it_wrote():
     rng = random.Random(3)
-    words = {address: rng.getrandbits(32) for address in [*range(0, 0x1000, 7), *range(0x1000, 0x1200)]}
+    words = {address: rng.getrandbits(32) for address in [*range(0, 0x1000, 7), *range(0x1000, 0x1800)]}
     run = FilterRun(rng)
     run.access([(WRITE | address, word) for address, word in words.items()])
     run.read(words)
     (found,) = run.run()
     assert found.read == list(words.values())
     assert run.longest <= 12
-    assert FILTER_PREFIXES[0] in words and FILTER_LENGTHS[1] + 31 in words
+    assert FILTER_ROW_WORDS[0] in words and FILTER_VECTORS[1] + 511 in words
 
 
 def test_bus_reads_terms_limits_and_counters_that_it_wrote():
@@ -264,7 +264,7 @@ def test_bus_is_answered_and_frames_are_while_tables_change():
     run.send((keys[0], keys[1]), accesses=accesses)
     (sent,) = run.run()
     assert [len(answers) for answers in sent.answers] == [1500, 1500]
-    assert sent.latencies == {36}
+    assert sent.latencies == {54}
     assert run.longest <= 132  # A write to a counter waits for its turn.
 
 
@@ -284,7 +284,7 @@ def test_filter_that_is_switched_decides_no_frame_by_halves():
 
 
 def test_counter_that_is_written_counts_on_from_there():
-    words = term(4) | row_words(1, 30, bytes(4), 0, 1)
+    words = term(4) | row_words(1, {30: Row(bytes(4), 0, 1)})
     run = FilterRun(random.Random(1))
     run.load(words)
     run.control()

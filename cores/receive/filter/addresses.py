@@ -1,13 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Compares an address of a frame with the rows of its table as they pass."""
+"""Collects what the rows that an address matches say, as they pass."""
 
 from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.formats import Layer3
+from liteprobe.cores.formats import FILTER_ROWS, Layer3
 
 # Address Match ------------------------------------------------------------------------------------
 
@@ -17,13 +17,14 @@ class AddressMatch(LiteXModule):
     Parameters
     ----------
     row : Record(row_layout())
-        The row that is compared; its terms and channel, and ``number``, come a cycle later.
-    number : Signal(5)
+        The row that is compared; its terms and channel come a cycle later.
+    compared, number : Signal(5), Signal(5)
+        Its number, then and then.
 
     Attributes
     ----------
-    address, layer3 : Signal(128), Signal(2), in
-        Of the frame.
+    rows, layer3 : Signal(32), Signal(2), in
+        Of the frame: rows whose prefix it has, as of `PrefixVectors`.
     begins, runs : Signal(), in
         The first row of a frame, or any, was compared in the last cycle.
     match : Signal(), out
@@ -35,8 +36,8 @@ class AddressMatch(LiteXModule):
     names, channel : Signal(), Signal(3), out
         A row that matches names a channel; that of the lowest of them.
     """
-    def __init__(self, row, number):
-        self.address = Signal(128)
+    def __init__(self, row, compared, number):
+        self.rows    = Signal(FILTER_ROWS)
         self.layer3  = Signal(2)
         self.begins  = Signal()
         self.runs    = Signal()
@@ -51,18 +52,13 @@ class AddressMatch(LiteXModule):
 
         # Compare.
         # --------
-        # An octet is compared as a whole, up to some bit, or not at all.
-        differs = Signal(17, reset_less=True)
-        for octet in range(16):
-            bits = []
-            for bit in range(8):
-                place = 8*octet + 7 - bit
-                is_compared = row.whole[octet] | (row.bits[bit] if bit < 7 else 0)
-                bits.append((self.address[place] ^ row.prefix[place]) & is_compared)
-            self.sync += differs[octet].eq(row.some[octet] & (Cat(*bits) != 0))
-        self.sync += differs[16].eq(
-            ~row.is_used | (self.layer3 == Layer3.NONE) | (row.is_ipv4 == (self.layer3 == Layer3.IPV6)))
-        self.comb += self.match.eq(self.runs & (differs == 0))
+        has_prefix, is_alike, fits = Signal(), Signal(), Signal(reset_less=True)
+        self.comb += [
+            has_prefix.eq(self.rows >> compared),
+            is_alike.eq((self.layer3 != Layer3.NONE) & (row.is_ipv4 == (self.layer3 != Layer3.IPV6))),
+            self.match.eq(self.runs & fits),
+        ]
+        self.sync += fits.eq(has_prefix & is_alike & row.is_used)
 
         # Collect.
         # --------

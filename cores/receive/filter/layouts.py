@@ -8,16 +8,12 @@
 def row_layout():
     """A row of a table of addresses. What is below the line comes a cycle later."""
     return [
-        ("prefix",  128),
-        ("whole",    16), # Octets that are compared to their last bit,
-        ("some",     16), # and those that are compared at all.
-        ("bits",      7), # Bits that are compared of an octet that isn't compared to its last; the highest first.
-        ("is_ipv4",   1),
-        ("is_used",   1),
-        # ------------
-        ("terms",     8),
-        ("names",     1),
-        ("channel",   3),
+        ("is_ipv4", 1),
+        ("is_used", 1),
+        # -----------
+        ("terms",   8),
+        ("names",   1),
+        ("channel", 3),
     ]
 
 def feed_layout():
@@ -25,7 +21,8 @@ def feed_layout():
     return [
         ("source",      row_layout()),
         ("destination", row_layout()),
-        ("number",  5), # Of the rows, with what comes a cycle later.
+        ("compared", 5), # Number of the rows; the same a cycle later, with what comes then.
+        ("number",   5),
         ("term",    3), # Number of a term and its word.
         ("word",   32),
         ("step",    4), # Of the limits of MACs; the limit comes a cycle later.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Decides whether a frame passes the filter, from the tables that go round."""
+"""Decides whether a frame passes the filter: looks its addresses up, then goes through the tables that go round."""
 
 from migen import *
 
@@ -9,13 +9,20 @@ from litex.gen import *
 
 from liteprobe.cores.formats import FILTER_TERMS, NO_RULE, TERM_RULES
 from liteprobe.cores.receive.filter.addresses import AddressMatch
+from liteprobe.cores.receive.filter.vectors import PrefixVectors
 from liteprobe.cores.receive.filter.terms import TermConditions, fails
 from liteprobe.cores.receive.unified.key import key_layout
+
+# The octets of an address have been asked for, and the last of them answered.
+found_age = 17
 
 # Filter Matcher -----------------------------------------------------------------------------------
 
 class FilterMatcher(LiteXModule):
-    """Holds a frame's key against the rows and terms that go round, for 32 cycles from whatever row comes next.
+    """Finds which rows and terms a frame's key matches.
+
+    Addresses are looked up in 16 cycles; then the rows go by, for 32 cycles from whatever row comes next. Meanwhile the next
+    frame's addresses are looked up.
 
     Made by `FilterTables`, which gives it ``feed`` and the answers of the sets.
 
@@ -33,7 +40,7 @@ class FilterMatcher(LiteXModule):
     start : Signal(), in
         One cycle. From 32 cycles apart; sooner, the frame before gets no ``done``.
     done : Signal(), out
-        One cycle, 36 after ``start``. All below hold until the next one.
+        One cycle, 54 after ``start``. All below hold until the next one.
     matched : Signal(), out
         A term holds, or none is enabled, or the filter is not.
     passed : Signal(), out
@@ -44,7 +51,9 @@ class FilterMatcher(LiteXModule):
     names_channel, channel : Signal(), Signal(3), out
         Of the first source row that matches and names one, else destination row, else of the lowest term that holds.
     held : Record(key_layout()), out
-        To the tables: the key that is compared.
+        To the tables: the key.
+    source_vectors, destination_vectors : PrefixVectors
+        Written by the tables.
     in_vlans, in_source_ports, in_destination_ports, in_protocols : Signal(), Signal(), Signal(), Signal(8), in
         From the tables: which sets hold it, protocols a bit a term; within 20 cycles of ``start``.
     source_hit, destination_hit : Signal(), out
@@ -78,47 +87,75 @@ class FilterMatcher(LiteXModule):
         # # #
 
         self.feed = feed
+        self.age      = Signal(5, reset_less=True) # Cycles that a key has been held,
+        self.is_young = Signal()                   # if that is less than 32.
+        self.is_found = Signal() # Rows whose prefix the addresses have are known.
         # ``begins``, ``runs``: what came of a comparison is there; ``counts``, while the filter is in force.
         self.is_last, self.begins, self.runs, self.counts = [Signal() for _ in range(4)]
         self.ends   = Signal(3) # Behind the last row: a cycle, two, three.
-        self.is_on  = Signal()  # The filter is enabled, and has been since the frame's start;
-        self.was_on = Signal()  # all the time that the last frame was compared.
+        self.is_on  = Signal()  # The filter is enabled, and has been since the frame's start:
+        self.was_on = Signal()  # of one whose rows go by; of the last one.
         self.add_cycles()
+        self.add_laps()
         self.add_conditions(port)
         self.add_terms()
         self.add_answer()
 
     def add_cycles(self):
-        """Compare rows for 32 cycles."""
-        feed, is_last = self.feed, self.is_last
+        """Hold a key for 32 cycles."""
+        self.is_on_yet = Signal()
+        self.comb += self.is_found.eq(self.is_young & (self.age == found_age))
+        self.sync += [
+            self.age.eq(self.age + 1),
+            If(self.age == 31, self.is_young.eq(0)),
+            self.is_on_yet.eq(self.is_on_yet & self.feed.enable),
+            If(self.start,
+                self.held.eq(self.key),
+                self.age.eq(0),
+                self.is_young.eq(1),
+                self.is_on_yet.eq(self.feed.enable),
+            ),
+        ]
+
+    def add_laps(self):
+        """Let rows go by for 32 cycles."""
+        is_last, enable = self.is_last, self.feed.enable
         count, compares, is_first = Signal(5, reset_less=True), Signal(), Signal()
         self.comb += is_last.eq(compares & (count == 31))
         self.sync += [
             count.eq(count + 1),
             If(is_last, compares.eq(0)),
-            self.is_on.eq(self.is_on & feed.enable),
-            If(self.start, self.held.eq(self.key), count.eq(0), compares.eq(1), self.is_on.eq(feed.enable)),
-            is_first.eq(self.start),
+            self.is_on.eq(self.is_on & enable),
+            If(self.is_found, count.eq(0), compares.eq(1), self.is_on.eq(self.is_on_yet & enable)),
+            is_first.eq(self.is_found),
             self.begins.eq(is_first),
             self.runs.eq(compares),
             self.counts.eq(compares & self.is_on),
             self.ends.eq(Cat(is_last, self.ends)),
-            If(is_last, self.was_on.eq(self.is_on & feed.enable)),
+            If(is_last, self.was_on.eq(self.is_on & enable)),
         ]
 
     def add_conditions(self, port):
         """Hold the key against rows, and against all that terms ask besides."""
-        feed = self.feed
-        self.source, self.destination = sides = [AddressMatch(row, feed.number) for row in (feed.source, feed.destination)]
-        addresses = (self.held.source, self.held.destination)
-        for match, address, hit in zip(sides, addresses, (self.source_hit, self.destination_hit)):
+        feed, held = self.feed, self.held
+        layer3 = Signal(2, reset_less=True)
+        self.sync += If(self.is_found, layer3.eq(held.layer3))
+        for table, name in enumerate(["source", "destination"]):
+            vectors = PrefixVectors(table)
+            match   = AddressMatch(getattr(feed, name), feed.compared, feed.number)
+            setattr(self, f"{name}_vectors", vectors)
+            setattr(self, name, match)
             self.comb += [
-                match.address.eq(address),
-                match.layer3.eq(self.held.layer3),
+                vectors.address.eq(getattr(held, name)),
+                vectors.octet.eq(self.age),
+                match.layer3.eq(layer3),
                 match.begins.eq(self.begins),
                 match.runs.eq(self.runs),
             ]
-            self.sync += hit.eq(match.match & self.counts)
+            self.sync += [
+                If(self.is_found, match.rows.eq(vectors.rows)),
+                getattr(self, f"{name}_hit").eq(match.match & self.counts),
+            ]
         self.terms = terms = TermConditions(feed, port)
         self.comb += terms.held.raw_bits().eq(self.held.raw_bits())
         for name in ("in_vlans", "in_source_ports", "in_destination_ports", "in_protocols"):
@@ -132,7 +169,7 @@ class FilterMatcher(LiteXModule):
         self.row_found, self.row         = Signal(reset_less=True), Signal(6, reset_less=True)
         self.row_names, self.row_channel = Signal(reset_less=True), Signal(3, reset_less=True)
         self.sync += [
-            If(self.is_last, others.eq(self.terms.holds)),
+            If(self.age == 31, others.eq(self.terms.holds)),
             If(self.ends[1],
                 self.row_found.eq(source.found | destination.found),
                 self.row.eq(Mux(source.found, source.first, Cat(destination.first, 1))),

@@ -15,7 +15,7 @@ block_ram = ("ram_style", "block")
 # Filter Rows --------------------------------------------------------------------------------------
 
 class FilterRows(LiteXModule):
-    """Reads a row of both tables of addresses a cycle.
+    """Reads a row of both tables of addresses a cycle, but for its prefix.
 
     Parameters
     ----------
@@ -34,86 +34,37 @@ class FilterRows(LiteXModule):
 
         # # #
 
-        # Numbers of the row that is asked for, and of those on their way: one that is compared, ``feed.number``, one whose
-        # hits are counted.
+        # Number of the row that is asked for, and of those on their way.
         row, *later = numbers = [Signal(5) for _ in range(5)]
-        self.compared = later[1]
         self.sync += [row.eq(row + 1), *[to.eq(number) for number, to in zip(numbers, later)]]
         self.comb += [
+            feed.compared.eq(later[1]),
             feed.number.eq(later[2]),
             self.hit_number.eq(later[3]),
         ]
-        self.writes = Signal() # A word of the tables.
-        self.comb += self.writes.eq(self.access.write & (self.access.address[9:] == FILTER_PREFIXES[0] >> 9))
 
-        for table, fed in enumerate([feed.source, feed.destination]):
-            self.add_prefixes(table, fed, row)
-        self.add_lengths([feed.source, feed.destination], row)
-
-    def add_memory(self, width, address, write, row, **kwargs):
-        """Return what the next cycle reads of a memory of 32 rows."""
-        memory = Memory(width, FILTER_ROWS)
+        # Both rows of that number, 16 bits each.
+        memory = Memory(32, FILTER_ROWS)
         memory.attr = {block_ram}
-        writer = memory.get_port(write_capable=True, mode=READ_FIRST, **kwargs)
+        writer = memory.get_port(write_capable=True, mode=READ_FIRST, we_granularity=16)
         reader = memory.get_port(mode=READ_FIRST)
         self.specials += memory, writer, reader
         self.comb += [
-            writer.we.eq(write),
-            writer.adr.eq(address),
+            writer.we.eq(Cat(*[self.access.write & (self.access.address[5:] == first >> 5) for first in FILTER_ROW_WORDS])),
+            writer.adr.eq(self.access.address),
+            writer.dat_w.eq(Replicate(self.access.data[:16], 2)),
             reader.adr.eq(row),
         ]
-        return writer.dat_w, reader.dat_r
-
-    def add_prefixes(self, table, fed, row):
-        """Add the prefixes of a table; they are compared in the second cycle."""
-        address = self.access.address
-        for word in range(4):
-            is_here = self.writes & ~address[8] & (address[7] == table) & (address[:2] == word)
-            data, prefix = self.add_memory(32, address[2:7], is_here, row)
-            self.comb += data.eq(self.access.data)
-            self.sync += fed.prefix[32*word:32*word + 32].eq(prefix)
-
-    def add_lengths(self, feds, row):
-        """Add the rest of the rows, read a cycle earlier; what is not compared comes a cycle later."""
-        access  = self.access
-        ahead   = Signal(5, reset=1)
-        is_here = [self.writes & (access.address[5:9] == (FILTER_LENGTHS[table] >> 5 & 15)) for table in range(2)]
-        data, read = self.add_memory(32, access.address[:5], Cat(*is_here), ahead, we_granularity=16)
-        self.sync += ahead.eq(ahead + 1)
-        self.comb += data.eq(Cat(access.data[:16], access.data[:16]))
-        for table, fed in enumerate(feds):
-            length, terms, early = Signal(8), Signal(8), Signal(8)
+        for table, fed in enumerate([feed.source, feed.destination]):
+            word = Signal(FILTER_ROW_IPV4_BIT + 1, reset_less=True)
             self.sync += [
-                Cat(length, terms).eq(read[16*table:16*table + 16]),
-                early.eq(terms),
-                fed.terms.eq(early),
-                fed.is_used.eq(terms != 0),
+                word.eq(reader.dat_r[16*table:16*table + 16]),
+                Cat(fed.terms, fed.channel, fed.names).eq(word),
             ]
-            self.add_octets(fed, length)
-            channels = Memory(4, FILTER_ROWS)
-            writer, reader = channels.get_port(write_capable=True), channels.get_port(async_read=True)
-            self.specials += channels, writer, reader
             self.comb += [
-                writer.we.eq(is_here[table]),
-                writer.adr.eq(access.address[:5]),
-                writer.dat_w.eq(access.data[16:20]),
-                reader.adr.eq(self.compared),
+                fed.is_used.eq(word[:FILTER_TERMS] != 0),
+                fed.is_ipv4.eq(word[FILTER_ROW_IPV4_BIT]),
             ]
-            self.sync += Cat(fed.channel, fed.names).eq(reader.dat_r)
-
-    def add_octets(self, fed, length):
-        """Turn a length into octets and bits."""
-        is_ipv4, octets, bits = Signal(), Signal(5), length[:3]
-        self.comb += [
-            is_ipv4.eq(length[6] & length[7]),
-            octets.eq(Cat(length[3:6], length[6] & ~length[7], length[7] & ~length[6])),
-        ]
-        self.sync += [
-            fed.is_ipv4.eq(is_ipv4),
-            *[fed.whole[octet].eq(octets > octet) for octet in range(16)],
-            *[fed.some[octet].eq((octets > octet) | ((octets == octet) & (bits != 0))) for octet in range(16)],
-            *[fed.bits[bit].eq(bits > bit) for bit in range(7)],
-        ]
 
 # Filter Words -------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from liteprobe.cores.receive.filter.layouts import access_layout, slot_layout
 class FilterSets(LiteXModule):
     """Asks the sets for each matcher, again and again: ports every 7 cycles or sooner, protocol and VLAN every 11.
 
-    The memory of protocols and VLANs holds a copy of all rows, too, for the bus to read.
+    The memory of protocols and VLANs holds a copy of all rows and prefixes, too, for the bus to read.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class FilterSets(LiteXModule):
 
         # VLANs and protocols.
         addresses = [Mux(ids[0],
-            FILTER_VLANS & 511 | matcher.held.vlan[5:],
-            FILTER_PROTOCOLS & 511 | matcher.held.protocol[2:]) for matcher in matchers]
-        word      = self.add_memory(2, 512, FILTER_PREFIXES[0] >> 9, addresses)
+            FILTER_VLANS & 2047 | matcher.held.vlan[5:],
+            FILTER_PROTOCOLS & 2047 | matcher.held.protocol[2:]) for matcher in matchers]
+        word      = self.add_memory(2, 2048, FILTER_PROTOCOLS >> 11, addresses)
         octets    = Array([word[8*octet:8*octet + 8] for octet in range(4)])
         is_in, protocols = Signal(), Signal(8)
         self.comb += [

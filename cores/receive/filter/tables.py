@@ -76,7 +76,8 @@ class FilterTables(LiteXModule):
         ]
         self.sync += lap.eq(lap + (rows.hit_number == 31))
 
-        self.add_access(slot, [rows, terms, sets, hits])
+        vectors = [side for matcher in self.matchers for side in (matcher.source_vectors, matcher.destination_vectors)]
+        self.add_access(slot, [rows, terms, sets, hits, *vectors])
 
     def add_access(self, slot, memories):
         """Let the bus read and write a word in its turn: words of counters in theirs."""

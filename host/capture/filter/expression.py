@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from liteprobe.cores.formats import (
     CHANNELS,
     DESTINATION_RULES,
-    FILTER_LENGTHS,
     FILTER_MACS,
     FILTER_PORTS,
-    FILTER_PREFIXES,
     FILTER_ROW_HITS,
+    FILTER_ROW_WORDS,
     FILTER_ROWS,
     FILTER_TERM_HITS,
     FILTER_TERM_WORDS,
     FILTER_TERMS,
+    FILTER_VECTORS,
     FILTER_VLANS,
     TERM_RULES,
     FilterControl,
@@ -30,8 +30,9 @@ from liteprobe.host.registers import Registers
 MEMORY = "filter"
 CONTROL = "filter_control"
 PORT_WORDS = 0x800  # Of each set of ports.
-#: What is written of the memory, as first word and count; sets of ports only where they are asked for.
-TABLE_BLOCK = (FILTER_PREFIXES[0], FILTER_VLANS + 128 - FILTER_PREFIXES[0])
+VECTOR_WORDS = 0x200  # Of the prefixes of each table of addresses.
+#: What is written of the memory, as first word and count; sets of ports and prefixes only where they are asked for.
+TABLE_BLOCK = (FILTER_ROW_WORDS[0], FILTER_VLANS + 128 - FILTER_ROW_WORDS[0])
 TERM_BLOCK = (FILTER_TERM_WORDS, FILTER_MACS[1][1] + 4 - FILTER_TERM_WORDS)
 HIT_BLOCK = (FILTER_ROW_HITS[0], FILTER_TERM_HITS + FILTER_TERMS - FILTER_ROW_HITS[0])
 
@@ -66,13 +67,15 @@ class Filter:
     def blocks(self) -> list[tuple[int, list[int]]]:
         """Return what is to be written into the filter's memory: address of the first word, and words.
 
-        Counters are cleared. Sets of ports that no term asks for are left as they are.
+        Counters are cleared. Sets of ports that no term asks for are left as they are, and so are prefixes where no row
+        is used.
         """
         words = self.words()
         ranges = [TABLE_BLOCK, TERM_BLOCK, HIT_BLOCK]
         for first, name in zip(FILTER_PORTS, ("source_port", "destination_port"), strict=True):
             if name in self.tables.shared:
                 ranges.append((first, PORT_WORDS))
+        ranges += [(first, VECTOR_WORDS) for first, rows in zip(FILTER_VECTORS, self.tables.rows, strict=True) if rows]
         return [(first, [words.get(address, 0) for address in range(first, first + count)]) for first, count in ranges]
 
     def control(self) -> FilterControl:
@@ -152,6 +155,3 @@ def read_hits(registers: Registers) -> dict[int, int]:
     words = [int(word) for word in registers.read_memory(MEMORY, first, count)]
     numbers = [*range(2 * FILTER_ROWS), *range(TERM_RULES, TERM_RULES + FILTER_TERMS)]
     return {number: hits for number, hits in zip(numbers, words, strict=True) if hits}
-
-
-assert FILTER_LENGTHS[0] in range(TABLE_BLOCK[0], sum(TABLE_BLOCK))

@@ -8,22 +8,25 @@ Source: docs/design/monitor.md ("Filter").
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, summarize_address_range
 
+import numpy as np
+from numpy.typing import NDArray
+
 from liteprobe.cores.formats import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
-    FILTER_IPV4,
     FILTER_KINDS_BIT,
-    FILTER_LENGTHS,
     FILTER_MACS,
     FILTER_NAMES_BIT,
     FILTER_PORTS,
-    FILTER_PREFIXES,
     FILTER_PROBE_PORTS_BIT,
     FILTER_PROTOCOLS,
+    FILTER_ROW_IPV4_BIT,
+    FILTER_ROW_WORDS,
     FILTER_ROWS,
     FILTER_TERM_WORDS,
     FILTER_TERMS,
+    FILTER_VECTORS,
     FILTER_VLANS,
     FilterCondition,
 )
@@ -143,15 +146,36 @@ def bits(first: int, numbers: Numbers) -> dict[int, int]:
     return words
 
 
-def row_words(side: int, row: int, network: Network, terms: int) -> dict[int, int]:
-    """Return the words of a row."""
-    octets = network.network_address.packed.ljust(16, b"\0")
+def halves(octets: list[bytes]) -> NDArray[np.uint8]:
+    """Return both halves of octets, filled with zeros to 16 each: shape (len(octets), 32), the high half first."""
+    whole = np.frombuffer(b"".join(one.ljust(16, b"\0") for one in octets), np.uint8).reshape(-1, 16)
+    return np.stack([whole >> 4, whole & 15], axis=-1).reshape(-1, 32)
+
+
+def vectors_of(rows: list[Network]) -> NDArray[np.uint32]:
+    """Return the words that say which rows may match, by what half an octet of an address is.
+
+    Shape (512,): 16 words for each half, in the order of the wire; bit r is that of row r. A half that is behind a prefix,
+    or beyond an IPv4 address, matches whatever it is.
+    """
+    prefixes = halves([network.network_address.packed for network in rows])[:, :, None]
+    masks = halves([network.netmask.packed for network in rows])[:, :, None]
+    may_match = (np.arange(16, dtype=np.uint8) ^ prefixes) & masks == 0
+    bits = np.uint32(1) << np.arange(len(rows), dtype=np.uint32)
+    words: NDArray[np.uint32] = np.bitwise_or.reduce(may_match * bits[:, None, None])
+    return words.ravel()
+
+
+def table_words(side: int, rows: list[tuple[Network, int]]) -> dict[int, int]:
+    """Return the words of a table of addresses: its rows are prefixes, and their terms."""
     words = {
-        FILTER_PREFIXES[side] + 4 * row + word: int.from_bytes(octets[4 * word : 4 * word + 4], "little")
-        for word in range(4)
+        FILTER_ROW_WORDS[side] + row: terms | (network.version == 4) << FILTER_ROW_IPV4_BIT
+        for row, (network, terms) in enumerate(rows)
     }
-    code = network.prefixlen + (FILTER_IPV4 if network.version == 4 else 0)
-    return words | {FILTER_LENGTHS[side] + row: code | terms << 8}
+    if rows:
+        vectors = vectors_of([network for network, _ in rows])
+        words |= {FILTER_VECTORS[side] + place: int(word) for place, word in enumerate(vectors)}
+    return words
 
 
 def words_of(tables: Tables, channel: int | None, probe_ports: int) -> dict[int, int]:
@@ -164,8 +188,7 @@ def words_of(tables: Tables, channel: int | None, probe_ports: int) -> dict[int,
             word |= 1 << FILTER_NAMES_BIT | channel << FILTER_CHANNEL_BIT
         words[FILTER_TERM_WORDS + number] = word
     for side, rows in enumerate(tables.rows):
-        for row, (network, terms) in enumerate(sorted_rows(rows)):
-            words |= row_words(side, row, network, terms)
+        words |= table_words(side, sorted_rows(rows))
     for term, protocols in enumerate(tables.protocols):
         for low, high in protocols.ranges:
             for protocol in range(low, high + 1):
