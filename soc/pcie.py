@@ -94,28 +94,27 @@ def add_pcie(soc, phy, channels):
         soc.sync += irqs[number].eq(channel.done & (channel.written[:log2_int(MSI_BLOCKS)] == MSI_BLOCKS - 1))
     soc.comb += soc.pcie_msi.irqs.eq(irqs)
 
-def connect_ring(soc, ring, table):
-    """Let the blocks of ``ring`` leave by ``soc.capture_dma``, and be freed once they are in the host's memory.
+def connect_ring(soc, capture):
+    """Let the blocks of a capture leave by ``soc.capture_dma``, and be freed once they are in the host's memory.
 
     Parameters
     ----------
-    ring : BlockRing
-    table : ChannelMemory
-        Of the ring. Its ``bus`` is taken here.
+    capture : Capture
+        Its ``bus`` is taken here. Of what a trigger has freed nothing is known here: a host looks for its trigger by itself.
 
     Returns the bus that takes its place, a slave: the table for the host.
     """
     dma = soc.capture_dma
     soc.ring_pointers = pointers = RingPointers(len(dma.channels))
     soc.comb += [
-        *[getattr(dma.sink, name).eq(getattr(ring.block, name)) for name in ("valid", "last", "data", "channel")],
-        ring.block.ready.eq(dma.sink.ready),
-        ring.send.eq(dma.is_open),
+        *[getattr(dma.sink, name).eq(getattr(capture.block, name)) for name in ("valid", "last", "data", "channel")],
+        capture.block.ready.eq(dma.sink.ready),
+        capture.send.eq(dma.is_open),
         pointers.done.eq(dma.done),
         pointers.rewind.eq(dma.rewind),
-        pointers.clear.eq(table.clear),
+        pointers.clear.eq(capture.channels.clear),
         *[mine.eq(theirs) for mine, theirs in zip(pointers.in_flight, dma.in_flight)],
     ]
     bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
-    soc.ring_table = wishbone.Arbiter([pointers.bus, bus], table.bus)
+    soc.ring_table = wishbone.Arbiter([pointers.bus, bus], capture.bus)
     return bus

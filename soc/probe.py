@@ -274,7 +274,7 @@ class ProbeSoC(SoCCore):
         from liteprobe.soc.pcie import BAR0_BYTES, add_pcie, connect_ring
         add_pcie(self, self.board.pcie_phy(BAR0_BYTES), self.probe_config.dma_channels)
         if self.probe_config.is_monitor:
-            self.add_channel_table(connect_ring(self, self.capture.ring, self.capture.channels))
+            self.add_channel_table(connect_ring(self, self.capture))
 
     def add_link_own(self):
         """Reach the bus by Etherbone on the port after the test ports."""

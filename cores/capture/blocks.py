@@ -8,20 +8,18 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.capture.channels import CHANNEL_BITS
-from liteprobe.cores.capture.open_block import COUNT_BITS, FILL_BITS, NO_FIRST, TIME_BITS, OpenBlock
+from liteprobe.cores.capture.open_block import COUNT_BITS, NO_FIRST
 from liteprobe.cores.capture.record_ports import DATA_PART, HEADER_PART
+from liteprobe.cores.capture.room import RecordRoom
 from liteprobe.cores.formats import *
-
-HEADER_REST = UNIFIED_WORDS - RECORD_HEAD_WORDS
-NEED_SHIFT  = 8 # A record may take a block for each 256 words that there must be room for, and one more.
 
 # Block Writer -------------------------------------------------------------------------------------
 
-class BlockWriter(OpenBlock):
+class BlockWriter(RecordRoom):
     """Writes records into the open blocks of their channels, whole or not at all, and closes blocks.
 
-    A record of n words takes n + 9 cycles, a gap record before it 17, the end of a block 9; a frame that is dropped takes 9,
-    or 12 where it is the first of a gap. Ports take turns, a record each.
+    A record of n words takes n + 9 cycles, two more where it frees blocks, a gap record before it 17, the end of a block 9; a
+    frame that is dropped takes 9, or 12 where it is the first of a gap. Ports take turns, a record each.
 
     Parameters
     ----------
@@ -43,28 +41,25 @@ class BlockWriter(OpenBlock):
     is_still : Signal(), in
         All words that left ``source`` are in the memory.
     enable : Signal(), in
-        1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted.
+        1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted. A trigger ends the
+        capture likewise, and the next one begins once ``enable`` has been 0.
     running : Signal(), out
         From the beginning until all is closed and in the memory.
-    flush_us : Signal(16), in
-        A block that isn't full closes as long after its first word (microseconds; up to 1.7 % and 90 us more).
+    flush_us, trigger : as of `RecordRoom`
 
     Source: docs/design/monitor.md ("Record", "Block", "Ring").
     """
     def __init__(self, channels, ports, clk_freq, blocks, first_number=0):
-        OpenBlock.__init__(self, channels, ports, clk_freq)
+        RecordRoom.__init__(self, channels, ports, clk_freq)
         self.ports    = self.records.ports
         self.is_still = Signal()
         self.enable   = Signal()
         self.running  = Signal()
-        self.flush_us = Signal(TIME_BITS, reset=10_000)
 
         # # #
 
         self.add_clear(blocks, first_number)
         self.add_choice()
-        self.add_load()
-        self.add_drop()
         self.add_record()
 
     # Begin and end --------------------------------------------------------------------------------
@@ -96,7 +91,7 @@ class BlockWriter(OpenBlock):
             NextValue(self.first, NO_FIRST),
             NextValue(self.pending, 0),
             NextValue(self.left, CHANNELS),
-            If(self.enable & self.is_still, NextState("CLEAR"))
+            If(self.enable & ~self.trigger.ends & self.is_still, NextState("CLEAR"))
         )
         fsm.act("CLEAR",
             Case(step, steps),
@@ -107,6 +102,7 @@ class BlockWriter(OpenBlock):
                 If(self.channel == CHANNELS - 1,
                     NextValue(self.running, 1),
                     NextValue(self.active, 1),
+                    self.trigger.begin.eq(1),
                     NextState("IDLE"),
                 )
             )
@@ -115,7 +111,7 @@ class BlockWriter(OpenBlock):
             is_last.eq(step == max(steps)),
             self.memory.clear.eq(fsm.ongoing("CLEAR")),
         ]
-        self.sync += If(~self.enable, self.active.eq(0))
+        self.sync += If(~self.enable | self.trigger.ends, self.active.eq(0))
 
     def add_choice(self):
         """Take a record; or look at the open block of the next channel."""
@@ -149,63 +145,15 @@ class BlockWriter(OpenBlock):
 
     # A record -------------------------------------------------------------------------------------
 
-    def add_load(self):
-        """Read what is known of the channel, and see whether the record finds room."""
-        fsm, step, read, records = self.fsm, self.step, self.memory.read_data, self.records
-        words = [ChannelWord.READ, ChannelWord.NUMBER, ChannelWord.TAKEN, ChannelWord.POSITION, ChannelWord.DROPPED,
-            ChannelWord.OPENED]
-        needs_gap = 2*RECORD_HEAD_WORDS
-        length    = Mux(self.is_scan, 0, records.words + Mux(records.has_header, HEADER_REST, 0))
-        self.comb += If(fsm.ongoing("LOAD"), Case(step, {number: self.ask(word) for number, word in enumerate(words)}))
-        fsm.act("LOAD",
-            NextValue(step, step + 1),
-            Case(step, {
-                1: [NextValue(self.total, length + needs_gap), NextValue(self.has_data, records.words != 0)],
-                2: NextValue(self.used, read[:COUNT_BITS]),
-                3: [NextValue(self.number, read), NextValue(self.used, read[:COUNT_BITS] - self.used)],
-                4: [NextValue(self.blocks, read[:COUNT_BITS]),
-                    NextValue(self.wanted, self.used + self.total[NEED_SHIFT:] + 1)],
-                5: [NextValue(self.fill, read[:FILL_BITS]), NextValue(self.first, read[FILL_BITS:2*FILL_BITS]),
-                    NextValue(self.pending, read[2*FILL_BITS]), NextValue(self.place, read[2*FILL_BITS + 1:]),
-                    NextValue(self.fits, (self.wanted < self.blocks) & (self.is_scan | ~records.lost))],
-                6: [NextValue(self.dropped, read),
-                    If(~self.is_scan,
-                        NextState("DROP"),
-                        NextValue(step, 0),
-                        If(self.fits, If(self.pending, NextState("GAP-READ")).Else(NextState("RECORD"))),
-                    )],
-                7: NextValue(self.is_aged, (self.now - read[:TIME_BITS])[:TIME_BITS] >= self.flush_us),
-                8: [NextState("IDLE"),
-                    NextValue(step, 0),
-                    If(self.fits & self.pending,
-                        NextState("GAP-READ"),
-                    ).Elif(~self.is_empty & (self.is_aged | ~self.active),
-                        *self.close("END"),
-                    )],
-            })
-        )
-
-    def add_drop(self):
-        """Count a frame that finds no room; of the first one the stamp is kept."""
-        fsm, step, records = self.fsm, self.step, self.records
-        self.comb += records.skip.eq(fsm.ongoing("DROP"))
-        fsm.act("DROP",
-            NextValue(step, step + 1),
-            NextValue(self.pending, 1),
-            NextValue(self.part, step), # The stamp.
-            Case(step, {
-                0: [*self.keep(ChannelWord.DROPPED, self.dropped + 1),
-                    If(self.pending, records.take.eq(1), NextState("IDLE"))],
-                1: self.keep(ChannelWord.STAMP_LOW, records.source.data),
-                2: self.keep(ChannelWord.STAMP_HIGH, records.source.data),
-                3: [*self.keep(ChannelWord.POSITION, self.position), records.take.eq(1), NextState("IDLE")],
-            })
-        )
-
     def add_record(self):
         """Write a record: four words, the rest of its header, its octets."""
         fsm, records, part = self.fsm, self.records, self.part
         source = records.source
+        self.comb += [
+            self.trigger.enable.eq(self.enable),
+            self.trigger.record.eq(fsm.ongoing("RECORD") & self.given & (part == 0)),
+            self.trigger.channel.eq(self.channel),
+        ]
         fsm.act("RECORD",
             *self.emit(source.valid),
             source.ready.eq(self.given),

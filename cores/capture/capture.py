@@ -11,6 +11,8 @@ from litex.soc.interconnect.csr import *
 from liteprobe.cores.capture.blocks import BlockWriter
 from liteprobe.cores.capture.channels import ChannelMemory
 from liteprobe.cores.capture.ring import BlockRing
+from liteprobe.cores.capture.trigger import AFTER_BITS
+from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
 from liteprobe.cores.setting import Setting
 
 # Capture ------------------------------------------------------------------------------------------
@@ -34,7 +36,8 @@ class Capture(LiteXModule):
     block, send : as of `BlockRing`
     bus : wishbone.Interface, slave
         What is known of each channel: 128 words, docs/design/monitor.md ("capture_channels").
-    enable, running, flush_us : as of `BlockWriter`
+    enable, running, flush_us, trigger : as of `BlockWriter`
+        While a trigger is waited for nothing is given away.
     """
     def __init__(self, ports, memory, clk_freq, first_number=0):
         self.channels = channels = ChannelMemory()
@@ -42,17 +45,19 @@ class Capture(LiteXModule):
         self.ring     = ring     = BlockRing(channels, memory)
         self.ports    = writer.ports
         self.block    = ring.block
-        self.send     = ring.send
+        self.send     = Signal(CHANNELS)
         self.bus      = channels.bus
         self.enable   = writer.enable
         self.running  = writer.running
         self.flush_us = writer.flush_us
+        self.trigger  = writer.trigger
 
         # # #
 
         self.comb += [
             writer.source.connect(ring.sink),
             writer.is_still.eq(ring.is_still),
+            ring.send.eq(self.send & ~Replicate(self.trigger.waits, CHANNELS)),
         ]
 
     def add_csr(self, address=0):
@@ -64,7 +69,16 @@ class Capture(LiteXModule):
         self._ring_blocks  = CSRStatus(16, name="ring_blocks", reset=self.ring.memory.blocks,
             description = "Blocks of the ring's memory.")
         self._ring_address = CSRStatus(32, name="ring_address", reset=address, description="Where block 0 is on the bus.")
+        self._trigger = Setting(16, "trigger", "A capture waits for a trigger (bit 0), then keeps what came before in so many "
+            "quarters of its blocks, less one (2..1); fires on a record for one of these channels (15..8).")
+        self._after_us = Setting(AFTER_BITS, "after_us", "How long a capture goes on behind its trigger (us).")
+        self._trigger_state = CSRStatus(2, name="trigger_state", description="The capture waits (bit 0), the trigger has fired (1).")
+        trigger, word = self.trigger, self._trigger.storage
         self.comb += [
+            Cat(trigger.wanted, trigger.before).eq(word),
+            trigger.channels.eq(word[TRIGGER_CHANNELS_BIT:]),
+            trigger.after_us.eq(self._after_us.storage),
+            self._trigger_state.status.eq(Cat(trigger.waits, trigger.fired)),
             self.enable.eq(self._enable.storage),
             self._running.status.eq(self.running),
             self.flush_us.eq(self._flush_us.storage),

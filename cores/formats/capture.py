@@ -3,7 +3,7 @@
 
 """Records, blocks and channels of a capture."""
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,19 @@ NO_RECORD: Final = 0xFFFF  # ``first`` of a block in which no record begins.
 BLOCK_DTYPE: Final = np.dtype(
     [("number", "<u4"), ("words", "<u2"), ("first", "<u2"), ("dropped", "<u4"), ("kind", "<u2"), ("magic", "<u2")]
 )
+
+TRIGGER_WANTED: Final = 1 << 0  # Of the register ``trigger`` of the capture.
+TRIGGER_BEFORE_BIT: Final = 1  # Two bits: quarters of the blocks, less one.
+TRIGGER_CHANNELS_BIT: Final = 8
+
+
+class TriggerState(IntFlag):
+    """Of the register ``trigger_state``."""
+
+    NONE = 0
+    WAITS = 1 << 0
+    FIRED = 1 << 1
+
 
 CHANNEL_WORDS: Final = 16  # Of the bus memory ``capture_channels``, a channel.
 

@@ -49,7 +49,16 @@ class CaptureBench(LiteXModule):
         for name in ("enable", "flush_us"):
             signal = getattr(capture, name)
             self.comb += signal.eq(self.add_pin(name, len(signal)))
-        self.comb += self.add_pin("running", 1).eq(capture.running)
+        trigger = capture.trigger
+        for name in ("wanted", "channels", "before", "after_us"):
+            signal = getattr(trigger, name)
+            self.comb += signal.eq(self.add_pin(f"trigger_{name}", len(signal)))
+        self.comb += [
+            self.add_pin("running", 1).eq(capture.running),
+            self.add_pin("discards", 1).eq(capture.writer.records.discard),
+            self.add_pin("trigger_waits", 1).eq(trigger.waits),
+            self.add_pin("trigger_fired", 1).eq(trigger.fired),
+        ]
         for number, port in enumerate(capture.ports):
             self.add_port(f"p{number}", port)
         self.add_bus("table", capture.bus)

@@ -57,7 +57,7 @@ bool chance(unsigned of_256)
 
 // Staging of a port -----------------------------------------------------------------------------------
 
-FILE *order; // Gets the number of each record in RECORDS, in the order in which they were taken.
+FILE *order; // Gets the number of each record in RECORDS, in the order in which they were taken; not of those that a capture that ends throws away.
 
 struct Record {
     uint64_t cycle;
@@ -135,7 +135,7 @@ struct Staging {
 
     void pop()
     {
-        if (order)
+        if (order && !top.discards)
             fwrite(&waiting.front().number, 4, 1, order);
         used -= waiting.front().words.size();
         waiting.pop_front();

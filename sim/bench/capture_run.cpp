@@ -229,7 +229,19 @@ void read_words(unsigned channel, uint32_t at, uint32_t word, uint32_t count)
     }});
 }
 
-uint32_t bases[CHANNELS], sizes[CHANNELS];
+uint32_t bases[CHANNELS], sizes[CHANNELS], freed[CHANNELS];
+
+// Blocks that came before a trigger: behind what the probe has freed. Then they are sent.
+void find_first()
+{
+    for (unsigned channel = 0; channel < CHANNELS; channel++)
+        get(channel, READ, [channel](uint32_t value) {
+            host.expected[channel] = host.free_[channel] = freed[channel] = value;
+            set(channel, SENT, value);
+            if (channel == CHANNELS - 1)
+                top.send = option("send", 255);
+        });
+}
 
 void read_over_bus(unsigned channel)
 {
@@ -239,6 +251,8 @@ void read_over_bus(unsigned channel)
         read_words(channel, (bases[channel] + host.expected[channel] % sizes[channel]) * BLOCK, 0, 5);
     });
 }
+
+uint64_t fired_at, ended_at;
 
 bool wait(const std::function<bool()> &is_done, uint64_t most)
 {
@@ -280,6 +294,10 @@ int main(int argc, char **argv)
     top.sys_rst = top.timebase_rst = 1;
     top.to_udp = way == "udp";
     top.flush_us = option("flush", 1000);
+    top.trigger_wanted = options.count("trigger");
+    top.trigger_channels = option("trigger", 0);
+    top.trigger_before = option("before", 0);
+    top.trigger_after_us = option("after_us", 0);
     top.udp_port = line.port;
     bool keeps = answer_every;
     answer_every = 0;
@@ -333,7 +351,8 @@ int main(int argc, char **argv)
     answer_every = keeps ? option("answers", 0) : 0;
     answer_at = begin;
     cpu_every = every;
-    top.send = way == "pins" ? option("send", 255) : 0;
+    bool has_trigger = top.trigger_wanted;
+    top.send = way == "pins" && !has_trigger ? option("send", 255) : 0;
     top.mask = option("send", 255);
     top.start = way == "udp";
     cycle();
@@ -346,6 +365,16 @@ int main(int argc, char **argv)
                 return false;
         return true;
     };
+    if (has_trigger) {
+        wait([&] { return top.trigger_fired || is_through(); }, option("most", 50'000'000));
+        fired_at = top.trigger_fired ? now : 0;
+        if (fired_at) {
+            check(!top.trigger_waits, "a trigger that has fired waits");
+            find_first();
+            wait([] { return !top.running; }, option("most", 50'000'000));
+            ended_at = now;
+        }
+    }
     check(wait(is_through, option("most", 50'000'000)), "records are left");
     uint64_t through = now;
     wait([] { return false; }, option("after", 100));
@@ -353,6 +382,11 @@ int main(int argc, char **argv)
     check(wait([] { return !top.running; }, QUIET), "the capture doesn't end");
     if (way == "bus")
         wait([] { return false; }, 2 * QUIET / 4);
+    if (has_trigger && !fired_at) {
+        check(!top.trigger_waits && !top.trigger_fired, "a capture that has ended waits");
+        find_first();
+        wait([] { return table.queue.empty(); }, QUIET);
+    }
     // Whatever the last look at the table said, now it is still.
     table.queue.clear();
     top.table_stb = 0;
@@ -374,6 +408,8 @@ int main(int argc, char **argv)
     show("received", host.expected);
     show("dropped", host.dropped);
     show("taken", host.taken);
+    show("freed", freed);
+    printf("\"fired_at\": %lu, \"ended_at\": %lu, ", (unsigned long)(fired_at ? fired_at - begin : 0), (unsigned long)(ended_at ? ended_at - begin : 0));
     printf("\"has_all\": %s, \"cycles\": %lu, \"end\": %lu, ", has_all ? "true" : "false", (unsigned long)(through - begin), (unsigned long)(now - begin));
     printf("\"missed\": %lu, \"overflowed\": %lu, ", (unsigned long)(staging[0].missed + staging[1].missed), (unsigned long)(staging[0].overflowed + staging[1].overflowed));
     printf("\"blocks\": %lu, \"octets\": %lu, \"resent\": %lu, ", (unsigned long)host.blocks, (unsigned long)host.octets, (unsigned long)host.resent);

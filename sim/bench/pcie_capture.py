@@ -123,7 +123,7 @@ class PcieCapture(ProbeSoC):
             for name in ("descriptor", "header", "data"):
                 self.comb += getattr(line.port, name).connect(getattr(port, name))
             self.comb += line.port.skip.eq(port.skip)
-        table = connect_ring(self, capture.ring, capture.channels)
+        table = connect_ring(self, capture)
         self.add_memory("capture_channels", table, capture.channels.words)
 
 def writer(register_map: Path) -> Callable[[Path], None]:

@@ -76,15 +76,27 @@ class ChannelModel:
     first: int = NO_RECORD
     stream: list[int] = field(default_factory=list)
 
-    def finds_room(self, words: int) -> bool:
-        """Whether a record of so many words finds room: with a gap record before it, besides the open block."""
-        needed = (words + RECORD_HEAD_WORDS) // WORDS_A_BLOCK_OF_ROOM + 1
-        return len(self.closed) - self.read + needed < self.blocks
+    @staticmethod
+    def needed(words: int) -> int:
+        """Return the blocks of room that a record of so many words needs: with a gap record before it."""
+        return (words + RECORD_HEAD_WORDS) // WORDS_A_BLOCK_OF_ROOM + 1
 
-    def keep(self, record: CaptureRecord, is_lost: bool = False) -> None:
-        """Write a record, or drop its frame."""
+    def finds_room(self, words: int) -> bool:
+        """Whether a record of so many words finds room, besides the open block."""
+        return len(self.closed) - self.read + self.needed(words) < self.blocks
+
+    def make_room(self, words: int, most: int) -> bool:
+        """Free the oldest blocks, so that less than ``most`` are in use; whether that did."""
+        first = len(self.closed) + self.needed(words) - most + 1
+        if first > len(self.closed):
+            return False
+        self.read = max(self.read, first)
+        return True
+
+    def keep(self, record: CaptureRecord, is_lost: bool = False, most: int | None = None) -> None:
+        """Write a record, or drop its frame; ``most``: blocks that may be in use while a trigger is waited for."""
         words = record.words()
-        if is_lost or not self.finds_room(len(words)):
+        if is_lost or not (self.finds_room(len(words)) if most is None else self.make_room(len(words), most)):
             if self.dropped == self.told:
                 self.gap_stamp = record.stamp
             self.dropped += 1
@@ -121,22 +133,27 @@ class ChannelModel:
         self.stream, self.first = [], NO_RECORD
 
 
-def capture(records: Iterable[CaptureRecord], blocks: Sequence[int]) -> list[list[list[int]]]:
-    """Return the closed blocks of each channel of a capture that nobody reads and that ends with all blocks closed.
+def capture(
+    records: Iterable[CaptureRecord], blocks: Sequence[int], trigger: int = 0, quarters: int = 0
+) -> list[list[list[int]]]:
+    """Return the blocks of each channel of a capture that nobody reads and that ends with all blocks closed.
 
-    ``blocks``: of each channel.
+    ``blocks``: of each channel. ``trigger``: a bit for each channel whose records fire; until then ``quarters`` of the blocks
+    hold the newest of what came.
     """
     channels = [ChannelModel(number, blocks[number]) for number in range(CHANNELS)]
+    waits = quarters > 0
     for record in records:
         channel = channels[record.channel]
-        channel.keep(record)
+        channel.keep(record, most=channel.blocks * quarters // 4 if waits else None)
         channel.finish()
+        waits = waits and not trigger >> record.channel & 1
     for channel in channels:
         if channel.finds_room(RECORD_HEAD_WORDS):
             channel.tell()
         if channel.stream:
             channel.close()
-    return [channel.closed for channel in channels]
+    return [channel.closed[channel.read :] for channel in channels]
 
 
 # Back --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 """Capture through the gateware, compiled: every frame is in its channel's blocks or told of, whatever host and memory do."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -99,3 +100,54 @@ def test_frames_of_9000_octets_and_eight_channels_in_sdram_beside_a_processor(rn
 @pytest.mark.parametrize("name", capture_limits.LEAST_BLOCKS)
 def test_blocks_leave_at_their_rate(name):
     assert capture_limits.block_rate(capture_limits.WAYS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]
+
+# Triggers -----------------------------------------------------------------------------------------
+
+EIGHT = [(8*channel, 8) for channel in range(4)] # Too little for all that comes before a trigger.
+
+def triggered(rng, mix, fires_at, count=COUNT, channel=3, **options):
+    """Send records of which none is for ``channel`` before the ``fires_at``-th; hold all blocks against the model."""
+    sent    = random_records(rng, mix, count)
+    place   = sorted(range(len(sent)), key=lambda number: sent[number].cycle)[fires_at] if fires_at < count else None
+    if place is not None:
+        sent[place] = replace(sent[place], record=with_channel(sent[place].record, channel))
+    done    = run(sent, EIGHT, True, flush=65535, trigger=1 << channel, seed=rng.randrange(2**31), **options)
+    blocks  = [8]*4 + [0]*4
+    wanted  = capture((sent[place].record for place in done.order), blocks, 1 << channel, 1 + options["before"])
+    assert done.has_all
+    assert [[list(block) for block in blocks] for blocks in done.blocks] == wanted
+    return done, place in done.order
+
+def with_channel(record, channel):
+    """Return a record that goes to another channel."""
+    return replace(record, head=(*record.head[:3], record.head[3] & ~(15 << 24) | channel << 24))
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_trigger_keeps_what_came_before_and_ends_by_itself(rng, before):
+    mix = Mix(channels=3, interval=400, lost=0)
+    done, fired = triggered(rng, mix, COUNT//2, before=before, after_us=100)
+    assert fired and COUNT/2 < len(done.order) < COUNT
+    # The microsecond that is under way, and until the last blocks are closed.
+    assert 99 <= (done.counts["ended_at"] - done.counts["fired_at"])/CYCLES_A_US < 100 + 20
+    assert min(done.channels["freed"][:3]) > 0
+    # Of the record that fires, nothing is lost.
+    assert done.channels["written"][3] - done.channels["freed"][3] == 1
+
+def test_capture_that_ends_before_its_trigger_holds_the_newest(rng):
+    mix = Mix(channels=3, interval=300, lost=0)
+    done, fired = triggered(rng, mix, COUNT, before=3, after_us=100)
+    assert not fired and done.counts["fired_at"] == 0 and len(done.order) == COUNT
+    assert min(done.channels["freed"][:3]) > 0
+
+def test_capture_with_a_trigger_drops_what_is_too_long_for_its_part(rng):
+    # Two of the eight blocks: of 600 octets there is room for one record, of 4000 for none.
+    mix = Mix(ports=1, channels=3, interval=2000, snap_lengths=(600, 4000), headers=0, lost=0)
+    sent = random_records(rng, mix, 200)
+    done = run(sent, EIGHT, True, flush=65535, trigger=1 << 3, before=0, after_us=1)
+    long = [one for one in sent if len(one.record.octets) == 1000]
+    assert sum(done.channels["dropped"]) == len(long) > 50
+
+def test_second_capture_waits_for_its_own_trigger(rng):
+    mix  = Mix(channels=3, interval=400, lost=0)
+    done, fired = triggered(rng, mix, COUNT//2, before=1, after_us=100, rounds=3)
+    assert fired and done.counts["ended_at"] > 0
