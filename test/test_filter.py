@@ -19,7 +19,15 @@ from liteprobe.cores.formats import (
     NO_RULE,
     FilterControl,
 )
-from liteprobe.host.capture.filter import Filter, FilterDoesNotFit, clear_filter, parse, read_hits, write_filter
+from liteprobe.host.capture.filter import (
+    Filter,
+    FilterDoesNotFit,
+    clear_filter,
+    fit_trigger,
+    parse,
+    read_hits,
+    write_filter,
+)
 from liteprobe.host.capture.filter.numbers import Numbers
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.base import Link, Words
@@ -139,6 +147,33 @@ def test_closest_prefix_is_the_rule_and_rules_have_names() -> None:
     model = FilterModel(wanted.words())
     rules = {model.decide(key).rule for key in every().keys}
     assert {33, NO_RULE} <= rules <= {32, 33, 64, 65, NO_RULE}
+
+
+@pytest.mark.parametrize(
+    ("filter_", "trigger"),
+    [
+        ("", "host 192.0.2.1"),
+        ("", "tcp port 80 or icmp"),
+        ("udp", "net 198.18.0.0/15"),
+        ("ip or arp", "not udp"),
+        ("net 10.0.0.0/8 or net 192.0.2.0/24", "tcp dst port 443"),
+        ("", "vlan 5"),
+    ],
+)
+def test_trigger_goes_to_its_own_channel_and_changes_nothing_else(filter_: str, trigger: str) -> None:
+    model = FilterModel(fit_trigger(parse(filter_), parse(trigger), 6).words())
+    decisions = [model.decide(key) for key in every().keys]
+    passes, fires = on_host(filter_, every()), on_host(trigger, every())
+    assert [one.passed for one in decisions] == passes.tolist()
+    assert [one.channel == 6 for one in decisions if one.passed] == fires[passes].tolist()
+
+
+def test_trigger_that_the_tables_cannot_hold_is_refused_with_the_remedy() -> None:
+    for filter_, trigger in (("ip", "tcp port 80 or udp port 53"), ("", "len > 1000"), ("mpls", "udp")):
+        with pytest.raises(FilterDoesNotFit, match=r"look for the trigger on this host \(--host-trigger\)"):
+            fit_trigger(parse(filter_), parse(trigger), 0)
+    with pytest.raises(UsageError, match="no frame can be both 'tcp' and 'udp': give another --trigger"):
+        fit_trigger(parse("tcp"), parse("udp"), 0)
 
 
 def test_channel_and_ports_of_the_probe_are_in_every_term() -> None:

@@ -72,7 +72,7 @@ class Capture(LiteXModule):
         self._trigger = Setting(16, "trigger", "A capture waits for a trigger (bit 0), then keeps what came before in so many "
             "quarters of its blocks, less one (2..1); fires on a record for one of these channels (15..8).")
         self._after_us = Setting(AFTER_BITS, "after_us", "How long a capture goes on behind its trigger (us).")
-        self._trigger_state = CSRStatus(2, name="trigger_state", description="The capture waits (bit 0), the trigger has fired (1).")
+        self._trigger_state = CSRStatus(2, name="trigger_state", description="It waits (bit 0), the trigger has fired (1).")
         trigger, word = self.trigger, self._trigger.storage
         self.comb += [
             Cat(trigger.wanted, trigger.before).eq(word),

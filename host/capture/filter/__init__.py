@@ -3,6 +3,23 @@
 """Filters in tcpdump's syntax: for the tables of the probe, or for this host."""
 
 from liteprobe.host.capture.filter.boxes import FilterDoesNotFit
-from liteprobe.host.capture.filter.expression import Expression, Filter, clear_filter, parse, read_hits, write_filter
+from liteprobe.host.capture.filter.expression import (
+    Expression,
+    Filter,
+    clear_filter,
+    fit_trigger,
+    parse,
+    read_hits,
+    write_filter,
+)
 
-__all__ = ["Expression", "Filter", "FilterDoesNotFit", "clear_filter", "parse", "read_hits", "write_filter"]
+__all__ = [
+    "Expression",
+    "Filter",
+    "FilterDoesNotFit",
+    "clear_filter",
+    "fit_trigger",
+    "parse",
+    "read_hits",
+    "write_filter",
+]

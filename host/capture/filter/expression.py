@@ -20,7 +20,7 @@ from liteprobe.cores.formats import (
     TERM_RULES,
     FilterControl,
 )
-from liteprobe.host.capture.filter.boxes import boxes_of
+from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
 from liteprobe.host.capture.filter.nodes import Headers, Node, Truth
 from liteprobe.host.capture.filter.syntax import Parser
@@ -29,6 +29,7 @@ from liteprobe.host.registers import Registers
 
 MEMORY = "filter"
 CONTROL = "filter_control"
+LOOK_HERE = "let this host look for the trigger (--host-trigger)"
 PORT_WORDS = 0x800  # Of each set of ports.
 VECTOR_WORDS = 0x200  # Of the prefixes of each table of addresses.
 #: What is written of the memory, as first word and count; sets of ports and prefixes only where they are asked for.
@@ -49,7 +50,9 @@ class Filter:
     drop : bool
         What matches is dropped; else what doesn't.
     channel : int or None
-        That all of its terms name.
+        That its terms name,
+    naming : int
+        so many of them, from the first one.
     probe_ports : int
         Bit n: frames of port n may match.
     """
@@ -59,10 +62,11 @@ class Filter:
     drop: bool = False
     channel: int | None = None
     probe_ports: int = ALL_PROBE_PORTS
+    naming: int = FILTER_TERMS
 
     def words(self) -> dict[int, int]:
         """Return the words of the filter's memory that are not 0, by address."""
-        return words_of(self.tables, self.channel, self.probe_ports)
+        return words_of(self.tables, self.channel, self.probe_ports, self.naming)
 
     def blocks(self) -> list[tuple[int, list[int]]]:
         """Return what is to be written into the filter's memory: address of the first word, and words.
@@ -134,6 +138,26 @@ def parse(text: str) -> Expression:
         If it can't be understood: says what, and what to write instead.
     """
     return Expression(text, Parser(text).whole())
+
+
+def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:
+    """Return tables that pass what ``wanted`` does; what of it ``trigger`` matches goes to a channel of its own.
+
+    Raises
+    ------
+    FilterDoesNotFit
+        If they can't hold both; names the part and the reason.
+    UsageError
+        If no frame can fire it.
+    """
+    text = " and ".join(f"({one.text})" for one in (wanted, trigger) if one.text)
+    try:
+        passing = boxes_of(wanted.tree)
+        if firing := intersection(passing, boxes_of(trigger.tree)):
+            return Filter(text, fit((*firing, *passing), text), channel=channel, naming=len(firing))
+        raise UsageError(f"no frame can be both '{wanted.text}' and '{trigger.text}': give another --trigger")
+    except FilterDoesNotFit as error:
+        raise FilterDoesNotFit(error.part, error.reason, LOOK_HERE) from None
 
 
 def write_filter(registers: Registers, wanted: Filter) -> None:

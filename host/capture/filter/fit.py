@@ -178,13 +178,13 @@ def table_words(side: int, rows: list[tuple[Network, int]]) -> dict[int, int]:
     return words
 
 
-def words_of(tables: Tables, channel: int | None, probe_ports: int) -> dict[int, int]:
-    """Return the words of tables, by address; 0 is left out."""
+def words_of(tables: Tables, channel: int | None, probe_ports: int, naming: int = FILTER_TERMS) -> dict[int, int]:
+    """Return the words of tables, by address; 0 is left out. ``naming``: how many terms name the channel, the first ones."""
     words: dict[int, int] = {}
     for number, (conditions, kinds) in enumerate(zip(tables.conditions, tables.kinds, strict=True)):
         word = 1 << FILTER_ENABLED_BIT | kinds << FILTER_KINDS_BIT | probe_ports << FILTER_PROBE_PORTS_BIT
         word |= sum(condition << FILTER_CONDITIONS[name] for name, condition in conditions.items())
-        if channel is not None:
+        if channel is not None and number < naming:
             word |= 1 << FILTER_NAMES_BIT | channel << FILTER_CHANNEL_BIT
         words[FILTER_TERM_WORDS + number] = word
     for side, rows in enumerate(tables.rows):
