@@ -170,7 +170,7 @@ def test_trigger_goes_to_its_own_channel_and_changes_nothing_else(filter_: str, 
 
 def test_trigger_that_the_tables_cannot_hold_is_refused_with_the_remedy() -> None:
     for filter_, trigger in (("ip", "tcp port 80 or udp port 53"), ("", "len > 1000"), ("mpls", "udp")):
-        with pytest.raises(FilterDoesNotFit, match=r"look for the trigger on this host \(--host-trigger\)"):
+        with pytest.raises(FilterDoesNotFit, match=r"let this host look for the trigger \(--host-trigger\)"):
             fit_trigger(parse(filter_), parse(trigger), 0)
     with pytest.raises(UsageError, match="no frame can be both 'tcp' and 'udp': give another --trigger"):
         fit_trigger(parse("tcp"), parse("udp"), 0)

@@ -41,8 +41,7 @@ class BlockWriter(RecordRoom):
     is_still : Signal(), in
         All words that left ``source`` are in the memory.
     enable : Signal(), in
-        1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted. A trigger ends the
-        capture likewise, and the next one begins once ``enable`` has been 0.
+        1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted.
     running : Signal(), out
         From the beginning until all is closed and in the memory.
     flush_us, trigger : as of `RecordRoom`
@@ -91,7 +90,7 @@ class BlockWriter(RecordRoom):
             NextValue(self.first, NO_FIRST),
             NextValue(self.pending, 0),
             NextValue(self.left, CHANNELS),
-            If(self.enable & ~self.trigger.ends & self.is_still, NextState("CLEAR"))
+            If(self.enable & self.is_still, NextState("CLEAR"))
         )
         fsm.act("CLEAR",
             Case(step, steps),
@@ -111,7 +110,7 @@ class BlockWriter(RecordRoom):
             is_last.eq(step == max(steps)),
             self.memory.clear.eq(fsm.ongoing("CLEAR")),
         ]
-        self.sync += If(~self.enable | self.trigger.ends, self.active.eq(0))
+        self.sync += If(~self.enable, self.active.eq(0))
 
     def add_choice(self):
         """Take a record; or look at the open block of the next channel."""

@@ -11,7 +11,6 @@ from litex.soc.interconnect.csr import *
 from liteprobe.cores.capture.blocks import BlockWriter
 from liteprobe.cores.capture.channels import ChannelMemory
 from liteprobe.cores.capture.ring import BlockRing
-from liteprobe.cores.capture.trigger import AFTER_BITS
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
 from liteprobe.cores.setting import Setting
 
@@ -71,13 +70,11 @@ class Capture(LiteXModule):
         self._ring_address = CSRStatus(32, name="ring_address", reset=address, description="Where block 0 is on the bus.")
         self._trigger = Setting(16, "trigger", "A capture waits for a trigger (bit 0), then keeps what came before in so many "
             "quarters of its blocks, less one (2..1); fires on a record for one of these channels (15..8).")
-        self._after_us = Setting(AFTER_BITS, "after_us", "How long a capture goes on behind its trigger (us).")
         self._trigger_state = CSRStatus(2, name="trigger_state", description="It waits (bit 0), the trigger has fired (1).")
         trigger, word = self.trigger, self._trigger.storage
         self.comb += [
             Cat(trigger.wanted, trigger.before).eq(word),
             trigger.channels.eq(word[TRIGGER_CHANNELS_BIT:]),
-            trigger.after_us.eq(self._after_us.storage),
             self._trigger_state.status.eq(Cat(trigger.waits, trigger.fired)),
             self.enable.eq(self._enable.storage),
             self._running.status.eq(self.running),

@@ -111,13 +111,12 @@ class OpenBlock(LiteXModule):
     def add_time(self, clk_freq):
         """Count microseconds, and say when an open block is to be looked at."""
         period = round(clk_freq/1e6)
-        cycle, self.now, self.tick = Signal(max=period), Signal(TIME_BITS), Signal()
-        self.comb += self.tick.eq(cycle == period - 1)
+        cycle, self.now = Signal(max=period), Signal(TIME_BITS)
         timer = Signal(max=LATEST)
         self.soon, self.latest = Signal(), Signal()
         self.sync += [
             cycle.eq(cycle + 1),
-            If(self.tick, cycle.eq(0), self.now.eq(self.now + 1)),
+            If(cycle == period - 1, cycle.eq(0), self.now.eq(self.now + 1)),
             timer.eq(timer + 1),
             If(timer[:log2_int(SOON)] == 0, self.soon.eq(1)),
             If(timer == 0, self.latest.eq(1)),

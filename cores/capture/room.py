@@ -33,7 +33,7 @@ class RecordRoom(OpenBlock):
     flush_us : Signal(16), in
         A block that isn't full closes as long after its first word (microseconds; up to 1.7 % and 90 us more).
     trigger : CaptureTrigger
-        Its ``wanted``, ``channels``, ``before``, ``after_us`` are settings.
+        Its ``wanted``, ``channels``, ``before`` are settings.
     """
     def __init__(self, channels, ports, clk_freq):
         OpenBlock.__init__(self, channels, ports, clk_freq)
@@ -42,7 +42,6 @@ class RecordRoom(OpenBlock):
 
         # # #
 
-        self.comb += self.trigger.tick.eq(self.tick)
         self.add_load()
         self.add_free()
         self.add_drop()

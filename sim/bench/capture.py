@@ -50,7 +50,7 @@ class CaptureBench(LiteXModule):
             signal = getattr(capture, name)
             self.comb += signal.eq(self.add_pin(name, len(signal)))
         trigger = capture.trigger
-        for name in ("wanted", "channels", "before", "after_us"):
+        for name in ("wanted", "channels", "before"):
             signal = getattr(trigger, name)
             self.comb += signal.eq(self.add_pin(f"trigger_{name}", len(signal)))
         self.comb += [

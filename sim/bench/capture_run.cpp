@@ -252,7 +252,7 @@ void read_over_bus(unsigned channel)
     });
 }
 
-uint64_t fired_at, ended_at;
+uint64_t fired_at;
 
 bool wait(const std::function<bool()> &is_done, uint64_t most)
 {
@@ -297,7 +297,6 @@ int main(int argc, char **argv)
     top.trigger_wanted = options.count("trigger");
     top.trigger_channels = option("trigger", 0);
     top.trigger_before = option("before", 0);
-    top.trigger_after_us = option("after_us", 0);
     top.udp_port = line.port;
     bool keeps = answer_every;
     answer_every = 0;
@@ -371,8 +370,6 @@ int main(int argc, char **argv)
         if (fired_at) {
             check(!top.trigger_waits, "a trigger that has fired waits");
             find_first();
-            wait([] { return !top.running; }, option("most", 50'000'000));
-            ended_at = now;
         }
     }
     check(wait(is_through, option("most", 50'000'000)), "records are left");
@@ -409,7 +406,7 @@ int main(int argc, char **argv)
     show("dropped", host.dropped);
     show("taken", host.taken);
     show("freed", freed);
-    printf("\"fired_at\": %lu, \"ended_at\": %lu, ", (unsigned long)(fired_at ? fired_at - begin : 0), (unsigned long)(ended_at ? ended_at - begin : 0));
+    printf("\"fired_at\": %lu, ", (unsigned long)(fired_at ? fired_at - begin : 0));
     printf("\"has_all\": %s, \"cycles\": %lu, \"end\": %lu, ", has_all ? "true" : "false", (unsigned long)(through - begin), (unsigned long)(now - begin));
     printf("\"missed\": %lu, \"overflowed\": %lu, ", (unsigned long)(staging[0].missed + staging[1].missed), (unsigned long)(staging[0].overflowed + staging[1].overflowed));
     printf("\"blocks\": %lu, \"octets\": %lu, \"resent\": %lu, ", (unsigned long)host.blocks, (unsigned long)host.octets, (unsigned long)host.resent);

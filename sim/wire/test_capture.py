@@ -103,51 +103,45 @@ def test_blocks_leave_at_their_rate(name):
 
 # Triggers -----------------------------------------------------------------------------------------
 
-EIGHT = [(8*channel, 8) for channel in range(4)] # Too little for all that comes before a trigger.
+EIGHT = [(8*channel, 8) for channel in range(4)] # Too little for all that comes before a trigger, or after it.
 
-def triggered(rng, mix, fires_at, count=COUNT, channel=3, **options):
-    """Send records of which none is for ``channel`` before the ``fires_at``-th; hold all blocks against the model."""
-    sent    = random_records(rng, mix, count)
-    place   = sorted(range(len(sent)), key=lambda number: sent[number].cycle)[fires_at] if fires_at < count else None
-    if place is not None:
-        sent[place] = replace(sent[place], record=with_channel(sent[place].record, channel))
-    done    = run(sent, EIGHT, True, flush=65535, trigger=1 << channel, seed=rng.randrange(2**31), **options)
-    blocks  = [8]*4 + [0]*4
-    wanted  = capture((sent[place].record for place in done.order), blocks, 1 << channel, 1 + options["before"])
-    assert done.has_all
+def triggered(rng, mix, fires_at, before, **options):
+    """Send records of which the ``fires_at``-th is the first for channel 3; nobody frees a block. Hold all against the model."""
+    sent  = random_records(rng, mix, COUNT)
+    order = sorted(range(COUNT), key=lambda number: sent[number].cycle)
+    for number in order[fires_at:fires_at + 1]:
+        sent[number] = replace(sent[number], record=on_channel(sent[number].record, 3))
+    settings = {"flush": 65535, "trigger": 1 << 3, "before": before, "ignore": 0xff, "seed": rng.randrange(2**31)}
+    done     = run(sent, EIGHT, True, **settings, **options)
+    wanted   = capture((sent[number].record for number in done.order), [8]*4 + [0]*4, 1 << 3, 1 + before)
+    assert done.has_all and len(done.order) == COUNT
     assert [[list(block) for block in blocks] for blocks in done.blocks] == wanted
-    return done, place in done.order
+    assert min(done.channels["freed"][:3]) > 0
+    return done
 
-def with_channel(record, channel):
+def on_channel(record, channel):
     """Return a record that goes to another channel."""
     return replace(record, head=(*record.head[:3], record.head[3] & ~(15 << 24) | channel << 24))
 
-@pytest.mark.parametrize("before", [0, 1, 2])
-def test_trigger_keeps_what_came_before_and_ends_by_itself(rng, before):
-    mix = Mix(channels=3, interval=400, lost=0)
-    done, fired = triggered(rng, mix, COUNT//2, before=before, after_us=100)
-    assert fired and COUNT/2 < len(done.order) < COUNT
-    # The microsecond that is under way, and until the last blocks are closed.
-    assert 99 <= (done.counts["ended_at"] - done.counts["fired_at"])/CYCLES_A_US < 100 + 20
-    assert min(done.channels["freed"][:3]) > 0
-    # Of the record that fires, nothing is lost.
-    assert done.channels["written"][3] - done.channels["freed"][3] == 1
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_trigger_keeps_the_newest_before_it_and_the_oldest_after(rng, before):
+    done = triggered(rng, Mix(channels=3, interval=400, lost=0), COUNT//2, before)
+    assert 0 < done.counts["fired_at"] < done.counts["end"]
+    assert [len(blocks) for blocks in done.blocks] == [8, 8, 8, 1, 0, 0, 0, 0] # The one that was open, too.
+    assert min(done.channels["dropped"][:3]) > 0 and done.channels["dropped"][3] == 0
 
 def test_capture_that_ends_before_its_trigger_holds_the_newest(rng):
-    mix = Mix(channels=3, interval=300, lost=0)
-    done, fired = triggered(rng, mix, COUNT, before=3, after_us=100)
-    assert not fired and done.counts["fired_at"] == 0 and len(done.order) == COUNT
-    assert min(done.channels["freed"][:3]) > 0
+    done = triggered(rng, Mix(channels=3, interval=300, lost=0), COUNT, 3)
+    assert done.counts["fired_at"] == 0 and sum(done.channels["dropped"]) == 0
 
-def test_capture_with_a_trigger_drops_what_is_too_long_for_its_part(rng):
+def test_next_capture_waits_for_its_own_trigger(rng):
+    done = triggered(rng, Mix(channels=3, interval=400, lost=0), COUNT//2, 1, rounds=3)
+    assert done.counts["fired_at"] > 0
+
+def test_record_that_is_too_long_for_what_came_before_is_dropped_and_frees_nothing(rng):
     # Two of the eight blocks: of 600 octets there is room for one record, of 4000 for none.
-    mix = Mix(ports=1, channels=3, interval=2000, snap_lengths=(600, 4000), headers=0, lost=0)
+    mix  = Mix(ports=1, channels=3, interval=2000, snap_lengths=(600, 4000), headers=0, lost=0)
     sent = random_records(rng, mix, 200)
-    done = run(sent, EIGHT, True, flush=65535, trigger=1 << 3, before=0, after_us=1)
+    done = run(sent, EIGHT, True, flush=65535, trigger=1 << 3, before=0)
     long = [one for one in sent if len(one.record.octets) == 1000]
     assert sum(done.channels["dropped"]) == len(long) > 50
-
-def test_second_capture_waits_for_its_own_trigger(rng):
-    mix  = Mix(channels=3, interval=400, lost=0)
-    done, fired = triggered(rng, mix, COUNT//2, before=1, after_us=100, rounds=3)
-    assert fired and done.counts["ended_at"] > 0
