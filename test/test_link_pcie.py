@@ -24,6 +24,7 @@ from liteprobe.host.registers import Registers, open_registers
 BAR0_BYTES = 16 << 20
 CSR_BASE = 0xF0000000
 NAMES = ["probe_map_hash", "capture_dma_written0", "capture_dma_taken0", "capture_dma_written1", "capture_dma_taken1"]
+NAMES += ["pcie_dma0_writer_enable", "pcie_dma1_writer_enable"]
 MAP: dict[str, Any] = {
     "csr_registers": {name: {"addr": CSR_BASE + 4 * n, "size": 1, "type": "rw"} for n, name in enumerate(NAMES)},
     "memories": {"port0_records": {"base": 0x80008000, "size": 64, "type": "io"}},
@@ -36,13 +37,14 @@ class Driver:
     """A probe behind LitePCIe's driver: BAR0, and a ring a channel."""
 
     def __init__(self) -> None:
-        self.bar0 = {0: HASH}
+        self.bar0 = {0: HASH, 20: 2, 24: 2}
         self.memory = [bytearray(DMA_SLOT_BYTES * DMA_SLOTS) for _ in range(2)]
         self.locked = [False, False]
         self.running = [False, False]
         self.is_gone = False
         self.buffers = (DMA_SLOT_BYTES, DMA_SLOTS)
         self.sent = [0, 0]
+        self.files: list[File] = []
 
     def open(self, path: str) -> "File":
         return File(self, int(path.removeprefix("/dev/litepcie")))
@@ -61,6 +63,7 @@ class File:
 
     def __init__(self, driver: Driver, channel: int) -> None:
         self.driver, self.channel, self.is_closed = driver, channel, False
+        self.driver.files.append(self)
 
     def ioctl(self, request: int, argument: bytearray) -> None:
         driver, channel = self.driver, self.channel
@@ -86,6 +89,7 @@ class File:
             if is_on and not driver.running[channel]:
                 driver.bar0[4 * (1 + 2 * channel)] = 0
             driver.running[channel] = is_on
+            driver.bar0[4 * (5 + channel)] = 1 if is_on else 2  # Idle.
         else:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
 
@@ -262,3 +266,27 @@ def test_channels_have_devices_of_their_own(driver: Driver) -> None:
     assert driver.running == [True, True]
     capture.close()
     assert driver.running == [False, False]
+
+
+def test_ring_that_cant_be_had_leaves_no_device_open(driver: Driver) -> None:
+    registers = Registers(link_of(driver), MAP)
+    driver.locked[1] = True
+    with pytest.raises(ProbeError, match="another program takes what /dev/litepcie1 captures"):
+        DmaCapture(registers, "/dev/litepcie0", (0, 1), driver.open)
+    assert [file.is_closed for file in driver.files] == [False, True, True], "all but the link's"
+
+
+def test_all_devices_are_let_go_where_one_is_gone(driver: Driver) -> None:
+    capture = DmaCapture(Registers(link_of(driver), MAP), "/dev/litepcie0", (0, 1), driver.open)
+    capture.start()
+    driver.is_gone = True
+    with pytest.raises(NoProbeError, match="is gone"):
+        capture.close()
+    assert [file.is_closed for file in driver.files] == [False, True, True]
+
+
+def test_device_of_another_channel_is_told(driver: Driver) -> None:
+    registers = Registers(link_of(driver), MAP)
+    capture = DmaCapture(registers, "/dev/litepcie1", (0,), driver.open)
+    with pytest.raises(ProbeError, match="/dev/litepcie1 isn't the device of channel 0: give the probe's first one"):
+        capture.start()

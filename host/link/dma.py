@@ -6,7 +6,8 @@ Source: ``driver/kernel/litepcie.h`` and ``main.c`` of ``liteprobe build sqrl_ac
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ DMA_INFO = struct.Struct("=6Q")  # struct litepcie_ioctl_mmap_dma_info: offset, 
 IOCTL_DMA_WRITER = ioctl_number(21, DMA_WRITER.size)
 IOCTL_DMA_INFO = ioctl_number(24, DMA_INFO.size, writes=False)
 IOCTL_LOCK = ioctl_number(25, LOCK.size)
+
+WRITER_ENABLED = 1  # Of ``pcie_dma<n>_writer_enable``; bit 1 is the gateware's: idle.
 
 Blocks = NDArray[np.uint32]
 
@@ -60,10 +63,20 @@ class DmaRing:
         self._slots = self._map()
 
     def start(self) -> None:
-        """Let the probe write blocks into the ring, from slot 0 on."""
+        """Let the probe write blocks into the ring, from slot 0 on.
+
+        Raises
+        ------
+        ProbeError
+            When the device is another channel's: the first one wasn't given.
+        """
         self.taken = self._written = 0
         self._registers.write(f"capture_dma_taken{self.channel}", 0)
         self._enable(True)
+        if not self._registers.read(f"pcie_dma{self.channel}_writer_enable") & WRITER_ENABLED:
+            raise ProbeError(
+                f"{self._name} isn't the device of channel {self.channel}: give the probe's first one (ls /dev/litepcie*)"
+            )
 
     def stop(self) -> None:
         """Let it write no more. What is in the ring can still be taken; all else stays in the probe and is lost to nobody."""
@@ -148,19 +161,31 @@ class DmaCapture:
         The probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
     channels : sequence of int
     open_device : function from a path to a Device
+
+    Attributes
+    ----------
+    rings : dict of DmaRing
+        By channel.
+
+    Raises
+    ------
+    NoProbeError
+        When a device can't be opened.
+    ProbeError
+        As of `DmaRing`. What was opened is closed again.
     """
 
     def __init__(
-        self, registers: Registers, path: str, channels: tuple[int, ...], open_device: Callable[[str], Device]
+        self, registers: Registers, path: str, channels: Sequence[int], open_device: Callable[[str], Device]
     ) -> None:
         self.rings: dict[int, DmaRing] = {}
-        try:
+        with ExitStack() as stack:
             for channel in channels:
                 name = device_of_channel(path, channel)
-                self.rings[channel] = DmaRing(open_device(name), registers, channel, name)
-        except BaseException:
-            self.close()
-            raise
+                device = open_device(name)
+                stack.callback(device.close)
+                self.rings[channel] = DmaRing(device, registers, channel, name)
+            stack.pop_all()
 
     def start(self) -> None:
         """Let the probe write."""
@@ -168,9 +193,10 @@ class DmaCapture:
             ring.start()
 
     def close(self) -> None:
-        """Stop all rings."""
-        for ring in self.rings.values():
-            ring.close()
+        """Stop all rings, and let their devices go: all of them, even where one fails."""
+        with ExitStack() as stack:
+            for ring in self.rings.values():
+                stack.callback(ring.close)
 
 
 def device_of_channel(path: str, channel: int) -> str:

@@ -122,7 +122,7 @@ class PcieLink(Link):
     device : Device
         Of the probe's first channel, open.
     name : str
-        What to call it in errors.
+        Its path.
     """
 
     look_ns = 1e6
