@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A capture of a probe: told what is wanted, begun, and ended."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from liteprobe.host.capture.receive import Receiver, open_sockets
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
-from liteprobe.host.capture.sources import BusSource, UdpSource
+from liteprobe.host.capture.sources import BusSource, DmaSource, UdpSource
 from liteprobe.host.capture.stream import Blocks
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import NoProbeError, UsageError
+from liteprobe.host.link.dma import DmaCapture
 from liteprobe.host.link.etherbone import EtherboneLink
+from liteprobe.host.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 
-WAYS = ("udp", "bus")
+WAYS = ("udp", "dma", "bus")
 
 
 class Source(Protocol):
@@ -36,10 +38,32 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Way:
-    """How blocks come here: ``udp``, ``bus`` or None (what the link can), and to which UDP port (0: a free one)."""
+    """How blocks come here: one of WAYS or None (the fastest that the link can), and to which UDP port (0: a free one)."""
 
     kind: str | None = None
     udp_port: int = 0
+
+
+@dataclass(frozen=True)
+class OpenWay:
+    """A way that is there, and ours.
+
+    Parameters
+    ----------
+    kind : str
+        One of WAYS.
+    udp_port : int
+        0: a free one.
+    dma : DmaCapture or None
+        The rings of way ``dma``, not started.
+    remark : str
+        Why it isn't the fastest one, where that is no choice of the user's; else empty.
+    """
+
+    kind: str
+    udp_port: int = 0
+    dma: DmaCapture | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,27 +123,74 @@ def tai_utc_s(probe: Probe) -> int:
     return int(known)
 
 
-def begin(probe: Probe, settings: CaptureSettings, way: Way, stack: ExitStack) -> Begun:
-    """Tell the probe what is wanted, and begin; ``stack`` undoes it.
+def open_way(probe: Probe, way: Way, channels: Sequence[int], stack: ExitStack) -> OpenWay:
+    """Return the way that blocks of ``channels`` will come, before the probe is told anything; ``stack`` closes it.
+
+    Rings that another program has are an error even where the way is free to choose: a capture over the bus would end its.
 
     Raises
     ------
     UsageError
-        When the link has no such way.
+        When the link, or the probe, has no such way.
+    NoProbeError
+        When rings are asked for whose devices can't be opened.
+    ProbeError
+        When another program has the rings, or the driver was made for other gateware.
     """
-    is_etherbone = isinstance(probe.link, EtherboneLink)
-    kind = way.kind or ("udp" if is_etherbone else "bus")
-    if kind == "udp" and not is_etherbone:
+    link = probe.link
+    if way.kind == "udp" and not isinstance(link, EtherboneLink):
         raise UsageError("blocks come by UDP over an Etherbone link only: leave out --via udp")
+    if way.kind == "dma" and not isinstance(link, PcieLink):
+        raise UsageError(
+            "blocks come by DMA from a probe in a PCIe slot only: leave out --via dma, or give --probe pcie:///dev/litepcie0"
+        )
+    if isinstance(link, EtherboneLink) and way.kind != "bus":
+        return OpenWay("udp", way.udp_port)
+    if not isinstance(link, PcieLink) or way.kind == "bus":
+        return OpenWay("bus")
+    try:
+        return OpenWay("dma", dma=_open_rings(probe, link.name, channels, stack))
+    except (UsageError, NoProbeError) as error:
+        if way.kind:
+            raise
+        return OpenWay("bus", remark=f"blocks come over the bus, which is slow: {error}")
+
+
+def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitStack) -> DmaCapture:
+    if missing := [n for n in channels if f"capture_dma_written{n}" not in probe.registers.names]:
+        raise UsageError(
+            f"this probe has no ring for {', '.join(f'channel {n}' for n in missing)} in the host's memory: "
+            f"give others (--channels), or --via bus"
+        )
+    dma = DmaCapture(probe.registers, path, channels, DeviceFile)
+    stack.callback(dma.close)
+    return dma
+
+
+def begin(probe: Probe, settings: CaptureSettings, way: OpenWay, stack: ExitStack) -> Begun:
+    """Tell the probe what is wanted, and begin; ``stack`` undoes it."""
     ring = CaptureRing(probe.registers)
     settings.write(probe.registers, probe.port_count)
     channels = list(settings.channels)
-    if kind == "bus":
-        ring.start(channels)
-        stack.callback(ring.stop)
-        source: Source = BusSource(ring, channels, probe.wait)
+    if way.kind == "udp":
+        return _begin_udp(probe, ring, channels, way.udp_port, stack)
+    ring.start(channels)
+    stack.callback(ring.stop)
+    if not way.dma:
+        source = BusSource(ring, channels, probe.wait)
         return Begun(source, lambda: _counted(probe, ring, channels), probe.port_count, probe.link.now_s)
-    receiver = Receiver(open_sockets(channels, way.udp_port), channels)
+    by_dma = DmaSource(ring, way.dma, probe.wait)
+    way.dma.start()  # Behind the ring's start, or else what an earlier capture left would come first.
+    return Begun(
+        by_dma,
+        lambda: _counted(probe, ring, channels) | {"stalls": by_dma.stalls},
+        probe.port_count,
+        probe.link.now_s,
+    )
+
+
+def _begin_udp(probe: Probe, ring: CaptureRing, channels: list[int], port: int, stack: ExitStack) -> Begun:
+    receiver = Receiver(open_sockets(channels, port), channels)
     stack.callback(receiver.close)
     ring.start(channels)
     stack.callback(ring.stop)

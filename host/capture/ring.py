@@ -97,6 +97,11 @@ class CaptureRing:
             assert wait
             wait(CLOSE_S)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether blocks may still be closed."""
+        return bool(self._registers.read(RUNNING))
+
     def states(self) -> list[ChannelState]:
         """Return how it is with each of the 8 channels."""
         words = self._registers.read_memory(CHANNEL_MEMORY, 0, CHANNEL_WORDS * CHANNELS)

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the blocks of a capture come from: a probe by UDP or over its bus, or a file that they were kept in."""
+"""Where the blocks of a capture come from: a probe by UDP, DMA or over its bus, or a file that they were kept in."""
 
 import io
 import sys
@@ -11,16 +11,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.link.dma import DmaCapture
 
 BATCH = 2048  # Blocks at once: 3 MB, what the caches like best.
 LOOK_S = 0.05  # From one look at the pointers of the ring to the next.
 FREE_S = 0.01
+DMA_LOOK_S = 0.0005  # Two lines at line rate fill a ring of 256 blocks in 1.4 ms.
+DMA_END_LOOKS = 4000  # After the end, looks without a block after which none is waited for: 2 s.
 LINGER_S = 0.3  # After the end, time without a block after which none is waited for.
 
 
@@ -202,3 +205,85 @@ class BusSource:
                     return
                 yield _empty(), None
                 self._wait(LOOK_S)
+
+
+class DmaSource:
+    """Blocks that a probe in a PCIe slot has written into rings in this machine's memory.
+
+    Parameters
+    ----------
+    ring : CaptureRing
+        Started. Its pointers are written by the gateware: here they are only read.
+    dma : DmaCapture
+        Of the channels wanted; started after ``ring``.
+    wait : callable
+        Lets so many seconds of the probe's time pass.
+
+    Attributes
+    ----------
+    stalls : int
+        Times that a ring was found full: this host was too slow.
+    """
+
+    def __init__(self, ring: CaptureRing, dma: DmaCapture, wait: Callable[[float], None]) -> None:
+        self._ring = ring
+        self._dma = dma
+        self._wait = wait
+        self._is_stopping = False
+        self._copied = np.empty((DMA_SLOTS * len(dma.rings), BLOCK_WORDS), np.uint32)
+        self.stalls = 0
+
+    def stop(self) -> None:
+        """Take no more frames; `batches` ends when all that was taken has come."""
+        self._is_stopping = True
+        self._ring.stop()
+
+    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+        """Yield blocks, those of a channel in order; none now and then, so that who takes them sees the time pass.
+
+        What was yielded last, shape (blocks, 368), is overwritten when the next is asked for.
+
+        Raises
+        ------
+        ProbeError
+            When the probe was reset, or doesn't hand over at the end what it has.
+        """
+        idle_looks = 0
+        while True:
+            is_closed = self._is_stopping and not self._ring.is_running
+            if count := self._copy():
+                idle_looks = 0
+                yield self._copied[:count], None
+                continue
+            left = self._left() if is_closed else {}
+            if is_closed and not any(left.values()):
+                return
+            idle_looks += self._is_stopping
+            if idle_looks > DMA_END_LOOKS:
+                raise ProbeError(
+                    f"the probe doesn't end its capture: blocks left of each channel {left}; "
+                    f"does another program capture with it, too? Start anew"
+                )
+            yield _empty(), None
+            self._wait(DMA_LOOK_S)
+
+    def _copy(self) -> int:
+        """Copy what is in the rings, give the slots back, and return how many blocks it is.
+
+        So the probe has whole rings while records are looked for, and those of all channels are looked for at once.
+        """
+        count = 0
+        for ring in self._dma.rings.values():
+            begin = count
+            for part in ring.blocks():
+                self._copied[count : count + len(part)] = part
+                count += len(part)
+            if count > begin:
+                ring.take(count - begin)
+            self.stalls += count - begin == DMA_SLOTS
+        return count
+
+    def _left(self) -> dict[int, int]:
+        """Return how many blocks of each channel haven't been taken: pointers of both begin at 0."""
+        states = self._ring.states()
+        return {channel: (states[channel].written - ring.taken) % 2**32 for channel, ring in self._dma.rings.items()}

@@ -104,7 +104,9 @@ def _add_kept(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--keep", choices=list(KEEPS), help="of a frame (default: what the files need)")
     group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
     group.add_argument(
-        "--via", choices=live.WAYS, help="how blocks come here (default: udp over Etherbone, else the bus)"
+        "--via",
+        choices=live.WAYS,
+        help="how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
     )
     group.add_argument(
         "--udp-port", metavar="PORT", type=whole, help="of this host, of channel 0; 7 more follow (default: free ones)"
@@ -213,8 +215,10 @@ def _seconds(text: str | None) -> int:
 def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
     """Return a capture from a probe, which has been told, and has begun."""
     wanted = settings(args)
-    way = live.Way(args.via, args.udp_port or 0)
     probe = stack.enter_context(live.open_probe(args.probe, args.map))
+    way = live.open_way(probe, live.Way(args.via, args.udp_port or 0), wanted.channels, stack)
+    if way.remark:
+        print(way.remark, file=sys.stderr)
     matches = set_filter(probe.registers, args.filter, on_host=args.host_filter)
     status = live.clock_words(probe)
     tai_utc_s = (live.tai_utc_s(probe) if args.utc == "probe" else _seconds(args.utc)) if args.utc else 0

@@ -109,7 +109,8 @@ class Monitored:
         sink = Gathered()
         session = Capture([sink])
         with ExitStack() as stack:
-            begun = live.begin(self.probe, settings, way or live.Way(), stack)
+            opened = live.open_way(self.probe, way or live.Way(), settings.channels, stack)
+            begun = live.begin(self.probe, settings, opened, stack)
             traffic()
             end_ns, is_ending = self.now_ns() + for_ns, False
             for blocks, lengths in begun.source.batches():
