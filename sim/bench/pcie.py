@@ -188,11 +188,15 @@ class Host:
 
     # Rings, as litepcie_dma_writer_start and _stop of the driver treat them -----------------------
 
-    async def start(self, channel: int, slots: int = DMA_SLOTS) -> None:
-        """Give a channel a ring in memory and start its DMA."""
+    def ring(self, channel: int) -> tuple[int, Any]:
+        """Return address and memory of a channel's ring."""
         if channel not in self.rings:
             self.rings[channel] = self.root.alloc_region(DMA_SLOTS * DMA_SLOT_BYTES)
-        base, memory = self.rings[channel]
+        return self.rings[channel]
+
+    async def start(self, channel: int, slots: int = DMA_SLOTS) -> None:
+        """Give a channel a ring in memory and start its DMA."""
+        base, memory = self.ring(channel)
         memory[:] = b"\xa5" * len(memory)
         writer = f"pcie_dma{channel}_writer_"
         await self.write(f"capture_dma_taken{channel}", 0)

@@ -3,12 +3,27 @@
 
 """Frames of two lines through capture, ring and DMA into the host's memory: all of them, or exactly counted."""
 
-import cocotb
-from cocotb.triggers import ClockCycles
+from contextlib import ExitStack, closing
+from unittest.mock import patch
 
+import cocotb
+from cocotb.task import bridge
+from cocotb.triggers import ClockCycles
+from scapy.utils import RawPcapNgReader
+
+from liteprobe.cores.formats import DMA_SLOTS
+from liteprobe.host.capture import live
+from liteprobe.host.capture.output import Output
+from liteprobe.host.capture.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.compiled import REPOSITORY
-from liteprobe.sim.bench.pcie_capture import LINES, TOP, writer
-from liteprobe.sim.bench.pcie_capturing import CHANNELS, Capturing
+from liteprobe.sim.bench.pcie import map_of_run
+from liteprobe.sim.bench.pcie_capture import LINES, TOP, record, writer
+from liteprobe.sim.bench.pcie_capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
+from liteprobe.sim.bench.pcie_driver import BenchLink, DriverFile
 from liteprobe.sim.bench.wire import run_wire_test
 from liteprobe.sim.models.capture import Gap, decode
 
@@ -119,3 +134,53 @@ async def second_capture_begins_anew(dut):
         host.found = [[] for _ in range(CHANNELS)]
         await host.write("capture_enable", 1)
         await ClockCycles(dut.clk_sys, 1000)
+
+
+class NoSettings(CaptureSettings):
+    """For a probe whose frames come from `Line`: nothing chooses among them."""
+
+    def write(self, registers, ports):
+        """Tell the probe nothing."""
+
+
+def captured(host, path, channels, length, count, mask):
+    """Capture the frames of both lines as `liteprobe capture --via dma` does; return counters and blocks of each channel."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(live, "DeviceFile", lambda path: DriverFile(host, path)))
+        probe = stack.enter_context(Probe(BenchLink(host), map_of_run()))
+        way = live.open_way(probe, live.Way(), channels, stack)
+        begun = live.begin(probe, NoSettings(channels), way, stack)
+        assert way.kind == "dma"
+        for line in range(LINES):
+            values = {"length": length, "spacing": length + GAP_AND_PREAMBLE, "mask": mask, "count": count}
+            probe.registers.write_many({f"line{line}_{name}": value for name, value in values.items()})
+        pcapng = PcapngWriter(
+            stack.enter_context(closing(Output(path))), [Interface(f"port{line}") for line in range(LINES)])
+        session = Capture([pcapng], decoder=BlockDecoder(dict.fromkeys(channels, 0)))
+        is_stopping = False
+        for blocks, lengths in begun.source.batches():
+            session.take(blocks, lengths)
+            if not is_stopping and all(probe.registers.read(f"line{line}_sent") == count for line in range(LINES)):
+                begun.source.stop()
+                is_stopping = True
+        session.finish()
+        pcapng.close()
+        return session.decoder.counters, {n: ring.taken for n, ring in way.dma.rings.items()}
+
+
+@cocotb.test()
+@cocotb.parametrize((("length", "count", "mask"), [(60, 400, 1), (1516, 280, 0)]))
+async def host_library_brings_frames_from_the_gateware_into_pcapng(dut, length, count, mask):
+    host = Capturing(dut)
+    await host.boot()
+    path = map_of_run().with_name("capture.pcapng")
+    channels = (0, 1, 2, 3) if mask else (0, 2)
+    counters, taken = await bridge(captured)(host, path, channels, length, count, mask)
+    with RawPcapNgReader(str(path)) as reader:
+        found = sorted((meta.tshigh << 32 | meta.tslow, octets) for octets, meta in reader)
+    wanted = [record(line, number, length, 0) for line in range(LINES) for number in range(count)]
+    assert found == [(one.stamp, b"".join(word.to_bytes(4, "little") for word in one.octets)) for one in wanted]
+    assert (counters.missing, counters.damaged, counters.broken, counters.gaps) == (0, 0, 0, 0)
+    assert mask or min(taken.values()) > DMA_SLOTS, "the rings wrap"
+    assert [await host.read(f"pcie_dma{channel}_writer_enable") & 1 for channel in range(CHANNELS)] == [0] * CHANNELS
+    assert await host.read("capture_enable") == 0
