@@ -110,6 +110,14 @@ def test_ring_that_is_full_is_told(insert: Insert, capture: Any, tmp_path: Path)
     assert is_let_go(card)
 
 
+def test_count_ends_it_with_blocks_left_in_the_rings(insert: Insert, capture: Any, tmp_path: Path) -> None:
+    frames = mixed(400, SEED)
+    card = insert(frames)
+    code, _, counts = capture("--count", "5", "--duration", "100s")
+    assert (code, counts["frames"]) == (0, 5) and packets(tmp_path) == truth(frames)[:5]
+    assert card.probe.values["capture_dma_written0"] < len(blocks_of(frames)) and is_let_go(card)
+
+
 def test_ring_of_another_program_is_an_error_and_its_capture_goes_on(insert: Insert, capture: Any) -> None:
     card = insert(mixed(60, SEED))
     card.locked.add(3)
