@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Filter expressions as a capture uses them: in the probe's tables, or on this host."""
 
-from liteprobe.host.capture.filter import FilterDoesNotFit, clear_filter, parse, write_filter
+from liteprobe.host.capture.filter import FilterDoesNotFit, clear_filter, fit_trigger, parse, write_filter
 from liteprobe.host.capture.trigger import Matches
 from liteprobe.host.registers import Registers
 
@@ -16,6 +16,17 @@ def host_filter(expression: str) -> Matches:
         When the expression can't be understood.
     """
     return parse(expression).matches
+
+
+def set_trigger(registers: Registers, expression: str | None, trigger: str, channel: int) -> None:
+    """Have the probe filter by ``expression``, and send what ``trigger`` matches of it to a channel.
+
+    Raises
+    ------
+    UsageError
+        When one of them can't be understood, or they don't fit.
+    """
+    write_filter(registers, fit_trigger(parse(expression or ""), parse(trigger), channel))
 
 
 def set_filter(registers: Registers, expression: str | None, on_host: bool) -> Matches | None:

@@ -2,20 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A capture of a probe: told what is wanted, begun, and ended."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from liteprobe.host.capture.receive import Receiver, open_sockets
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, UdpSource
-from liteprobe.host.capture.stream import Blocks
+from liteprobe.host.capture.triggered import ProbeTrigger, Source, TriggeredSource
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.link.dma import DmaCapture
 from liteprobe.host.link.etherbone import EtherboneLink
@@ -24,16 +21,6 @@ from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 
 WAYS = ("udp", "dma", "bus")
-
-
-class Source(Protocol):
-    """Where blocks come from."""
-
-    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
-        """Yield blocks, and their lengths (octets) where they may be cut; nothing now and then."""
-
-    def stop(self) -> None:
-        """Have the capture end; `batches` goes on until all has come."""
 
 
 @dataclass(frozen=True)
@@ -167,43 +154,76 @@ def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitSta
     return dma
 
 
-def begin(probe: Probe, settings: CaptureSettings, way: OpenWay, stack: ExitStack) -> Begun:
+def begin(
+    probe: Probe, settings: CaptureSettings, way: OpenWay, stack: ExitStack, trigger: ProbeTrigger | None = None
+) -> Begun:
     """Tell the probe what is wanted, and begin; ``stack`` undoes it."""
     ring = CaptureRing(probe.registers)
     settings.write(probe.registers, probe.port_count)
-    channels = list(settings.channels)
+    channels = [*settings.channels, *([trigger.channel] if trigger else [])]
     if way.kind == "udp":
-        return _begin_udp(probe, ring, channels, way.udp_port, stack)
-    ring.start(channels)
+        return _begin_udp(probe, ring, channels, way.udp_port, stack, trigger)
+    ring.start(channels, trigger=trigger.word if trigger else 0)
     stack.callback(ring.stop)
-    if not way.dma:
-        source = BusSource(ring, channels, probe.wait)
-        return Begun(source, lambda: _counted(probe, ring, channels), probe.port_count, probe.link.now_s)
-    by_dma = DmaSource(ring, way.dma, probe.wait)
-    way.dma.start()  # Behind the ring's start, or else what an earlier capture left would come first.
+    if way.dma:
+        return _begin_dma(probe, ring, channels, way.dma)
+    source, overwritten = _waiting(
+        probe, ring, channels, trigger, lambda first: BusSource(ring, channels, probe.wait, first)
+    )
+    return Begun(source, lambda: _counted(probe, ring, channels) | overwritten(), probe.port_count, probe.link.now_s)
+
+
+def _waiting(
+    probe: Probe,
+    ring: CaptureRing,
+    channels: list[int],
+    trigger: ProbeTrigger | None,
+    open_source: Callable[[dict[int, int]], Source],
+) -> tuple[Source, Callable[[], dict[str, Any]]]:
+    """Return a source that waits for the trigger, if there is one; and what was overwritten till then."""
+    if not trigger:
+        return open_source({}), dict
+    source = TriggeredSource(ring, channels, probe.wait, open_source)
+    return source, lambda: {"overwritten": source.overwritten}
+
+
+def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCapture) -> Begun:
+    source = DmaSource(ring, dma, probe.wait)
+    dma.start()  # Behind the ring's start, or else what an earlier capture left would come first.
     return Begun(
-        by_dma,
-        lambda: _counted(probe, ring, channels) | {"stalls": by_dma.stalls},
+        source,
+        lambda: _counted(probe, ring, channels) | {"stalls": source.stalls},
         probe.port_count,
         probe.link.now_s,
     )
 
 
-def _begin_udp(probe: Probe, ring: CaptureRing, channels: list[int], port: int, stack: ExitStack) -> Begun:
+def _begin_udp(
+    probe: Probe, ring: CaptureRing, channels: list[int], port: int, stack: ExitStack, trigger: ProbeTrigger | None
+) -> Begun:
     receiver = Receiver(open_sockets(channels, port), channels)
     stack.callback(receiver.close)
-    ring.start(channels)
+    ring.start(channels, trigger=trigger.word if trigger else 0)
     stack.callback(ring.stop)
-    ring.send_to(receiver.port, channels)
     stack.callback(ring.send_to, receiver.port, [])
-    udp = UdpSource(ring, receiver, channels, idle=probe.link.idle)
+    opened: list[UdpSource] = []
+
+    def open_source(first: dict[int, int]) -> UdpSource:
+        ring.send_to(receiver.port, channels)
+        opened.append(UdpSource(ring, receiver, channels, idle=probe.link.idle, first=first))
+        return opened[-1]
+
+    source, overwritten = _waiting(probe, ring, channels, trigger, open_source)
 
     def finish() -> dict[str, Any]:
-        order = udp.order
-        network = {"asked_again": order.asked, "never_came": order.never_came, "stalls": receiver.stalls}
-        return _counted(probe, ring, channels) | {"foreign": order.foreign, "came_again": order.repeated} | network
+        found = _counted(probe, ring, channels) | overwritten() | {"stalls": receiver.stalls}
+        for udp in opened:
+            order = udp.order
+            found |= {"asked_again": order.asked, "never_came": order.never_came}
+            found |= {"foreign": order.foreign, "came_again": order.repeated}
+        return found
 
-    return Begun(udp, finish, probe.port_count, probe.link.now_s)
+    return Begun(source, finish, probe.port_count, probe.link.now_s)
 
 
 def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:

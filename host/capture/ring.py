@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord
+from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord, TriggerState
 from liteprobe.host.capture.stream import Blocks
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.registers import Registers
 
 CHANNEL_MEMORY = "capture_channels"
 ENABLE, RUNNING, FLUSH = "capture_enable", "capture_running", "capture_flush_us"
+TRIGGER, TRIGGER_STATE = "capture_trigger", "capture_trigger_state"
 RING_BLOCKS, RING_ADDRESS = "capture_ring_blocks", "capture_ring_address"
 UDP_PORT, START = "export_udp_port", "export_start"
 
@@ -63,8 +64,8 @@ class CaptureRing:
         self.blocks = registers.read(RING_BLOCKS)
         self._address = registers.read(RING_ADDRESS)
 
-    def start(self, channels: Sequence[int], flush_us: int = 1000) -> None:
-        """Share the ring out evenly to ``channels``, and begin: all pointers are 0 then.
+    def start(self, channels: Sequence[int], flush_us: int = 1000, trigger: int = 0) -> None:
+        """Share the ring out evenly to ``channels``, and begin: all pointers are 0 then. ``trigger``: the register.
 
         Raises
         ------
@@ -74,7 +75,7 @@ class CaptureRing:
             When the probe doesn't take them.
         """
         share = 1 << (self.blocks // len(channels)).bit_length() - 1 if self.blocks >= len(channels) else 0
-        if share < LEAST_BLOCKS:
+        if share < LEAST_BLOCKS * (2 if trigger else 1):
             raise UsageError(
                 f"the ring has {self.blocks} blocks, too few for {len(channels)} channels: give fewer (--channels)"
             )
@@ -82,7 +83,7 @@ class CaptureRing:
         for channel in range(CHANNELS):
             words = [channels.index(channel) * share, share] if channel in channels else [0, 0]
             self._registers.write_memory(CHANNEL_MEMORY, CHANNEL_WORDS * channel, words)
-        self._registers.write_many({FLUSH: flush_us})
+        self._registers.write_many({FLUSH: flush_us, TRIGGER: trigger})
         self._registers.write_many({ENABLE: 1})
         states = self.states()
         if any(states[channel].taken != share for channel in channels):
@@ -101,6 +102,11 @@ class CaptureRing:
     def is_running(self) -> bool:
         """Whether blocks may still be closed."""
         return bool(self._registers.read(RUNNING))
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether the trigger that the capture was started with has fired."""
+        return bool(TriggerState(self._registers.read(TRIGGER_STATE)) & TriggerState.FIRED)
 
     def states(self) -> list[ChannelState]:
         """Return how it is with each of the 8 channels."""

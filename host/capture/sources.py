@@ -5,7 +5,7 @@
 import io
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks, no_blocks
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.dma import DmaCapture
 
@@ -25,10 +25,6 @@ FREE_S = 0.01
 DMA_LOOK_S = 0.0005  # Two lines at line rate fill a ring of 256 blocks in 1.4 ms.
 DMA_END_LOOKS = 4000  # After the end, looks without a block after which none is waited for: 2 s.
 LINGER_S = 0.3  # After the end, time without a block after which none is waited for.
-
-
-def _empty() -> Blocks:
-    return np.empty((0, BLOCK_WORDS), np.uint32)
 
 
 class RecordedSource:
@@ -80,6 +76,8 @@ class UdpSource:
     patience : Patience or None
     idle : callable or None
         Called when no block has come: a simulated probe's time passes only then.
+    first : mapping or None
+        Number of the first block of each channel; 0 where nothing was freed before.
 
     Attributes
     ----------
@@ -94,15 +92,17 @@ class UdpSource:
         channels: Sequence[int],
         patience: Patience | None = None,
         idle: Callable[[], None] | None = None,
+        first: Mapping[int, int] | None = None,
     ) -> None:
         self._ring = ring
         self._idle = idle or (lambda: None)
         self._receiver = receiver
         self._channels = list(channels)
-        self.order = Resequencer(dict.fromkeys(channels, 0), patience)
+        begins = dict.fromkeys(channels, 0) | dict(first or {})
+        self.order = Resequencer(begins, patience)
         states = ring.states()
         self._share = {channel: states[channel].taken for channel in channels}
-        self._freed = dict.fromkeys(channels, 0)
+        self._freed = dict(begins)
         self._freed_at = self._looked_at = 0.0
         self._is_stopping = False
 
@@ -118,7 +118,7 @@ class UdpSource:
         while True:
             blocks, lengths = self._receiver.look(BATCH)
             now_s = time.monotonic()
-            due = self.order.push(blocks, lengths, now_s) if len(blocks) else _empty()
+            due = self.order.push(blocks, lengths, now_s) if len(blocks) else no_blocks()
             if len(due):
                 yield due, None
             self._receiver.free(len(blocks))
@@ -131,7 +131,7 @@ class UdpSource:
                 return
             else:
                 self._idle()
-                yield _empty(), None
+                yield no_blocks(), None
 
     def _pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -172,12 +172,20 @@ class BusSource:
     channels : sequence of int
     wait : callable
         Lets so many seconds of the probe's time pass.
+    first : mapping or None
+        Number of the first block of each channel; 0 where nothing was freed before.
     """
 
-    def __init__(self, ring: CaptureRing, channels: Sequence[int], wait: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        ring: CaptureRing,
+        channels: Sequence[int],
+        wait: Callable[[float], None],
+        first: Mapping[int, int] | None = None,
+    ) -> None:
         self._ring = ring
         self._wait = wait
-        self._read = dict.fromkeys(channels, 0)
+        self._read = dict.fromkeys(channels, 0) | dict(first or {})
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -203,7 +211,7 @@ class BusSource:
             if not count:
                 if was_stopping:
                     return
-                yield _empty(), None
+                yield no_blocks(), None
                 self._wait(LOOK_S)
 
 
@@ -264,7 +272,7 @@ class DmaSource:
                     f"the probe doesn't end its capture: blocks left of each channel {left}; "
                     f"does another program capture with it, too? Start anew"
                 )
-            yield _empty(), None
+            yield no_blocks(), None
             self._wait(DMA_LOOK_S)
 
     def _copy(self) -> int:

@@ -36,6 +36,11 @@ HEADER_OCTETS = WORD_OCTETS * BLOCK_HEADER_WORDS
 Blocks = NDArray[np.uint32]
 
 
+def no_blocks() -> Blocks:
+    """Return blocks, shape (0, 368)."""
+    return np.empty((0, BLOCK_WORDS), np.uint32)
+
+
 @dataclass
 class StreamCounters(OrderCounters):
     """What became of blocks, and of the records in them.

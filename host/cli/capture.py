@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from liteprobe.host.capture import live
-from liteprobe.host.capture.expression import host_filter, set_filter
+from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.output import Output
 from liteprobe.host.capture.pcapng import Interface, PcapngWriter, Statistics
@@ -26,6 +26,7 @@ from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sa
 from liteprobe.host.capture.sources import RecordedSource
 from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
 from liteprobe.host.cli.arguments import add_probe, output, time_ns, whole, wholes
 from liteprobe.host.errors import UsageError
 
@@ -34,7 +35,7 @@ KEEPS = {"packets": Keep.PACKETS, "headers": Keep.HEADERS, "both": Keep.BOTH}
 #: What a recording can't be asked for any more: option, and its name among the arguments.
 OF_A_PROBE = {
     "--keep": "keep", "--sample": "sample", "--snap": "snap", "--channels": "channels", "--duration": "duration",
-    "--via": "via", "--udp-port": "udp_port", "--damaged": "damaged",
+    "--via": "via", "--udp-port": "udp_port", "--damaged": "damaged", "--host-trigger": "host_trigger",
 }  # fmt: skip
 #: What a person is told of, if it isn't 0.
 REMARKS = {
@@ -91,6 +92,9 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--duration", metavar="TIME", type=time_ns, help="end after so long, like 10s")
     group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
     group.add_argument(
+        "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"
+    )
+    group.add_argument(
         "--before", metavar="TIME", type=time_ns, help="with --trigger: so much before it (default: 10ms)"
     )
     group.add_argument(
@@ -145,8 +149,8 @@ def check(args: argparse.Namespace) -> None:
         for option, name in OF_A_PROBE.items():
             if getattr(args, name) is not None:
                 raise UsageError(f"{option} is for a probe, and --read takes a recording: leave one of them out")
-    if args.trigger is None and not (args.before is None and args.after is None):
-        raise UsageError("--before and --after need a --trigger EXPR")
+    if args.trigger is None and not (args.before is None and args.after is None and args.host_trigger is None):
+        raise UsageError("--before, --after and --host-trigger need a --trigger EXPR")
     if args.count is not None and args.count < 1:
         raise UsageError(f"count {args.count} is out of range: give 1 or more")
     if args.write and args.keep == "headers":
@@ -219,10 +223,15 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
     way = live.open_way(probe, live.Way(args.via, args.udp_port or 0), wanted.channels, stack)
     if way.remark:
         print(way.remark, file=sys.stderr)
-    matches = set_filter(probe.registers, args.filter, on_host=args.host_filter)
+    matches = trigger = None
+    if args.trigger and not args.host_trigger and way.kind != "dma":  # By DMA all frames come here as it is.
+        trigger = ProbeTrigger(free_channel(wanted.channels))
+        set_trigger(probe.registers, args.filter, args.trigger, trigger.channel)
+    else:
+        matches = set_filter(probe.registers, args.filter, on_host=args.host_filter)
     status = live.clock_words(probe)
     tai_utc_s = (live.tai_utc_s(probe) if args.utc == "probe" else _seconds(args.utc)) if args.utc else 0
-    begun = live.begin(probe, wanted, way, stack)
+    begun = live.begin(probe, wanted, way, stack, trigger)
     snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
     ports = [
         Interface(f"port{number}", f"port {number} of {probe.url}", args.filter or "", status, snap)
@@ -235,8 +244,8 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
         hardware=f"liteprobe {probe.url}",
         comment="Stamps are UTC." if args.utc else "Stamps are of the probe's own time, TAI where its clock is set.",
         shift_ns=-tai_utc_s * 10**9,
-        first_numbers=dict.fromkeys(wanted.channels, 0),
-        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 else WINDOW_NS,
+        first_numbers=None if trigger else dict.fromkeys(wanted.channels, 0),
+        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 and not trigger else WINDOW_NS,
         clock_s=begun.clock_s,
         matches=matches,
     )

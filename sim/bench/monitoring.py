@@ -15,6 +15,7 @@ from liteprobe.host.capture import live
 from liteprobe.host.capture.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.triggered import ProbeTrigger
 from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench import truth
@@ -103,14 +104,19 @@ class Monitored:
         return Monitor(self.probe, port).events()
 
     def capture(
-        self, settings: CaptureSettings, traffic: Callable[[], None], for_ns: int, way: live.Way | None = None
+        self,
+        settings: CaptureSettings,
+        traffic: Callable[[], None],
+        for_ns: int,
+        way: live.Way | None = None,
+        trigger: ProbeTrigger | None = None,
     ) -> tuple[Gathered, dict[str, int]]:
         """Begin a capture, then the traffic; end it after ``for_ns``, and return what came and what channels dropped."""
         sink = Gathered()
         session = Capture([sink])
         with ExitStack() as stack:
             opened = live.open_way(self.probe, way or live.Way(), settings.channels, stack)
-            begun = live.begin(self.probe, settings, opened, stack)
+            begun = live.begin(self.probe, settings, opened, stack, trigger)
             traffic()
             end_ns, is_ending = self.now_ns() + for_ns, False
             for blocks, lengths in begun.source.batches():

@@ -6,15 +6,21 @@
 import random
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from scapy.all import IP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
 
+from liteprobe.host.capture import live
+from liteprobe.host.capture.expression import set_trigger
 from liteprobe.host.capture.live import Way
+from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.triggered import ProbeTrigger
 from liteprobe.host.errors import UsageError
 from liteprobe.host.monitor import Monitor
+from liteprobe.host.registers import Registers
 from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.monitor_line_rate import MACS, line_rate, shortest
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
@@ -96,6 +102,50 @@ def test_a_ring_that_nobody_empties_drops_whole_frames_and_counts_them(monitor: 
     assert all(sent[record.port, record.stamp] == record for record in got.records)
     assert len(got.records) + dropped[0] == len(came)
     assert sum(got.missing.values()) == dropped[0]
+
+
+class ShortRing(CaptureRing):
+    """A ring of which but 16 blocks are used."""
+
+    def __init__(self, registers: Registers) -> None:
+        super().__init__(registers)
+        self.blocks = 16
+
+
+@pytest.mark.parametrize("way", ["udp", "bus"])
+def test_trigger_in_the_probe_keeps_the_newest_before_it_and_all_that_follows(
+    monitor: Monitored, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(live, "CaptureRing", ShortRing)
+    frames = [[shortest(number, port) for number in range(600)] for port in range(PORTS)]
+    wanted = bytes(Ether(**MACS) / IP(src="10.0.0.1", dst="192.0.2.99") / UDP() / Raw(bytes(18)))
+    frames[1][570] = wanted  # What follows finds room in the last quarter, so the host may come late.
+    set_trigger(monitor.probe.registers, None, "host 192.0.2.99", channel=3)
+
+    def traffic() -> None:
+        for port in range(PORTS):
+            monitor.play(port, frames[port], interval_ns=20_000 + 700 * port)
+
+    trigger = ProbeTrigger(channel=3)
+    got, dropped = monitor.capture(CaptureSettings(), traffic, 13_000_000, Way(way), trigger)
+    came = expected(monitor, 65535)
+    assert len(came) == PORTS * 600 and not any(dropped.values())
+    assert got.records == came[-len(got.records) :]
+    # Before it six of eight blocks, of 364 words each, one of which is the open one; 19 words a frame.
+    place = [record.octets for record in got.records].index(wanted)
+    assert 4 * 364 <= 19 * place <= 6 * 364
+    assert [record.channel for record in got.records if record.octets == wanted] == [3]
+    assert got.counts["overwritten"][0] > 0 and got.counts["overwritten"][3] == 0
+
+
+def test_capture_whose_trigger_never_fires_ends_when_it_is_told_to(monitor: Monitored) -> None:
+    set_trigger(monitor.probe.registers, "udp", "host 192.0.2.99", channel=1)
+    frames = [shortest(number, 0) for number in range(50)]
+    traffic = partial(monitor.play, 0, frames, 20_000)
+    got, _ = monitor.capture(CaptureSettings(), traffic, 2_000_000, trigger=ProbeTrigger(channel=1))
+    assert got.records == [] and len(monitor.pins(0)) == 50
+    passing = sum(frame[23] == 17 for frame in frames)
+    assert got.counts["ports"][0] == {"received": 50, "accepted": passing} and 0 < passing < 50
 
 
 def test_samples_are_every_eighth_frame_that_passes(monitor: Monitored) -> None:
