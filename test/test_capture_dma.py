@@ -111,8 +111,8 @@ def test_ring_that_is_full_is_told(insert: Insert, capture: Any, tmp_path: Path)
 
 
 def test_count_ends_it_with_blocks_left_in_the_rings(insert: Insert, capture: Any, tmp_path: Path) -> None:
-    frames = mixed(400, SEED)
-    card = insert(frames)
+    frames = mixed(2000, SEED)
+    card = insert(frames, pace=1)
     code, _, counts = capture("--count", "5", "--duration", "100s")
     assert (code, counts["frames"]) == (0, 5) and packets(tmp_path) == truth(frames)[:5]
     assert card.probe.values["capture_dma_written0"] < len(blocks_of(frames)) and is_let_go(card)

@@ -7,16 +7,18 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.sources import BusSource, UdpSource
-from liteprobe.host.capture.stream import Blocks, block_headers
+from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
+from liteprobe.host.capture.stream import Blocks, block_headers, no_blocks
+from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link, Words
 from liteprobe.host.registers import Registers
@@ -218,7 +220,7 @@ class RingLink(MemoryLink):
 
 def made_ring(blocks: int = 10) -> tuple[CaptureRing, MemoryLink]:
     link = RingLink()
-    names = ("enable", "running", "flush_us", "ring_blocks", "ring_address")
+    names = ("enable", "running", "flush_us", "ring_blocks", "ring_address", "trigger", "trigger_state")
     registers = {f"capture_{name}": {"addr": 4 * place, "size": 1, "type": "rw"} for place, name in enumerate(names)}
     registers |= {"export_udp_port": {"addr": 40, "size": 1, "type": "rw"}}
     registers |= {"export_start": {"addr": 44, "size": 1, "type": "rw"}}
@@ -234,6 +236,86 @@ def test_ring_is_shared_out_evenly_in_powers_of_two() -> None:
     shares = {2: [0, 4, 0, 0], 5: [4, 4, 0, 0]}
     assert rows[:, :4].tolist() == [shares.get(channel, [0] * 4) for channel in range(8)]
     assert (link.words[0], link.words[8]) == (1, 1000)
+
+
+def test_trigger_is_told_to_the_probe_and_halves_what_a_channel_may_have() -> None:
+    ring, link = made_ring(16)
+    ring.start([0, 1], trigger=ProbeTrigger(1).word)
+    assert link.words[20] == 1 | 2 << 1 | 1 << 9
+    ring.start([0, 1, 2, 3])
+    assert link.words[20] == 0
+    with pytest.raises(UsageError, match="the ring has 16 blocks, too few for 3 channels"):
+        ring.start([0, 1, 2], trigger=ProbeTrigger(2).word)
+
+
+@dataclass
+class TriggeredRun:
+    """A ring that fires after some waits, and a source of blocks that are said by channel and number."""
+
+    fires_after: int
+    came: list[tuple[int, int]]
+    waits: int = 0
+    stopped: int = 0
+    first: dict[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.ring, self.link = made_ring(32)
+        self.ring.start([0, 3], trigger=ProbeTrigger(3).word)
+        self.source = TriggeredSource(self.ring, [0, 3], self.wait, self.open)
+
+    def wait(self, seconds: float) -> None:
+        self.waits += 1
+        if self.waits == self.fires_after:
+            # Read and written of both: 5 to 9, and 0 to 1.
+            self.link.words |= {24: 2, 0x1008: 5, 0x1010: 9, 0x1000 + 4 * 50: 0, 0x1000 + 4 * 52: 1}
+
+    def open(self, first: dict[int, int]) -> "TriggeredRun":
+        self.first = first
+        return self
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+    def batches(self) -> Batches:
+        for channel, number in self.came:
+            block = np.zeros((1, BLOCK_WORDS), np.uint32)
+            block[0, [0, 3]] = number, BLOCK_MAGIC << 16 | BLOCK_VERSION << 12 | channel << 8
+            yield block, None
+            block[:] = 0xDEAD  # What was yielded is overwritten.
+            yield no_blocks(), None
+
+
+def named(blocks: Blocks) -> list[tuple[int, int]]:
+    return [(int(block[3]) >> 8 & 15, int(block[0])) for block in blocks]
+
+
+def test_what_the_ring_held_comes_at_once_when_the_trigger_has_fired() -> None:
+    held = [(0, 5), (3, 0), (0, 6), (3, 1), (0, 7), (0, 8)]
+    run = TriggeredRun(4, [*held, (0, 9), (0, 10)])
+    found = [named(blocks) for blocks, _ in run.source.batches() if len(blocks)]
+    assert found == [held, [(0, 9)], [(0, 10)]]
+    assert run.waits == 4 and run.first == run.source.overwritten == {0: 5, 3: 0}
+    # Both are sent from the first block that is there.
+    assert (run.link.words[0x100C], run.link.words[0x1000 + 4 * 51]) == (5, 0)
+
+
+def test_blocks_that_never_come_do_not_keep_what_has_come() -> None:
+    run = TriggeredRun(1, [(0, 5), (3, 0)])
+    assert [named(blocks) for blocks, _ in run.source.batches() if len(blocks)] == [[(0, 5), (3, 0)]]
+
+
+def test_capture_that_is_stopped_before_its_trigger_has_nothing() -> None:
+    run = TriggeredRun(99, [(0, 0)])
+    batches = run.source.batches()
+    assert len(next(batches)[0]) == 0
+    run.source.stop()
+    assert list(batches) == [] and run.first is None and run.link.words[0] == 0
+
+
+def test_trigger_takes_a_channel_of_its_own() -> None:
+    assert free_channel([0, 2]) == 1
+    with pytest.raises(UsageError, match="give 7 --channels at the most, or --host-trigger"):
+        free_channel(range(8))
 
 
 def test_channels_that_are_not_taken_are_told() -> None:

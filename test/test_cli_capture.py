@@ -171,6 +171,8 @@ def test_ctrl_c_ends_with_files_that_can_be_read(tmp_path: Path) -> None:
 USAGE = [
     ((), "nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE"),
     (("-w", "x", "--before", "1ms"), "need a --trigger"),
+    (("-w", "x", "--host-trigger"), "need a --trigger"),
+    (("-w", "x", "-r", "y", "--trigger", "ip", "--host-trigger"), "--host-trigger is for a probe"),
     (("-w", "x", "--count", "0"), "count 0 is out of range"),
     (("-w", "x", "--keep", "headers"), "pcapng needs packets: give --keep both"),
     (("--headers", "x", "--keep", "packets"), "needs headers: give --keep both"),

@@ -11,8 +11,8 @@ from typing import Any
 from liteprobe.host.capture.receive import Receiver, open_sockets
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
-from liteprobe.host.capture.sources import BusSource, DmaSource, UdpSource
-from liteprobe.host.capture.triggered import ProbeTrigger, Source, TriggeredSource
+from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
+from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.link.dma import DmaCapture
 from liteprobe.host.link.etherbone import EtherboneLink

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,19 @@ DMA_END_LOOKS = 4000  # After the end, looks without a block after which none is
 LINGER_S = 0.3  # After the end, time without a block after which none is waited for.
 
 
+Batches = Iterator[tuple[Blocks, NDArray[np.uint32] | None]]
+
+
+class Source(Protocol):
+    """Where blocks come from."""
+
+    def batches(self) -> Batches:
+        """Yield blocks, and their lengths (octets) where they may be cut; nothing now and then."""
+
+    def stop(self) -> None:
+        """Have the capture end; `batches` goes on until all has come."""
+
+
 class RecordedSource:
     """Blocks of a file, one after the other, as `--blocks` wrote them; ``-`` is stdin.
 
@@ -44,7 +58,7 @@ class RecordedSource:
         except OSError as error:
             raise UsageError(f"can't read {path} ({error.strerror}): give a file that --blocks wrote") from None
 
-    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+    def batches(self) -> Batches:
         """Yield blocks, and their lengths (octets) where one isn't whole."""
         with self._file as file:
             while not self._is_stopping and (octets := file.read(BATCH * BLOCK_OCTETS)):
@@ -112,7 +126,7 @@ class UdpSource:
         self._ring.stop(self._pause)
         self._looked_at = 0.0
 
-    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+    def batches(self) -> Batches:
         """Yield blocks in order; none now and then. What was yielded last is overwritten soon after the next is asked for."""
         silent_since = time.monotonic()
         while True:
@@ -193,7 +207,7 @@ class BusSource:
         self._is_stopping = True
         self._ring.stop(self._wait)
 
-    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+    def batches(self) -> Batches:
         """Yield blocks in order; none now and then, so that who takes them sees the time pass."""
         while True:
             was_stopping = self._is_stopping
@@ -246,7 +260,7 @@ class DmaSource:
         self._is_stopping = True
         self._ring.stop()
 
-    def batches(self) -> Iterator[tuple[Blocks, NDArray[np.uint32] | None]]:
+    def batches(self) -> Batches:
         """Yield blocks, those of a channel in order; none now and then, so that who takes them sees the time pass.
 
         What was yielded last, shape (blocks, 368), is overwritten when the next is asked for.

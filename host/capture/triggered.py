@@ -6,33 +6,20 @@ Source: docs/design/monitor.md ("Trigger").
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from liteprobe.cores.formats import CHANNELS, TRIGGER_BEFORE_BIT, TRIGGER_CHANNELS_BIT, TRIGGER_WANTED
 from liteprobe.host.capture.ring import CaptureRing
+from liteprobe.host.capture.sources import Batches, Source
 from liteprobe.host.capture.stream import Blocks, block_headers, channels_of, no_blocks
 from liteprobe.host.errors import UsageError
 
 QUARTERS = 3  # Of the ring, for what came before; the rest takes what comes until the host has begun to read.
 LOOK_S = 0.02  # From one look whether it has fired to the next.
 SILENT_S = 3.0  # Without a block, after which what the ring held is taken for complete.
-
-Batches = Iterator[tuple[Blocks, NDArray[np.uint32] | None]]
-
-
-class Source(Protocol):
-    """Where blocks come from."""
-
-    def batches(self) -> Batches:
-        """Yield blocks, and their lengths (octets) where they may be cut; nothing now and then."""
-
-    def stop(self) -> None:
-        """Have the capture end; `batches` goes on until all has come."""
 
 
 @dataclass(frozen=True)

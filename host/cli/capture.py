@@ -23,7 +23,7 @@ from liteprobe.host.capture.output import Output
 from liteprobe.host.capture.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.capture.session import Capture, Choice
 from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sampling
-from liteprobe.host.capture.sources import RecordedSource
+from liteprobe.host.capture.sources import RecordedSource, Source
 from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
@@ -125,7 +125,7 @@ def _output(text: str) -> Path:
 class Setup:
     """What a capture is made of."""
 
-    source: live.Source
+    source: Source
     finish: Callable[[], dict[str, Any]] = field(default=dict)
     ports: list[Interface] = field(default_factory=list)
     hardware: str = ""

@@ -50,7 +50,7 @@ class CardProbe(MonitorProbe):
 
     def __init__(self, ring_blocks: int, rings: int) -> None:
         super().__init__()
-        names = [f"capture_{name}" for name in ("enable", "running", "flush_us", "ring_blocks", "ring_address")]
+        names = [f"capture_{name}" for name in ("enable", "running", "flush_us", "trigger", "ring_blocks", "ring_address")]
         names += ["filter_control", *(f"port{port}_{name}" for port in range(2) for name in PORT)]
         for channel in range(rings):
             names += [
