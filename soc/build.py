@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
-from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, is_small, most_ports
+from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import load
 from liteprobe.soc.probe import ProbeSoC
@@ -58,7 +58,8 @@ write_json {TOP}.json
 """
 TIMING_RIPUP = "--tmg-ripup"
 # The static placer leaves the shorter wires, so routing is quicker, too; but it spreads cells until 70 % of each place are
-# taken, and a train with discipline fills more than that of a LFE5U-25F: then each board says which placer comes through.
+# taken, and a probe with discipline and processor fills more than that of a LFE5U-25F: then each board says which placer
+# comes through.
 PLACER = "static"
 # router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
 # had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
@@ -124,7 +125,7 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
-    is_full = config.with_discipline and not config.is_monitor
+    is_full = config.with_discipline and config.with_cpu
     placer = ("--placer", target.placer if is_full else PLACER)
     arguments = (*device_arguments(soc.platform), *placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, target.seed)
@@ -309,8 +310,6 @@ def default_link(target: Any, preset: str, ports: int) -> str:
 
 def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
     """Return whether a monitor has room for a processor and its firmware."""
-    if is_small(target):
-        return False
     return target.block_rams is None or ProbeConfig(**fields | {"with_cpu": True}).block_rams_needed(target) <= target.block_rams
 
 

@@ -20,7 +20,7 @@ LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
-MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 27, 11, 2, 5
+MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
 LARGEST_CAPTURE_BLOCKS = 1024
 LEAST_FOR_MORE = 100  # Block RAMs of a device that holds more than a monitor of one port; its LUTs grow with them.
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
@@ -64,17 +64,13 @@ class Holder(Protocol):
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
-def is_small(board: Holder) -> bool:
-    """Whether ``board`` holds a monitor of one port only, and no processor beside it: a LFE5U-25F.
-
-    More would fit, by the count of its LUTs, but nextpnr finds no way to route it (docs/design/monitor.md).
-    """
-    return board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
-
-
 def most_ports(board: Holder, preset: str) -> int:
-    """Return how many test ports ``board`` can have."""
-    return 1 if preset == "monitor" and is_small(board) else board.ports
+    """Return how many test ports ``board`` can have: a monitor on a LFE5U-25F one.
+
+    Two would fit, by the count of its LUTs, but nextpnr finds no way to route them (docs/design/monitor.md).
+    """
+    is_small = board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
+    return 1 if preset == "monitor" and is_small else board.ports
 
 
 @dataclass(frozen=True)
@@ -181,11 +177,6 @@ class ProbeConfig:
             raise ValueError(f"data_width {self.data_width} is not supported by preset monitor: use 32")
         if self.ring == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
-        if self.with_cpu and is_small(board):
-            raise ValueError(
-                f"{board.name} is too small for a monitor with a processor: leave the processor out (--no-cpu); "
-                "then a host keeps the clock (liteprobe clock discipline)"
-            )
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
