@@ -29,7 +29,8 @@ needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is miss
 
 
 @pytest.fixture(
-    scope="module", params=["simulated", "simulated-no-ram", "colorlight_5a_75b", "colorlight_i5", "versa_ecp5"]
+    scope="module",
+    params=["simulated", "simulated-no-ram", "simulated-monitor", "colorlight_5a_75b", "colorlight_i5", "versa_ecp5"],
 )
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """A finalized SoC, and the folder with its csr.json, devicetree and header."""
@@ -37,7 +38,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     name = request.param
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
-        soc = ProbeSoC(Board(), ProbeConfig(link="own", main_ram_bytes=ram))
+        preset = "monitor" if name.endswith("monitor") else "train"
+        soc = ProbeSoC(Board(), ProbeConfig(preset=preset, link="own", main_ram_bytes=ram))
     else:
         soc = ProbeSoC(board(name), ProbeConfig())
     soc.finalize()

@@ -16,6 +16,7 @@ import pytest
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import UsageError
 from liteprobe.host.firmware import Image, load, read_image
+from liteprobe.host.firmware_build import Tools, build
 from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 
 pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
@@ -201,3 +202,16 @@ def test_a_crashed_probe_runs_again_when_it_is_loaded_again(running: Running, im
     running.wait(2)
     assert running.clock()["alive"] == 1
     running.until({ClockState.LOCKED}, periods=10)
+
+
+def test_monitor_disciplines_its_clock(monitor_build: Path, tools: Tools) -> None:
+    """It has no trains, and no commands of them; the clock is the same."""
+    image = build(monitor_build / "csr.json", tools).path
+    with boot(monitor_build, image) as running:
+        assert running.console.follow(0.05, PROMPT).decode().endswith("liteprobe:~$ ")
+        running.until({ClockState.LOCKED}, periods=10)
+        running.wait(6)
+        found = running.clock()
+        assert (found["state"], found["rejected"]) == (ClockState.LOCKED, 0)
+        assert abs(found["rate"] / 256 - RATE_PPB) < 100
+        assert "locked" in running.shell("clock") and "command not found" in running.shell("train status")

@@ -73,7 +73,14 @@ int lp_train_stop(const struct device *dev);
 enum lp_train_state lp_train_state(const struct device *dev);
 
 /** @brief Return whether any port is about to send, or sends: the clock must not be stepped then. */
+#ifdef CONFIG_LITEPROBE_TRAIN
 bool lp_train_any_active(void);
+#else
+static inline bool lp_train_any_active(void)
+{
+	return false;
+}
+#endif
 
 /** @brief Read the counters. @retval 0 always. */
 int lp_train_counters(const struct device *dev, struct lp_train_counters *counters);
