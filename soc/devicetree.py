@@ -31,7 +31,12 @@ COMPATIBLES = {
     "gnss": "litex,uart",
     "clock": "liteprobe,clock-status",
 }
-PORT_COMPATIBLES = {"tx": "liteprobe,train", "rx": "liteprobe,meter", "monitor": "liteprobe,monitor", "measure": "liteprobe,measure"}
+PORT_COMPATIBLES = {
+    "tx": "liteprobe,train",
+    "rx": "liteprobe,meter",
+    "monitor": "liteprobe,monitor",
+    "measure": "liteprobe,measure",
+}
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 PORT_BLOCK = re.compile(r"port(\d+)_(tx|rx|monitor|measure)")
