@@ -21,15 +21,10 @@ class RecordRoom(OpenBlock):
 
     Parameters
     ----------
-    channels : ChannelMemory
-        Its ``writer`` is driven here.
-    ports : int
-    clk_freq : float, Hz
-        Of ``sys``.
+    channels, ports, clk_freq : as of `OpenBlock`
 
     Attributes
     ----------
-    source : Endpoint(word_description()), out
     flush_us : Signal(16), in
         A block that isn't full closes as long after its first word (microseconds; up to 1.7 % and 90 us more).
     trigger : CaptureTrigger
