@@ -299,6 +299,7 @@ def test_trigger_keeps_so_much_before_and_after(before_ns: int, after_ns: int | 
     end = 1990 if after_ns is None else 1000 + after_ns
     assert stamps == [stamp for stamp in range(10, 2000, 10) if 1000 - before_ns <= stamp <= end]
     assert (trigger.stamp, trigger.is_done) == (1000, after_ns is not None)
+    assert trigger.reach_ns == 1000 - stamps[0]
 
 
 def test_trigger_that_never_comes_keeps_nothing() -> None:

@@ -38,6 +38,8 @@ class Trigger:
     ----------
     stamp : int or None
         Of the frame that matched.
+    reach_ns : int
+        How long before it the first record was that passed.
     is_done : bool
         All that is wanted has passed.
     given_up : int
@@ -48,6 +50,7 @@ class Trigger:
         self, matches: Matches, before_ns: int, after_ns: int | None = None, held_octets: int = HELD_OCTETS
     ) -> None:
         self.stamp: int | None = None
+        self.reach_ns = 0
         self.is_done = False
         self.given_up = 0
         self._matches = matches
@@ -66,6 +69,8 @@ class Trigger:
                 return empty_batch()
             self.stamp = int(batch.heads["stamp"][found[0]])
             batch, self._held = joined([*self._held, batch]), []
+            first = np.searchsorted(batch.stamp, np.uint64(max(self.stamp - self._before_ns, 0)))
+            self.reach_ns = self.stamp - int(batch.stamp[first])
         stamps = batch.stamp
         passes = stamps >= np.uint64(max(self.stamp - self._before_ns, 0))
         if self._after_ns is not None:

@@ -71,8 +71,8 @@ def add_probe(parser: argparse.ArgumentParser) -> None:
         "--probe",
         metavar="URL",
         default=os.environ.get(PROBE_VARIABLE, DEFAULT_PROBE),
-        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, etherbone://HOST[:PORT] or "
-        f"uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {DEFAULT_PROBE})",
+        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, etherbone://HOST[:PORT], "
+        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {DEFAULT_PROBE})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
 

@@ -180,8 +180,9 @@ def run(args: argparse.Namespace) -> None:
     check(args)
     trigger = None
     if args.trigger:
-        before_ns = 10_000_000 if args.before is None else round(args.before)
-        trigger = Trigger(host_filter(args.trigger), before_ns, None if args.after is None else round(args.after))
+        trigger = Trigger(
+            host_filter(args.trigger), _before_ns(args), None if args.after is None else round(args.after)
+        )
     with ExitStack() as stack:
         setup = _recorded(args) if args.read else _live(args, stack)
         choice = Choice(setup.matches, trigger, args.count)
@@ -193,6 +194,10 @@ def run(args: argparse.Namespace) -> None:
         else:
             args.json.write_text(text, encoding="utf-8")
     _report(args, counts)
+
+
+def _before_ns(args: argparse.Namespace) -> int:
+    return 10_000_000 if args.before is None else round(args.before)
 
 
 def _recorded(args: argparse.Namespace) -> Setup:
@@ -316,7 +321,8 @@ def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
     found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
     found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
     if choice.trigger:
-        found |= {"trigger_stamp": choice.trigger.stamp, "before_given_up": choice.trigger.given_up}
+        trigger = choice.trigger
+        found |= {"trigger_stamp": trigger.stamp, "before_given_up": trigger.given_up, "before_ns": trigger.reach_ns}
     return found
 
 
@@ -348,6 +354,11 @@ def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:
         lines.append("no frame matched the trigger: nothing was kept")
+    elif args.trigger and any(counts.get("overwritten", {}).values()) and counts["before_ns"] < _before_ns(args):
+        reach_ms, asked_ms = counts["before_ns"] / 1e6, _before_ns(args) / 1e6
+        lines.append(
+            f"the probe's ring reached back {reach_ms:,.3f} ms before the trigger, not {asked_ms:,g}: keep less (--filter, --snap)"
+        )
     for name, words in REMARKS.items():
         if counts.get(name):
             lines.append(f"{counts[name]:,} {words}")
