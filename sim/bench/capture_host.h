@@ -76,4 +76,6 @@ struct Host {
     bool has_all() const { return knows && memcmp(expected, written, sizeof(written)) == 0; }
 };
 
+Host host;
+
 } // namespace

@@ -18,7 +18,7 @@ from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
-PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "parts")]
+PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "line", "parts")]
 CLK_FREQ = 50e6
 
 
