@@ -130,8 +130,8 @@ def _owner(name: str, address: int, blocks: Mapping[str, Block]) -> Block:
             return block
     # Not in a page of registers: a word of a memory, named after its block.
     named = [block for block in blocks.values() if name.startswith(block.name + "_")]
-    if counter := re.match(r"(port\d+)_rx_", name):  # Of a monitor, which has no block "rx".
-        named = named or [block for block in blocks.values() if block.name == f"{counter[1]}_monitor"]
+    if not named and (counter := re.match(r"(port\d+)_rx_", name)):  # Of a monitor, which has no block "rx".
+        named = [block for block in blocks.values() if block.name == f"{counter[1]}_monitor"]
     if not named:
         raise MapError(f"register {name} belongs to no block of the map: build the gateware again, then the firmware")
     return max(named, key=lambda block: len(block.name))

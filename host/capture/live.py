@@ -157,7 +157,15 @@ def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitSta
 def begin(
     probe: Probe, settings: CaptureSettings, way: OpenWay, stack: ExitStack, trigger: ProbeTrigger | None = None
 ) -> Begun:
-    """Tell the probe what is wanted, and begin; ``stack`` undoes it."""
+    """Tell the probe what is wanted, and begin; ``stack`` undoes it.
+
+    Raises
+    ------
+    UsageError
+        When the probe is to wait for a trigger, and blocks come by DMA, whose pointers don't know what a trigger frees.
+    """
+    if trigger and way.dma:
+        raise UsageError("by DMA all frames come to this host: look for the trigger here (--host-trigger)")
     ring = CaptureRing(probe.registers)
     settings.write(probe.registers, probe.port_count)
     channels = [*settings.channels, *([trigger.channel] if trigger else [])]

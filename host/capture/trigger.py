@@ -69,15 +69,18 @@ class Trigger:
                 return empty_batch()
             self.stamp = int(batch.heads["stamp"][found[0]])
             batch, self._held = joined([*self._held, batch]), []
-            first = np.searchsorted(batch.stamp, np.uint64(max(self.stamp - self._before_ns, 0)))
-            self.reach_ns = self.stamp - int(batch.stamp[first])
+            self.reach_ns = self.stamp - int(batch.stamp[np.searchsorted(batch.stamp, self._earliest())])
         stamps = batch.stamp
-        passes = stamps >= np.uint64(max(self.stamp - self._before_ns, 0))
+        passes = stamps >= self._earliest()
         if self._after_ns is not None:
             is_over = stamps > np.uint64(self.stamp + self._after_ns)
             self.is_done = bool(is_over.any())
             passes &= ~is_over
         return batch.select(passes)
+
+    def _earliest(self) -> np.uint64:
+        assert self.stamp is not None
+        return np.uint64(max(self.stamp - self._before_ns, 0))
 
     def _hold(self, batch: Batch) -> None:
         self._held.append(batch.compact())

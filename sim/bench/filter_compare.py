@@ -41,12 +41,12 @@ class Comparison:
 def compare(seed: int, rule_sets: int, packets: int) -> Comparison:
     """Send ``packets`` to each of two ports, at line rate, under each of the rule sets."""
     rng, run = random.Random(seed), FilterRun(random.Random(seed))
-    cases: list[tuple[FilterModel, list[list[FilterKey]]]] = []
+    cases: list[tuple[RandomRules, FilterModel, list[list[FilterKey]]]] = []
     for _ in range(rule_sets):
         rules = RandomRules(rng)
         model = FilterModel(rules.words, drop=rng.randrange(4) == 0)
         keys = [[rules.key(port) for _ in range(packets)] for port in range(2)]
-        cases.append((model, keys))
+        cases.append((rules, model, keys))
         run.control(enable=False)
         run.idle(HOLD_CYCLES)
         run.load(rules.words)
@@ -55,7 +55,7 @@ def compare(seed: int, rule_sets: int, packets: int) -> Comparison:
         run.read(hit_words())
     found = iter(run.run())
     result = Comparison(rule_sets=rule_sets)
-    for model, keys in cases:
+    for rules, model, keys in cases:
         sent, counters = next(found), next(found).read
         result.latencies |= sent.latencies
         for port_keys, answers in zip(keys, sent.answers, strict=True):
@@ -65,7 +65,7 @@ def compare(seed: int, rule_sets: int, packets: int) -> Comparison:
                 result.packets += 1
                 result.matched += decision.matched
                 result.rules.add(decision.rule)
-                if answer_of(decision) != answer:
+                if answer_of(decision) != answer or decision.rows != rules.matching(key):
                     result.disagreements += 1
                     print(f"seed {seed}: {key}: {decision}, not {answer}", file=sys.stderr)
         wanted = [*model.row_hits[0], *model.row_hits[1], *model.term_hits]

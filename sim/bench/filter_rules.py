@@ -36,11 +36,15 @@ class Row:
     terms: int
     channel: int | None = None
 
-    def may_match(self, place: int, half: int) -> bool:
-        """Tell whether an address with this half of an octet, ``place`` halves from its first, may match.
+    def matches(self, address: bytes) -> bool:
+        """Tell whether an address has this prefix (RFC 4632, 3.1; RFC 4291, 2.3)."""
+        if not self.terms or len(address) != len(self.prefix):
+            return False
+        rest = 8 * len(address) - self.length
+        return int.from_bytes(address) >> rest == int.from_bytes(self.prefix) >> rest
 
-        RFC 4632, 3.1 and RFC 4291, 2.3: as many bits of it as are in the prefix are those of the prefix.
-        """
+    def may_match(self, place: int, half: int) -> bool:
+        """Tell whether an address with this half of an octet, ``place`` halves from its first, may match."""
         beyond = 4 - min(max(self.length - 4 * place, 0), 4)
         return beyond == 4 or half >> beyond == int(self.prefix.hex()[place], 16) >> beyond
 
@@ -78,6 +82,7 @@ class RandomRules:
         rng = self.rng
         self.words: dict[int, int] = {}
         self.prefixes: tuple[list[bytes], list[bytes]] = ([], [])
+        self.rows: list[dict[int, Row]] = []
         self.ports = [[rng.getrandbits(16) for _ in range(6)] for _ in range(2)]
         self.vlans = [rng.getrandbits(12) for _ in range(4)]
         self.protocols = [6, 17, 132, 1, rng.getrandbits(8)]
@@ -116,6 +121,7 @@ class RandomRules:
             terms = rng.choice([0, 1 << rng.randrange(8), rng.getrandbits(8), rng.getrandbits(8), 255])
             channel = rng.choice([None, None, None, rng.randrange(8)])
             rows[number] = Row(prefix, min(length, 8 * octets), terms, channel)
+        self.rows.append(rows)
         self.words |= row_words(side, rows)
 
     def add_macs(self, side: int) -> None:
@@ -134,6 +140,14 @@ class RandomRules:
         for bit in FILTER_CONDITIONS.values():
             word |= rng.choice([0, 0, 0, 1, 2]) << bit
         return word
+
+    def matching(self, key: FilterKey) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of the source and of the destination rows whose prefix a frame's addresses have."""
+        addresses = key.addresses or (b"", b"")
+        return tuple(
+            tuple(number for number, row in rows.items() if row.matches(address))
+            for rows, address in zip(self.rows, addresses, strict=True)
+        )
 
     def near(self, values: list[int], bits: int) -> int:
         """Return one of the values, or one beside it, or any."""

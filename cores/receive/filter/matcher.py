@@ -9,8 +9,8 @@ from litex.gen import *
 
 from liteprobe.cores.formats import FILTER_TERMS, NO_RULE, TERM_RULES
 from liteprobe.cores.receive.filter.addresses import AddressMatch
-from liteprobe.cores.receive.filter.vectors import PrefixVectors
 from liteprobe.cores.receive.filter.terms import TermConditions, fails
+from liteprobe.cores.receive.filter.vectors import PrefixVectors
 from liteprobe.cores.receive.unified.key import key_layout
 
 # The octets of an address have been asked for, and the last of them answered.

@@ -161,8 +161,8 @@ def vectors_of(rows: list[Network]) -> NDArray[np.uint32]:
     prefixes = halves([network.network_address.packed for network in rows])[:, :, None]
     masks = halves([network.netmask.packed for network in rows])[:, :, None]
     may_match = (np.arange(16, dtype=np.uint8) ^ prefixes) & masks == 0
-    bits = np.uint32(1) << np.arange(len(rows), dtype=np.uint32)
-    words: NDArray[np.uint32] = np.bitwise_or.reduce(may_match * bits[:, None, None])
+    bit_of_row = np.uint32(1) << np.arange(len(rows), dtype=np.uint32)
+    words: NDArray[np.uint32] = np.bitwise_or.reduce(may_match * bit_of_row[:, None, None])
     return words.ravel()
 
 
