@@ -29,7 +29,7 @@ ip6 and udp
 ether proto 0x0806
 ether proto \\ip6
 ip proto 17
-ip proto \\tcp
+ip proto 6
 ip6 proto 58
 proto 132
 host 198.18.0.1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.capture.filter import words
+from liteprobe.host.capture.filter import names, words
 from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
@@ -252,7 +252,7 @@ class Parser:
         if protocol in KINDS:
             return Kind(text, KINDS[protocol])
         if protocol in PROTOCOLS:
-            return Protocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
+            return Protocol(text, names.PROTOCOLS[protocol], PROTOCOLS[protocol])
         raise UsageError(f"'{text}' says nothing: write 'ether host', 'ether src' or 'ether dst' and a MAC")
 
     def named(self, head: Head, first: int) -> Node:
@@ -271,7 +271,7 @@ class Parser:
         if head.protocol in KINDS:
             return And("", (Kind(head.protocol, KINDS[head.protocol]), node))
         if head.protocol in PROTOCOLS:
-            return And("", (Protocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
+            return And("", (Protocol(head.protocol, names.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
         return node
 
     def mac(self, head: Head) -> Node:
@@ -285,12 +285,12 @@ class Parser:
         """Read a port or a range of ports."""
         if head.protocol not in (None, *WITH_PORTS):
             raise UsageError(f"'{head.protocol}' has no ports: leave it out, or write tcp, udp or sctp")
-        names = (head.protocol,) if head.protocol else WITH_PORTS
+        protocols = (head.protocol,) if head.protocol else WITH_PORTS
         word = self.take()
         if head.type == "portrange":
-            least, most = words.ports_of(word, names)
+            least, most = words.ports_of(word, protocols)
         else:
-            least = most = words.port_of(word, names)
+            least = most = words.port_of(word, protocols)
         return self.sided(head, [Port("", side, least, most) for side in head.sides])
 
     def address(self, head: Head) -> Node:

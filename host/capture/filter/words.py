@@ -6,25 +6,11 @@ import re
 import socket
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from liteprobe.host.capture.filter.names import PORTS, PROTOCOLS
 from liteprobe.host.errors import UsageError
 
 Network = IPv4Network | IPv6Network
 
-#: By number on every machine, whatever its list of protocols.
-PROTOCOLS = {
-    "icmp": 1,
-    "igmp": 2,
-    "tcp": 6,
-    "udp": 17,
-    "gre": 47,
-    "esp": 50,
-    "ah": 51,
-    "icmp6": 58,
-    "ospf": 89,
-    "pim": 103,
-    "vrrp": 112,
-    "sctp": 132,
-}
 DOTTED = re.compile(r"\d+(\.\d+){0,3}")
 
 
@@ -52,10 +38,7 @@ def protocol_of(word: str) -> int:
         return PROTOCOLS[name]
     if name[:1].isdigit():
         return number_of(name, 255, "protocol")
-    try:
-        return socket.getprotobyname(name)
-    except OSError:
-        raise UsageError(f"no protocol is called '{name}': give its number") from None
+    raise UsageError(f"no protocol is called '{name}': give its number")
 
 
 def port_of(word: str, protocols: tuple[str, ...]) -> int:
@@ -63,10 +46,8 @@ def port_of(word: str, protocols: tuple[str, ...]) -> int:
     if word.isdigit():
         return number_of(word, 65535, "port")
     for protocol in protocols:
-        try:
-            return socket.getservbyname(word, protocol)
-        except OSError:
-            continue
+        if word in PORTS[protocol]:
+            return PORTS[protocol][word]
     raise UsageError(f"no port is called '{word}': give its number")
 
 
