@@ -16,4 +16,5 @@ setup(
     packages=[package for folder in FOLDERS for package in packages_of(folder)],
     package_dir={f"liteprobe.{folder}": folder for folder in FOLDERS},
     package_data={"liteprobe.sim.system": ["*.cpp", "*.h"]},
+    scripts=["tools/liteprobe"],
 )

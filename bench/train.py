@@ -28,6 +28,7 @@ from liteprobe.host.analysis import summary, truth
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.regression import fit_line
 from liteprobe.host.cli import demo
+from liteprobe.host.defaults import PAPER_LENGTHS, PAPER_REPEATS
 from liteprobe.host.link import sim
 from liteprobe.host.link.sim import SimLink
 from liteprobe.host.link.url import sim_url
@@ -36,7 +37,7 @@ from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, inte
 
 OVERHEAD = 24
 TICK_NS = 8
-LENGTHS = (*sweep.PAPER_LENGTHS, 9000)
+LENGTHS = (*PAPER_LENGTHS, 9000)
 
 
 class Bench:
@@ -171,7 +172,7 @@ def delay(bench: Bench) -> Iterator[Figure]:
     wire = "switch?latency=3us&cross=0.4&loss=0.01&duplicate=0.01&reorder=0.02&reorder_by=30us&queue=200&seed=5"
     programs = [
         TrainProgram(length, 1000, 3 if bench.is_full else 1, interval_ns=interval_ns_for_rate(length, 5e8))
-        for length in sweep.PAPER_LENGTHS
+        for length in PAPER_LENGTHS
     ]
     with bench.probe(wire) as (probe, rows):
         results = [probe.train(program) for program in programs]
@@ -209,7 +210,7 @@ def capacity(bench: Bench) -> Iterator[Figure]:
 
 def calibration(bench: Bench) -> Iterator[Figure]:
     """The line of calibration through a loopback of 1 us, against the same line through the truth."""
-    programs = [TrainProgram(length, 100, 10) for length in sweep.PAPER_LENGTHS]
+    programs = [TrainProgram(length, 100, 10) for length in PAPER_LENGTHS]
     with bench.probe("loopback?delay=1us") as (probe, rows):
         results = [probe.train(program) for program in programs]
         found = truth.programs(rows(), 0, 0, [result.sent for result in results])
@@ -249,7 +250,7 @@ def cpu_seconds() -> float:
 
 def paper(bench: Bench) -> Iterator[Figure]:
     """The paper's table 1 (and a loaded switch): 7 sizes, 100 and 1000 frames, 10 repeats, loopback and switch."""
-    requests = demo.requests(bench.folder, bench.build("own"), sweep.PAPER_REPEATS)
+    requests = demo.requests(bench.folder, bench.build("own"), PAPER_REPEATS)
     started = time.monotonic()
     sweep.run_together(requests, lambda number, sent, total: None)
     yield Figure("paper_table_1", time.monotonic() - started, "s", 300)

@@ -2,9 +2,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The host library: everything that the command does, in a few lines of script."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
-from liteprobe.host.headers import Headers
-from liteprobe.host.probe import Probe
-from liteprobe.host.train import TrainProgram, TrainResult
+
+if TYPE_CHECKING:
+    from liteprobe.host.headers import Headers
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.train import TrainProgram, TrainResult
 
 __all__ = ["Headers", "MapError", "NoProbeError", "Probe", "ProbeError", "TrainProgram", "TrainResult", "UsageError"]
+
+#: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
+_LATER = {"Headers": "headers", "Probe": "probe", "TrainProgram": "train", "TrainResult": "train"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return what is loaded later."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__} has no {name}")
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,6 +7,16 @@ import struct
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
+from liteprobe.host.defaults import (
+    DESTINATION_IP,
+    DESTINATION_MAC,
+    DESTINATION_PORT,
+    SOURCE_IP,
+    SOURCE_MAC,
+    SOURCE_PORT,
+    TRAFFIC_CLASS,
+    TTL,
+)
 from liteprobe.host.errors import UsageError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -68,8 +78,7 @@ def _check_range(name: str, value: int, most: int) -> None:
 class Headers:
     """What every frame of a train carries before its sequence number.
 
-    Addresses default to locally administered MACs (02 "LPT", other than those of simulated management stations) and
-    to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
+    Addresses default to locally administered MACs and to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
 
     Parameters
     ----------
@@ -92,15 +101,15 @@ class Headers:
         When an address can't be read, the families differ, or a number is out of range.
     """
 
-    destination_mac: str = "02:4c:50:54:00:02"
-    source_mac: str = "02:4c:50:54:00:01"
-    source_ip: str = "198.18.0.1"
-    destination_ip: str = "198.18.0.2"
-    source_port: int = 49184
-    destination_port: int = 49185
+    destination_mac: str = DESTINATION_MAC
+    source_mac: str = SOURCE_MAC
+    source_ip: str = SOURCE_IP
+    destination_ip: str = DESTINATION_IP
+    source_port: int = SOURCE_PORT
+    destination_port: int = DESTINATION_PORT
     vlan_tags: tuple[int, ...] = ()
-    ttl: int = 64
-    traffic_class: int = 0
+    ttl: int = TTL
+    traffic_class: int = TRAFFIC_CLASS
 
     def __post_init__(self) -> None:
         mac_octets(self.destination_mac)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState
+from liteprobe.host.defaults import FILLS
 from liteprobe.host.headers import header_words
 from liteprobe.host.link.base import Words
 from liteprobe.host.registers import Registers
 from liteprobe.host.timebase import Timebase
-from liteprobe.host.train import FILLS, Schedule, TrainProgram
+from liteprobe.host.train import Schedule, TrainProgram
 
 TRANSMIT_COUNTERS = (
     "sent",

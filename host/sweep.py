@@ -3,16 +3,15 @@
 """Sweeps: one program of trains after the other through one probe, or through several at once."""
 
 import multiprocessing
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host import interrupt
 from liteprobe.host.analysis import summary, truth
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.link.sim import SimLink
@@ -29,10 +28,7 @@ from liteprobe.host.train import (
 
 Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # Frames sent, frames to send.
-
-PAPER_LENGTHS = (60, 64, 128, 256, 512, 1024, 1514)  # Ruiz et al. 2015, Table 1 (octets without FCS).
-PAPER_COUNTS = (100, 1000)
-PAPER_REPEATS = 10
+Take = Callable[["Sweep"], None]
 
 
 @dataclass(frozen=True)
@@ -128,32 +124,46 @@ def check_programs(programs: Iterable[TrainProgram]) -> None:
             schedule(program, 8 * INCREMENT_ONE)
 
 
-def run(request: SweepRequest, progress: Progress | None = None, probe: Probe | None = None) -> Sweep:
-    """Run a sweep, on ``probe`` if it is open already, and return what was measured."""
+def run(
+    request: SweepRequest, progress: Progress | None = None, probe: Probe | None = None, take: Take | None = None
+) -> Sweep:
+    """Run a sweep, on ``probe`` if it is open already, and return what was measured.
+
+    ``take`` is given the sweep after each program, with what was measured so far.
+    """
     if probe is None:
         with Probe(request.url, request.map) as opened:
-            return run(request, progress, opened)
+            return run(request, progress, opened, take)
     report = progress or (lambda sent, total: None)
     if request.waiting_time_ns is not None:
         probe.link.arrival_timeout_s = request.waiting_time_ns / 1e9
-    results, done = [], 0
+    sweep = Sweep(request.name, request.url, {}, [], [])
+    try:
+        _run_all(request, report, probe, sweep, take)
+    finally:
+        with suppress(ProbeError):  # Of a probe that fails, what it measured before counts.
+            sweep.probe.update(probe.info(), arrival_timeout_s=probe.link.arrival_timeout_s)
+    return sweep
+
+
+def _run_all(request: SweepRequest, report: Progress, probe: Probe, sweep: Sweep, take: Take | None) -> None:
+    """Run the programs one after the other; ``sweep`` grows."""
+    done = 0
     for program in request.programs:
 
         def count(sent: int, total: int, before: int = done) -> None:
             report(before + sent, request.total)
 
-        results.append(probe.train(program, request.transmit, request.receive, count))
+        sweep.results.append(probe.train(program, request.transmit, request.receive, count))
+        sweep.rows.append(summary.row(sweep.results[-1], request.waiting_time_ns))
+        _add_theory(sweep.rows[-1], request)
         done += program.total
         report(done, request.total)
-    rows = [summary.row(result, request.waiting_time_ns) for result in results]
-    for row in rows:
-        _add_theory(row, request)
+        if take:
+            take(sweep)
     if request.truth is not None and isinstance(probe.link, SimLink):
         probe.link.sync()
-        _add_truth(rows, results, request, probe)
-    return Sweep(
-        request.name, request.url, {**probe.info(), "arrival_timeout_s": probe.link.arrival_timeout_s}, results, rows
-    )
+        _add_truth(sweep.rows, sweep.results, request, probe)
 
 
 def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:
@@ -179,8 +189,7 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
         for number, request in enumerate(requests):
             ours, theirs = context.Pipe(duplex=False)
             worker = context.Process(target=_work, args=(request, theirs), daemon=True)
-            with _deaf_to_interrupts():
-                worker.start()
+            interrupt.start_worker(worker)
             theirs.close()
             workers.append(worker)
             pipes[ours] = number
@@ -191,22 +200,9 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
     finally:
         for worker in workers:
             if len(found) < len(requests):
-                worker.terminate()  # Its simulation ends with its input.
+                worker.kill()  # Its simulation ends with its input.
             worker.join()
     return [found[number] for number in range(len(requests))]
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Have processes that start here ignore Ctrl-C: it reaches all of them, and this one ends the others."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _take(
@@ -229,10 +225,13 @@ def _take(
 
 def _work(request: SweepRequest, pipe: Connection) -> None:
     """Run a sweep in its own process: progress, then the result or the error, go through the pipe."""
+    interrupt.be_worker()
     try:
         pipe.send(run(request, lambda sent, total: pipe.send((sent, total))))
     except ProbeError as error:
         pipe.send(ProbeError(str(error), error.exit_code))
+    except BrokenPipeError:
+        pass  # Who wanted it was killed.
 
 
 def _add_theory(row: Row, request: SweepRequest) -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import UsageError
 from liteprobe.host.headers import Headers
 
@@ -17,7 +18,6 @@ LENGTH_MAX = 9000
 OVERHEAD = 24  # Octets on the wire beside the frame: preamble 7, SFD 1, FCS 4, IFG 12 (IEEE 802.3).
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
-FILLS = {"zero": 0, "counting": 1, "prbs": 2}
 
 INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the increment.
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.

@@ -123,7 +123,7 @@ def test_calibration_takes_the_set_up_out(tmp_path):
     found = calibrate(rows_of(8, 3000), slope=8, intercept=96)
     assert (found.line.slope, found.line.intercept) == pytest.approx((8, 3000), rel=1e-12)
     assert found.line.points == 9
-    found.save(tmp_path / "line.json")
+    (tmp_path / "line.json").write_text(found.text())
     corrected = load(tmp_path / "line.json").correct(rows_of(8, 3100)[2])
     assert corrected["owd_ns"]["mean"] == pytest.approx(8 * 1000 + 96 + 100, rel=1e-12)
     assert corrected["owd_ns"]["std"] == 0.0 and corrected["calibration_ns"] == pytest.approx(2904, rel=1e-12)

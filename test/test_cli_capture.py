@@ -287,10 +287,10 @@ def test_monitor_at_80_columns_leaves_its_bars_whole(model: MonitorProbe) -> Non
 
 MONITOR_USAGE = [
     (("--ports", "2"), "no port 2"),
-    (("--interval", "0"), "no time to look"),
+    (("--interval", "0"), "0 leaves no time: give one above 0"),
     (("--rates", "10us"), "no rates over 10000 ns: give 1000000 to"),
-    (("--bins", "delay=0:63"), "are no bins: write length, delay, arrival like delay=0:64"),
-    (("--bins", "width=0:64"), "are no bins"),
+    (("--bins", "delay=0:63"), "invalid histogram 'delay=0:63': give length, delay, arrival like delay=0:64"),
+    (("--bins", "width=0:64"), "invalid histogram"),
     (("--streams", "65536"), "there is no stream 65536"),
 ]
 

@@ -11,6 +11,7 @@ import pytest
 
 from liteprobe.host import sweep
 from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.defaults import PAPER_LENGTHS
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import SIZE_MAX, Report, number, page
@@ -45,7 +46,7 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> list[sweep.Sweep]:
         here: list[ModelProbe] = []
         wire = switch(here) if name == "switch" else lambda frame: [(1, 3, frame)]
         here.append(ModelProbe(wire))
-        programs = sweep.programs_for(sweep.PAPER_LENGTHS, (20, 100), TrainProgram(60, 1, 3))
+        programs = sweep.programs_for(PAPER_LENGTHS, (20, 100), TrainProgram(60, 1, 3))
         request = sweep.SweepRequest(name, f"sim://{name}", programs, theory_delay=(0.0, 24.0))
         found.append(sweep.run(request, None, Probe(FakeLink(here[0], tmp_path_factory.mktemp(name)))))
     return found

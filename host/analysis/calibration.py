@@ -50,11 +50,9 @@ class Calibration:
         corrected["calibration_ns"] = part
         return corrected
 
-    def save(self, path: Path) -> None:
-        """Write it as JSON."""
-        path.write_text(
-            json.dumps({"format": "liteprobe-calibration", **asdict(self)}, indent=2) + "\n", encoding="utf-8"
-        )
+    def text(self) -> str:
+        """Return it as JSON, as `load` takes it from a file."""
+        return json.dumps({"format": "liteprobe-calibration", **asdict(self)}, indent=2) + "\n"
 
 
 def load(path: Path) -> Calibration:

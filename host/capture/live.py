@@ -20,8 +20,6 @@ from liteprobe.host.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.monitor import Monitor
 from liteprobe.host.probe import Probe
 
-WAYS = ("udp", "dma", "bus")
-
 
 @dataclass(frozen=True)
 class Way:

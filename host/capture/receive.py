@@ -3,19 +3,21 @@
 """Receives the UDP blocks of a capture in a process of its own, so that receiving never waits for the disk."""
 
 import contextlib
+import mmap
 import multiprocessing
 import os
 import select
-import signal
 import socket
 import time
-from collections.abc import Sequence
-from multiprocessing.shared_memory import SharedMemory
+from collections.abc import Callable, Sequence
+from multiprocessing import reduction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.host import interrupt
 from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
 from liteprobe.host.errors import ProbeError
 
@@ -71,6 +73,38 @@ def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0
     raise ProbeError("there is no row of free UDP ports: give the first one of eight, like --udp-port 40000")
 
 
+class SharedMemory:
+    """Memory that goes along to a process that is started; it has no name, so it ends with those who have it, however they end.
+
+    Parameters
+    ----------
+    size : int
+        Octets.
+    number : int or None
+        File descriptor, of a process that was given it; None: it is made.
+    """
+
+    def __init__(self, size: int, number: int | None = None) -> None:
+        self._size = size
+        self._number = os.memfd_create("liteprobe-blocks") if number is None else number
+        if number is None:
+            os.ftruncate(self._number, size)
+        self.buffer = mmap.mmap(self._number, size)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Return how the process that is started gets it."""
+        return _joined, (self._size, reduction.DupFd(self._number))
+
+    def close(self) -> None:
+        """Give it back."""
+        self.buffer.close()
+        os.close(self._number)
+
+
+def _joined(size: int, duplicate: Any) -> SharedMemory:
+    return SharedMemory(size, duplicate.detach())
+
+
 class Receiver:
     """Receives blocks into memory that this process shares with the one that receives.
 
@@ -92,8 +126,8 @@ class Receiver:
     def __init__(self, sockets: list[socket.socket], channels: Sequence[int] = (0,), slots: int = SLOTS) -> None:
         self.port = int(sockets[0].getsockname()[1]) - channels[0]
         self._slots = slots
-        self._memory = SharedMemory(create=True, size=LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
-        shared = _octets(self._memory)
+        self._memory = SharedMemory(LENGTHS_AT + slots * (4 + BLOCK_OCTETS))
+        shared = self._memory.buffer
         self._control = np.frombuffer(shared, np.uint64, CONTROL_WORDS)
         self._lengths = np.frombuffer(shared, np.uint32, slots, LENGTHS_AT)
         self._blocks = np.frombuffer(shared, np.uint32, slots * BLOCK_WORDS, LENGTHS_AT + 4 * slots)
@@ -101,9 +135,9 @@ class Receiver:
         self._is_closed = False
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(
-            target=receive, args=(sockets, self._memory.name, slots, os.getpid()), daemon=True, name="liteprobe-receive"
+            target=receive, args=(sockets, self._memory, slots, os.getpid()), daemon=True, name="liteprobe-receive"
         )
-        self._process.start()
+        interrupt.start_worker(self._process)
         for sock in sockets:
             sock.close()
         while not self._control[READY]:
@@ -167,19 +201,12 @@ class Receiver:
         del self._control, self._lengths, self._blocks
         with contextlib.suppress(BufferError):  # Someone still looks at blocks: the memory ends with this process.
             self._memory.close()
-        self._memory.unlink()
 
 
-def _octets(memory: SharedMemory) -> memoryview:
-    assert memory.buf is not None
-    return memory.buf
-
-
-def receive(sockets: list[socket.socket], name: str, slots: int, parent: int) -> None:
+def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, parent: int) -> None:
     """Receive blocks into shared memory until told to stop, or until the parent has gone: the other process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it wants what has come.
-    memory = SharedMemory(name)
-    shared = _octets(memory)
+    interrupt.be_worker()  # Ctrl-C is the parent's: it wants what has come.
+    shared = memoryview(memory.buffer)
     control = shared[: 8 * CONTROL_WORDS].cast("Q")
     lengths = shared[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
     places = shared[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]

@@ -3,31 +3,64 @@
 """Arguments that several commands share, and how numbers with units are read."""
 
 import argparse
+import difflib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from liteprobe.host.errors import UsageError
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
+STDOUT = Path("-")
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line with the next step."""
+    """A parser whose errors are one line that says what would be right."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of printing the whole usage."""
         raise UsageError(f"{message}; see: {self.prog} --help")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, and refuse what there isn't, here where it is known which command was meant."""
+        found, extras = super().parse_known_args(args, namespace)
+        if extras:
+            name = extras[0].partition("=")[0]
+            if name.startswith("-"):
+                raise self._there_is_no(
+                    "option", name, [text for action in self._actions for text in action.option_strings]
+                )
+            self.error(f"'{extras[0]}' is one argument too many")
+        return found, extras
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(choice) for choice in action.choices]
+            if isinstance(action.metavar, str):  # Of commands and their actions.
+                raise self._there_is_no(action.metavar.lower(), str(value), names)
+            option = "/".join(action.option_strings) or action.dest
+            raise self._there_is_no(option, str(value), names)
+
+    def _there_is_no(self, what: str, name: str, names: Sequence[str]) -> UsageError:
+        """Return the error for a name that there isn't, with those that come close, or all of them."""
+        words = {text.lstrip("-"): text for text in names}
+        close = [words[word] for word in difflib.get_close_matches(name.lstrip("-"), words, n=2)]
+        if close:
+            return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
+        if what == "option":
+            return UsageError(f"there is no {what} '{name}'; see: {self.prog} --help")
+        return UsageError(f"there is no {what} '{name}': give one of {', '.join(names)}; see: {self.prog} --help")
+
 
 def _with_unit(text: str, units: dict[str, int], what: str, example: str) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([A-Za-z]*)", text)
     if not match or match[2] not in units:
-        raise argparse.ArgumentTypeError(f"'{text}' is no {what}: write it like {example}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a {what}: write it like {example}")
     return float(match[1]) * units[match[2]]
 
 
@@ -41,12 +74,20 @@ def time_ns(text: str) -> float:
     return _with_unit(text, TIME_UNITS_NS, "time", "1344, 1344ns or 1.5us")
 
 
+def some_time_ns(text: str) -> float:
+    """Return a time (ns) above 0."""
+    found = time_ns(text)
+    if found <= 0:
+        raise argparse.ArgumentTypeError(f"{text} leaves no time: give one above 0, like 1ms")
+    return found
+
+
 def whole(text: str) -> int:
     """Return a whole number, decimal or 0x hexadecimal."""
     try:
         return int(text, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number: write it like 10 or 0x1f") from None
 
 
 def wholes(text: str) -> list[int]:
@@ -55,13 +96,34 @@ def wholes(text: str) -> list[int]:
 
 
 def output(text: str) -> Path:
-    """Return the path of a file to write, sure that its folder is there, before anything is measured."""
+    """Return the path of a file to write, sure that it can be written, before anything is measured."""
     path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"can't write {text}: give a file in a folder that exists")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"cannot write {text}, which is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"cannot write {text}: make the folder {path.parent} first, or name another one"
+        )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"can't write {text}: no permission")
+        raise argparse.ArgumentTypeError(f"cannot write {text}: you have no permission there; name another file")
     return path
+
+
+def output_or_stdout(text: str) -> Path:
+    """Return the path of a file to write; ``-`` is stdout."""
+    return STDOUT if text == str(STDOUT) else output(text)
+
+
+def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str) -> None:
+    """Add ``--json``, which means the same everywhere: results go to a file, or to stdout in the place of the table."""
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STDOUT,
+        type=output_or_stdout,
+        help=f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table",
+    )
 
 
 def add_probe(parser: argparse.ArgumentParser) -> None:

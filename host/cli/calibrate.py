@@ -5,36 +5,13 @@
 import argparse
 
 from liteprobe.host import sweep
-from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.analysis.calibration import Calibration, calibrate
 from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import add_ports, add_probe, output, time_ns, whole, wholes
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import write_text
 from liteprobe.host.cli.train import measure
+from liteprobe.host.errors import ProbeError
 from liteprobe.host.train import TrainProgram
-
-HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    add_probe(parser)
-    add_ports(parser)
-    group = parser.add_argument_group("trains")
-    lengths = list(sweep.PAPER_LENGTHS)
-    group.add_argument("--length", metavar="L,L[,L...]", type=wholes, default=lengths, help="octets without FCS")
-    group.add_argument("--count", metavar="N", type=whole, default=100, help="frames in a train (default: 100)")
-    group.add_argument("--repeat", metavar="R", type=whole, default=10, help="trains of each length (default: 10)")
-    theory = parser.add_argument_group("theory of the calibrated path")
-    theory.add_argument(
-        "--slope",
-        metavar="NS/B",
-        type=float,
-        default=0.0,
-        help="0 for a wire (default), 8 for each store-and-forward hop",
-    )
-    theory.add_argument(
-        "--intercept", metavar="TIME", type=time_ns, default=0.0, help="delay of the wire itself (default: 0)"
-    )
-    parser.add_argument("--json", metavar="FILE", type=output, help="write the calibration, for train --calibration")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,7 +20,22 @@ def run(args: argparse.Namespace) -> None:
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
-    found = calibrate(measure(request).rows, args.slope, args.intercept)
+    rows: list[sweep.Row] = []
+    try:
+        measure(request, lambda measured: rows.append(measured.rows[-1]))
+    except (ProbeError, KeyboardInterrupt) as end:
+        if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
+            _show(args, calibrate(rows, args.slope, args.intercept))
+            end.args = (f"{end}; what is shown is of {len(rows)} lengths of {len(programs)}, and no file has it",)
+        raise
+    found = calibrate(rows, args.slope, args.intercept)
+    if args.json != STDOUT:
+        _show(args, found)
+    if args.json:
+        write_text(args.json, found.text())
+
+
+def _show(args: argparse.Namespace, found: Calibration) -> None:
     line = found.line
     slope_reach, intercept_reach = line.interval()
     shown = tables.table("", "measured", "+- 95 %", "theory", "difference", "unit")
@@ -56,5 +48,3 @@ def run(args: argparse.Namespace) -> None:
     out = tables.console()
     out.print(shown)
     out.print(f"{line.points} trains; scatter about the line {line.residual_std:.3f} ns. Repeat after each link-up.")
-    if args.json:
-        found.save(args.json)

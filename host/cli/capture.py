@@ -4,18 +4,17 @@
 
 import argparse
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
+from liteprobe.host import interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
 from liteprobe.host.capture.merge import WINDOW_NS
@@ -27,11 +26,9 @@ from liteprobe.host.capture.sources import RecordedSource, Source
 from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
-from liteprobe.host.cli.arguments import add_probe, output, time_ns, whole, wholes
+from liteprobe.host.cli.output import write_text
 from liteprobe.host.errors import UsageError
 
-HELP = "capture frames into pcapng, and their headers into Parquet"
-KEEPS = {"packets": Keep.PACKETS, "headers": Keep.HEADERS, "both": Keep.BOTH}
 #: What a recording can't be asked for any more: option, and its name among the arguments.
 OF_A_PROBE = {
     "--keep": "keep", "--sample": "sample", "--snap": "snap", "--channels": "channels", "--duration": "duration",
@@ -56,69 +53,6 @@ REMARKS = {
 }
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    _add_files(parser)
-    _add_choice(parser)
-    _add_kept(parser)
-    parser.add_argument(
-        "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
-    )
-    add_probe(parser)
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("files")
-    group.add_argument("-w", "--write", metavar="FILE.pcapng", type=_output, help="write frames; - is stdout")
-    group.add_argument("--headers", metavar="FILE.parquet", type=output, help="write unified headers")
-    group.add_argument("--blocks", metavar="FILE", type=output, help="write blocks as they come, to be read by --read")
-    group.add_argument("--json", metavar="FILE", type=output, help="write all counts as JSON; - is stdout")
-    group.add_argument(
-        "--utc", metavar="S", nargs="?", const="probe", help="write UTC, S seconds less than TAI (what the probe knows)"
-    )
-
-
-def _add_choice(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("which frames")
-    group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
-    group.add_argument("--host-filter", action="store_true", help="filter on this host what the probe can't")
-    group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
-    group.add_argument(
-        "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
-    )
-    group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
-    group.add_argument("--duration", metavar="TIME", type=time_ns, help="end after so long, like 10s")
-    group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
-    group.add_argument(
-        "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"
-    )
-    group.add_argument(
-        "--before", metavar="TIME", type=time_ns, help="with --trigger: so much before it (default: 10ms)"
-    )
-    group.add_argument(
-        "--after", metavar="TIME", type=time_ns, help="with --trigger: so much after it (default: to the end)"
-    )
-
-
-def _add_kept(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what the probe hands over")
-    group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
-    group.add_argument("--keep", choices=list(KEEPS), help="of a frame (default: what the files need)")
-    group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
-    group.add_argument(
-        "--via",
-        choices=live.WAYS,
-        help="how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
-    )
-    group.add_argument(
-        "--udp-port", metavar="PORT", type=whole, help="of this host, of channel 0; 7 more follow (default: free ones)"
-    )
-
-
-def _output(text: str) -> Path:
-    return Path(text) if text == "-" else output(text)
 
 
 @dataclass
@@ -165,7 +99,9 @@ def settings(args: argparse.Namespace) -> CaptureSettings:
     """Return what the probe is to be told."""
     needs_headers = bool(args.headers or args.host_filter or args.trigger)
     needs_packets = bool(args.write or not needs_headers)
-    keep = KEEPS[args.keep] if args.keep else Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers))
+    keep = (
+        Keep[args.keep.upper()] if args.keep else Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers))
+    )
     return CaptureSettings(
         channels=tuple(args.channels or (0,)),
         snap_length=SNAP_MOST if args.snap is None else args.snap,
@@ -186,14 +122,13 @@ def run(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
         setup = _recorded(args) if args.read else _live(args, stack)
         choice = Choice(setup.matches, trigger, args.count)
-        counts = _capture(args, setup, choice, stack)
-    if args.json:
-        text = json.dumps(counts, indent=2) + "\n"
-        if str(args.json) == "-":
-            print(text, end="")
-        else:
-            args.json.write_text(text, encoding="utf-8")
-    _report(args, counts)
+        counts, number = _capture(args, setup, choice, stack)
+        if args.json:
+            write_text(args.json, json.dumps(counts, indent=2) + "\n")
+    said = _report(args, counts)
+    if number and not (args.count is None and args.duration is None):  # Else nothing but a signal ends it.
+        raise interrupt.Interrupted(number, said)
+    print(said, file=sys.stderr)
 
 
 def _before_ns(args: argparse.Namespace) -> int:
@@ -256,8 +191,8 @@ def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
     )
 
 
-def _capture(args: argparse.Namespace, setup: Setup, choice: Choice, stack: ExitStack) -> dict[str, Any]:
-    """Run, close the files whatever happens, and return all counts."""
+def _capture(args: argparse.Namespace, setup: Setup, choice: Choice, stack: ExitStack) -> tuple[dict[str, Any], int]:
+    """Run, close the files whatever happens; return all counts, and the signal that ended it, or 0."""
     sinks: list[Any] = []
     pcapng = raw = None
     if args.write:
@@ -274,46 +209,34 @@ def _capture(args: argparse.Namespace, setup: Setup, choice: Choice, stack: Exit
         raw = stack.enter_context(closing(Output(args.blocks)))
     with _progress(args) as show:
         capture = Capture(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, show)
-        _loop(args, setup, capture, raw)
+        number = _loop(args, setup, capture, raw)
     counts = _counts(capture, choice) | setup.finish()
     if pcapng:
         pcapng.close(_statistics(setup, counts))
-    return counts
+    return counts, number
 
 
-def _loop(args: argparse.Namespace, setup: Setup, capture: Capture, raw: Output | None) -> None:
-    """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken."""
+def _loop(args: argparse.Namespace, setup: Setup, capture: Capture, raw: Output | None) -> int:
+    """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken.
+
+    Returns the signal that ended it, or 0.
+    """
     ends_s = None if args.duration is None else setup.clock_s() + args.duration / 1e9
     is_stopping = False
-    with Interrupt() as interrupt:
+    with interrupt.wished() as wish:
         for blocks, lengths in setup.source.batches():
             if raw and len(blocks):
                 raw.write(blocks.reshape(-1))
             capture.take(blocks, lengths)
             if capture.is_done:
                 setup.source.stop()
-                return
-            if not is_stopping and (interrupt.is_asked or (ends_s is not None and setup.clock_s() >= ends_s)):
+                return 0
+            is_over = ends_s is not None and setup.clock_s() >= ends_s
+            if not is_stopping and (wish.is_asked or is_over):
                 is_stopping = True
                 setup.source.stop()
     capture.finish()
-
-
-class Interrupt:
-    """While it is open, the first Ctrl-C is a wish, so that no file is cut in the middle; the second one is as always."""
-
-    is_asked = False
-
-    def __enter__(self) -> "Interrupt":
-        self._before = signal.signal(signal.SIGINT, self._ask)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _ask(self, *_: object) -> None:
-        self.is_asked = True
-        signal.signal(signal.SIGINT, self._before)
+    return 0 if ends_s is not None and setup.clock_s() >= ends_s else wish.number
 
 
 def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
@@ -348,8 +271,8 @@ def _progress(args: argparse.Namespace) -> Iterator[Callable[[int], None] | None
         yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
 
 
-def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
-    """Say on stderr what was written, and all that isn't as sent."""
+def _report(args: argparse.Namespace, counts: dict[str, Any]) -> str:
+    """Return what was written, and all that isn't as sent, a line each."""
     names = ["stdout" if str(name) == "-" else str(name) for name in (args.write, args.headers, args.blocks) if name]
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:
@@ -368,4 +291,4 @@ def _report(args: argparse.Namespace, counts: dict[str, Any]) -> None:
     for channel, count in dropped.items():
         if count:
             lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")
-    print("\n".join(lines), file=sys.stderr)
+    return "\n".join(lines)

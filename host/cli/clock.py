@@ -3,11 +3,10 @@
 """Shows, logs, draws and sets a probe's clock, and disciplines it from here where no firmware does."""
 
 import argparse
-import json
 import sys
 import time
+from contextlib import ExitStack, closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,70 +17,19 @@ from liteprobe.cores.formats import ClockMode, ClockState
 from liteprobe.host import clock_log
 from liteprobe.host.analysis import clock_smooth
 from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import add_probe, output, time_ns, whole
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import Lines, named
 from liteprobe.host.clock import ClockStatus
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 
-HELP = "show, log, plot, set or discipline the probe's clock"
-MODES = {"discipline": ClockMode.DISCIPLINE, "leave-alone": ClockMode.LEAVE_ALONE, "reacquire": ClockMode.REACQUIRE}
 COLOURS = {"locked": "green", "holdover": "yellow", "acquiring": "yellow", "free-running": "red", "unknown": "red"}
-TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
 LATE_NS = 100_000_000  # A host's own time is good to that, where it follows NTP.
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_status(actions.add_parser("status", help="state, offset, rate, holdover and error bound"))
-    _add_log(actions.add_parser("log", help="write a line for each PPS edge"))
-    _add_plot(actions.add_parser("plot", help="draw a log: offset, rate, Allan deviation"))
-    _add_set(actions.add_parser("set", help="set the time, or what the servo shall do"))
-    _add_discipline(actions.add_parser("discipline", help="run the firmware's servo on this host"))
-
-
-def _add_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--watch", metavar="TIME", type=time_ns, help="go on for so long (probe time), 4 looks a period"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
-    parser.set_defaults(act=_status)
-    add_probe(parser)
-
-
-def _add_log(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="file of the log (CSV)")
-    parser.add_argument("--for", dest="span", metavar="TIME", type=time_ns, required=True, help="probe time, like 60s")
-    parser.set_defaults(act=_log)
-    add_probe(parser)
-
-
-def _add_plot(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("log", type=Path, help="what 'liteprobe clock log' wrote")
-    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="picture: .svg, .png or .pdf")
-    parser.set_defaults(act=_plot)
-
-
-def _add_set(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--time", metavar="NS|now", help="TAI in ns since 1970; now: the time of this host")
-    what.add_argument("--mode", choices=list(MODES), help="what the servo shall do")
-    parser.add_argument("--tai-utc", metavar="S", type=whole, default=TAI_UTC_S, help="for now (default: %(default)s)")
-    parser.set_defaults(act=_set)
-    add_probe(parser)
-
-
-def _add_discipline(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--for", dest="span", metavar="TIME", type=time_ns, help="probe time (default: until Ctrl-C)")
-    parser.add_argument("--period", metavar="TIME", type=time_ns, help="of the PPS (default: what is set, 1s)")
-    parser.add_argument("--log", metavar="FILE", type=output, help="write a line for each PPS edge, too")
-    parser.set_defaults(act=_discipline)
-    add_probe(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Do what was asked for."""
-    args.act(args)
+    ACTIONS[args.action](args)
 
 
 # Status -------------------------------------------------------------------------------------------
@@ -130,37 +78,43 @@ def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
 
 
 def _status(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map) as probe:
-        clock, timebase = probe.timebase.clock, probe.timebase
-        status = clock.status()
-        if args.json:
-            print(json.dumps(_document(status, timebase.now_ns)))
-        elif args.watch is None:
-            tables.console().print(_table(status, timebase.now_ns))
-        if args.watch is None:
-            return
-        step_s = status.period_ns / 4e9
-        with Live(console=tables.console(), auto_refresh=False, transient=False) as live:
-            for _ in range(max(1, round(args.watch / 1e9 / step_s))):
-                if not args.json:
-                    live.update(_table(clock.status(), timebase.now_ns), refresh=True)
-                probe.wait(step_s)
-                if args.json:
-                    print(json.dumps(_document(clock.status(), timebase.now_ns)), flush=True)
+    with ExitStack() as stack:
+        probe = stack.enter_context(Probe(args.probe, args.map))
+        lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
+        live = None
+        if args.json != STDOUT:
+            live = stack.enter_context(Live(console=tables.console(), auto_refresh=False, transient=False))
+        period_s = probe.timebase.clock.status().period_ns / 1e9
+        for number in range(1 if args.watch is None else 1 + max(1, round(4 * args.watch / 1e9 / period_s))):
+            if number:
+                probe.wait(period_s / 4)
+            status, now_ns = probe.timebase.clock.status(), probe.timebase.now_ns
+            if lines:
+                lines.write(_document(status, now_ns))
+            if live:
+                live.update(_table(status, now_ns), refresh=True)
+    if live:
+        print(flush=True)  # What was shown last ends without a line's end where nobody looks.
 
 
 # Log ----------------------------------------------------------------------------------------------
 
 
 def _log(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map) as probe, args.out.open("w", encoding="utf-8") as stream:
-        clock = probe.timebase.clock
-        writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
-        count = 0
-        for edge in clock.edges(args.span / 1e9, probe.wait):
-            qerr_ps = clock.qerr_ps(edge, probe.wait)  # Before the status, which is that of this edge then.
-            writer.write(edge, clock.status(), qerr_ps)
-            count += 1
+    count = 0
+    try:
+        with Probe(args.probe, args.map) as probe, args.out.open("w", encoding="utf-8") as stream:
+            clock = probe.timebase.clock
+            with named(args.out):
+                writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
+                for edge in clock.edges(args.span / 1e9, probe.wait):
+                    qerr_ps = clock.qerr_ps(edge, probe.wait)  # Before the status, which is that of this edge then.
+                    writer.write(edge, clock.status(), qerr_ps)
+                    count += 1
+    except (ProbeError, KeyboardInterrupt) as end:
+        if count:
+            end.args = (f"{end}; {count} edges are in {args.out}",)
+        raise
     print(f"{count} edges in {args.out}", file=sys.stderr)
 
 
@@ -192,10 +146,10 @@ def _plot(args: argparse.Namespace) -> None:
 
 def _set(args: argparse.Namespace) -> None:
     if args.mode is None and args.time != "now" and not args.time.isdecimal():
-        raise UsageError(f"time '{args.time}' is no time: give nanoseconds since 1970 (TAI), or now")
+        raise UsageError(f"'{args.time}' is not a time: give nanoseconds since 1970 (TAI), or now")
     with Probe(args.probe, args.map) as probe:
         if args.mode is not None:
-            probe.timebase.clock.set_mode(MODES[args.mode])
+            probe.timebase.clock.set_mode(ClockMode[args.mode.replace("-", "_").upper()])
             print(f"mode: {args.mode}")
             return
         wanted_ns = time.time_ns() + args.tai_utc * 10**9 if args.time == "now" else int(args.time)
@@ -209,20 +163,26 @@ def _set(args: argparse.Namespace) -> None:
 def _discipline(args: argparse.Namespace) -> None:
     from liteprobe.host.discipline import Discipline  # Needs a C compiler, once.
 
-    with Probe(args.probe, args.map) as probe:
+    has_begun = False
+    with ExitStack() as stack:
+        probe = stack.enter_context(Probe(args.probe, args.map))
         discipline = Discipline(probe, None if args.period is None else round(args.period))
-        stream = args.log.open("w", encoding="utf-8") if args.log else None
-        writer = (
-            None if stream is None else clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
-        )
+        writer = None
+        if args.log:
+            stream = stack.enter_context(args.log.open("w", encoding="utf-8"))
+            writer = clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
+        live = stack.enter_context(Live(console=tables.console(), auto_refresh=False))
         try:
-            with Live(console=tables.console(), auto_refresh=False) as live:
-                for edge in discipline.run(None if args.span is None else args.span / 1e9):
-                    status = probe.timebase.clock.status()
-                    if writer and edge:
-                        writer.write(edge, status)
-                    live.update(_table(status, probe.timebase.now_ns), refresh=True)
-        finally:
-            if stream:
-                stream.close()
-        print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+            for edge in discipline.run(None if args.span is None else args.span / 1e9):
+                has_begun = True
+                status = probe.timebase.clock.status()
+                if writer and edge:
+                    writer.write(edge, status)
+                live.update(_table(status, probe.timebase.now_ns), refresh=True)
+        except KeyboardInterrupt:
+            if args.span is not None or not has_begun:
+                raise
+    print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+
+
+ACTIONS = {"status": _status, "log": _log, "plot": _plot, "set": _set, "discipline": _discipline}

@@ -6,15 +6,6 @@ import argparse
 
 import shtab
 
-HELP = "print the completion script for a shell"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    parser.add_argument(
-        "shell", choices=shtab.SUPPORTED_SHELLS, help="source its output from the shell's start-up file"
-    )
-
 
 def run(args: argparse.Namespace) -> None:
     """Print the script."""

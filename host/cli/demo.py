@@ -11,14 +11,12 @@ from typing import Any
 from liteprobe.host import sweep
 from liteprobe.host.analysis.theory import LINE_RATE_BPS, dispersion_rate
 from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import whole
+from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.link import sim
 from liteprobe.host.link.url import sim_url
 from liteprobe.host.report import files
 from liteprobe.host.report.words import words
 from liteprobe.host.train import TrainProgram
-
-HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
 
 LOOP_NS = 8  # The shortest wire: one tick.
 LATENCY_NS = 3000
@@ -39,19 +37,10 @@ LEDE = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("build/demo"), help="folder (default: build/demo)"
-    )
-    parser.add_argument("--repeat", metavar="R", type=whole, default=sweep.PAPER_REPEATS, help="trains of each kind")
-    parser.add_argument("--sim", metavar="DIR", type=Path, help="a simulated probe that is built already")
-
-
 def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
     """Return what is measured: the paper's sweep on two wires, and one kind of train against other traffic."""
     template = TrainProgram(length=60, count=1, repeats=repeats)
-    paper = sweep.programs_for(sweep.PAPER_LENGTHS, sweep.PAPER_COUNTS, template)
+    paper = sweep.programs_for(PAPER_LENGTHS, PAPER_COUNTS, template)
     loaded = (TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS * repeats, gap_ns=1e6),)
     wires: list[tuple[str, str, tuple[TrainProgram, ...], dict[str, Any]]] = [
         ("loopback", "loopback", paper, {"theory_delay": (0.0, LOOP_NS)}),

@@ -10,13 +10,11 @@ import time
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState
-from liteprobe.host.cli.arguments import add_probe, time_ns
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.firmware import Console, Image, boot_state, load, pack, read_image
 from liteprobe.host.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
 from liteprobe.host.probe import Probe
 
-HELP = "build, load, flash or talk to the firmware of the probe's processor"
 PROMPT = b"~$ "
 FLASH_FILE = "liteprobe.flash"
 FLASH_PROGRAM = "liteprobe.soc.load"
@@ -28,34 +26,6 @@ STATES = {
     BootState.OTHER_GATEWARE: "the flash holds firmware for another gateware: build it for this one's map, and flash it",
     BootState.DAMAGED: "the firmware in the flash is damaged, or the RAM doesn't keep it: flash it again",
 }
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    parser.add_argument("action", choices=list(ACTIONS), help="what to do")
-    parser.add_argument(
-        "image", nargs="?", type=Path, help="image to load or pack (default: the one that was built for this map)"
-    )
-    parser.add_argument("--board", metavar="BOARD", help="board on the JTAG cable whose flash is written (flash)")
-    parser.add_argument("--zephyr", metavar="FOLDER", type=Path, help="sources of Zephyr (default: ZEPHYR_BASE)")
-    parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help="products of build and pack (default: build/firmware/HASH)"
-    )
-    parser.add_argument(
-        "--define", metavar="NAME=VALUE", action="append", default=[], help="an option of Kconfig, for the build"
-    )
-    parser.add_argument(
-        "--type",
-        dest="lines",
-        metavar="LINE",
-        action="append",
-        default=[],
-        help="what to type into the shell, whose answer is printed",
-    )
-    parser.add_argument(
-        "--follow", metavar="TIME", type=time_ns, default=0.0, help="then print the console for so long (probe time)"
-    )
-    add_probe(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -5,17 +5,10 @@
 import argparse
 import json
 
-from liteprobe.host.cli.arguments import add_probe
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import write_text
 from liteprobe.host.cli.tables import facts
 from liteprobe.host.probe import Probe
-
-HELP = "show what a probe is: ports, clock, links, register map"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    add_probe(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -23,6 +16,6 @@ def run(args: argparse.Namespace) -> None:
     with Probe(args.probe, args.map) as probe:
         found = probe.info()
     if args.json:
-        print(json.dumps(found, indent=2))
-    else:
+        write_text(args.json, json.dumps(found, indent=2) + "\n")
+    if args.json != STDOUT:
         facts(found)

@@ -1,16 +1,19 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Entry of the command ``liteprobe``: parses, runs one command, and reports errors, once for all of them."""
+"""Parses the command line, runs one command, and reports errors, once for all of them."""
 
 import argparse
+import contextlib
+import errno
+import importlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from types import ModuleType
 
-from liteprobe.host.cli import (
+from liteprobe.host.cli.arguments import Parser
+from liteprobe.host.cli.parsers import (
     build,
     calibrate,
     capture,
@@ -24,9 +27,10 @@ from liteprobe.host.cli import (
     regs,
     train,
 )
-from liteprobe.host.cli.arguments import Parser
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.interrupt import Interrupted
 
+#: What each command takes; what it does is in the module of its name in ``liteprobe.host.cli``, loaded when it is run.
 COMMANDS: dict[str, ModuleType] = {
     "train": train,
     "owd": owd,
@@ -41,13 +45,26 @@ COMMANDS: dict[str, ModuleType] = {
     "demo": demo,
     "completion": completion,
 }
-EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted
+EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
 
   liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
   liteprobe train --probe etherbone://192.168.1.50 --length 1514 --count 100 --rate 500M --report train.html
 """
-USAGE = 2
-INTERRUPTED = 130
+FAILED, USAGE = 1, 2
+
+
+class Version(argparse.Action):
+    """Prints the version, which takes a moment to find."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it, and end."""
+        from importlib import metadata
+
+        print(f"liteprobe {metadata.version('liteprobe')}")
+        parser.exit()
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"liteprobe {metadata.version('liteprobe')}")
+    parser.add_argument("--version", action=Version, help="show the version, and end")
     parser.add_argument("--verbose", action="store_true", help="say on stderr what is being done")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, command in COMMANDS.items():
@@ -68,29 +85,61 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted."""
+    """Run the command and return its exit code: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted, 143 terminated."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except ProbeError as error:
+        code = _say(str(error), error.exit_code)
+    except Interrupted as stop:
+        code = _say(str(stop), stop.exit_code)
+    except KeyboardInterrupt:
+        code = _say(str(Interrupted()), Interrupted().exit_code)
+    except BrokenPipeError:
+        code = FAILED  # The reader of the output has gone, as head does: nothing more to say.
+    except OSError as error:
+        code = _say(_words(error), FAILED)
+    _let_go_of_stdout()
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         args = make_parser().parse_args(arguments)
         logging.basicConfig(format="%(message)s", level=logging.INFO if args.verbose else logging.WARNING)
-        COMMANDS[args.command].run(args)
-        sys.stdout.flush()
-    except ProbeError as error:
-        print(f"liteprobe: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("liteprobe: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the output has gone, as head does: nothing more to say, and Python must not try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(
-            f"liteprobe: {where}{error.strerror or error}: check the path, and the space on the disk", file=sys.stderr
-        )
-        return 1
+        importlib.import_module(f"liteprobe.host.cli.{args.command}").run(args)
+    except SystemExit as end:  # Help was asked for, or another program has said why it failed.
+        return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def _say(line: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"liteprobe: {line}", file=sys.stderr, flush=True)
+    return code
+
+
+def _words(error: OSError) -> str:
+    """Return what an error of the system means, and what to do."""
+    what = error.strerror or str(error)
+    where = error.filename or "stdout"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"cannot write {where} ({what}): make room on the disk, or name another file, and run again"
+    if error.errno == errno.EBADF and not error.filename:
+        return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
+    if error.filename:
+        return f"cannot use {where} ({what}): check its name and its permissions"
+    return f"{what}: check the files and devices that the command names"
+
+
+def _let_go_of_stdout() -> None:
+    """Write what stdout still holds, and drop it where that can't be done: Python would try, and complain, at exit."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

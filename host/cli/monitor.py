@@ -3,12 +3,10 @@
 """Shows what a probe measures while frames come: rates, streams, histograms, the ring, and what was lost and why."""
 
 import argparse
-import json
 import math
-import re
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -19,19 +17,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import add_probe, time_ns, whole, wholes
-from liteprobe.host.errors import UsageError
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import Lines
 from liteprobe.host.look import Look, Looker, document
 from liteprobe.host.monitor import NAMES, BinSetting, Histogram, PortMeasurement, Stream
 from liteprobe.host.probe import Probe
 
-if TYPE_CHECKING:
-    from liteprobe.host.metrics import Metrics
-
-HELP = "show live what a probe measures: rates, streams, histograms, drops"
+KINDS = {name: kind for kind, name in NAMES.items()}
 LINE_BPS = 1e9
 LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
@@ -51,91 +45,65 @@ PLAIN = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
-    parser.add_argument(
-        "--streams", metavar="ID", type=whole, help="measure the seven streams from ID on; clears what was measured"
-    )
-    parser.add_argument(
-        "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],
-        help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
-    )  # fmt: skip
-    parser.add_argument("--interval", metavar="TIME", type=time_ns, default=1e9, help="between looks (default: 1s)")
-    parser.add_argument(
-        "--rates", metavar="TIME", type=time_ns, help="count rates over this time of the probe, from 1ms"
-    )
-    parser.add_argument("--once", action="store_true", help="look once, and end")
-    parser.add_argument("--json", action="store_true", help="print JSON, a line a look")
-    parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
-    add_probe(parser)
-
-
-def _bins(text: str) -> tuple[BinKind, BinSetting]:
-    match = re.fullmatch(r"(\w+)=(-?\d+):(\d+)", text)
-    kinds = {name: kind for kind, name in NAMES.items()}
-    if not match or match[1] not in kinds or int(match[3]).bit_count() != 1:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' are no bins: write {', '.join(kinds)} like delay=0:64, the width a power of two"
-        )
-    return kinds[match[1]], BinSetting(int(match[2]), int(match[3]).bit_length() - 1)
-
-
 def run(args: argparse.Namespace) -> None:
-    """Look until Ctrl-C."""
-    if args.interval <= 0:
-        raise UsageError("an interval of 0 leaves no time to look: give --interval 1s or so")
-    with Probe(args.probe, args.map) as probe:
+    """Look until Ctrl-C, which is the end that is meant once something was shown."""
+    with ExitStack() as stack:
+        probe = stack.enter_context(Probe(args.probe, args.map))
         looker = Looker(probe, args.ports)
-        looker.set(args.streams, dict(args.bins), None if args.rates is None else round(args.rates))
-        looks = _looks(args, probe, looker)
+        bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins}
+        looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
+        take = [_shown(args, stack)]
         if args.metrics is not None:
-            from liteprobe.host.metrics import Metrics, serve  # A web server, for those who want one.
-
-            metrics = Metrics()
-            server = serve(metrics, args.metrics)
-            print(f"metrics: http://0.0.0.0:{server.server_port}/metrics", file=sys.stderr)
-            looks = _told(looks, metrics)
-            try:
-                _show(args, looks)
-            finally:
-                server.shutdown()
-                server.server_close()
-        else:
-            _show(args, looks)
-
-
-def _looks(args: argparse.Namespace, probe: Probe, looker: Looker) -> Iterator[Look]:
-    """Yield looks; Ctrl-C ends them, because nothing else would."""
-    try:
-        while True:
-            yield looker.look()
-            if args.once:
-                return
-            probe.wait(args.interval / 1e9)
-    except KeyboardInterrupt:
-        return
+            take.append(_served(args.metrics, stack))
+        is_seen = False
+        try:
+            while not (args.once and is_seen):
+                look = looker.look()
+                for each in take:
+                    each(look)
+                is_seen = True
+                probe.wait(0 if args.once else args.interval / 1e9)
+        except KeyboardInterrupt:
+            if args.once or not is_seen:
+                raise
 
 
-def _told(looks: Iterator[Look], metrics: "Metrics") -> Iterator[Look]:
-    """Yield looks, and give each to who serves metrics."""
-    for look in looks:
+def _served(port: int, stack: ExitStack) -> Callable[[Look], None]:
+    """Return what gives looks to those who ask for metrics."""
+    from liteprobe.host.metrics import Metrics, serve  # A web server, for those who want one.
+
+    metrics = Metrics()
+    server = serve(metrics, port)
+    stack.callback(server.server_close)
+    stack.callback(server.shutdown)
+    print(f"metrics: http://0.0.0.0:{server.server_port}/metrics", file=sys.stderr)
+
+    def take(look: Look) -> None:
         metrics.look = look
-        yield look
+
+    return take
 
 
-def _show(args: argparse.Namespace, looks: Iterator[Look]) -> None:
+def _shown(args: argparse.Namespace, stack: ExitStack) -> Callable[[Look], None]:
+    """Return what shows looks as was asked for."""
+    lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
+    if lines and args.json == STDOUT:
+        return lambda look: lines.write(document(look))
     console = tables.console()
-    if args.json:
-        for look in looks:
-            print(json.dumps(document(look)), flush=True)
-    elif args.once or not console.is_terminal:
-        for look in looks:
-            console.print(view(look))
+    if args.once or not console.is_terminal:
+        live = None
     else:
-        with Live(console=console, auto_refresh=False, screen=True) as live:
-            for look in looks:
-                live.update(view(look), refresh=True)
+        live = stack.enter_context(Live(console=console, auto_refresh=False, screen=True))
+
+    def both(look: Look) -> None:
+        if lines:
+            lines.write(document(look))
+        if live:
+            live.update(view(look), refresh=True)
+        else:
+            console.print(view(look))
+
+    return both
 
 
 # What is shown ------------------------------------------------------------------------------------

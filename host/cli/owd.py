@@ -3,49 +3,21 @@
 """Measures the one-way delay from one probe to another."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from liteprobe.host import owd, owd_figures
 from liteprobe.host.analysis import calibration
 from liteprobe.host.cli import tables, train
-from liteprobe.host.cli.arguments import output, time_ns, whole
+from liteprobe.host.cli.output import write_text
+from liteprobe.host.cli.results import Results
 from liteprobe.host.discipline import Discipline, settle
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.url import other_of_pair
 from liteprobe.host.probe import Probe
-from liteprobe.host.report import files
 from liteprobe.host.sweep import Sweep, SweepRequest
-
-HELP = "measure the one-way delay from one probe to another, on a PPS"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes."""
-    group = parser.add_argument_group("probes")
-    group.add_argument(
-        "--from", dest="probe", metavar="URL", required=True, help="probe that sends, as --probe of train"
-    )
-    group.add_argument("--to", metavar="URL", help="probe that receives (default: the other one of a sim://pair)")
-    group.add_argument("--map", metavar="FILE", type=Path, help="register map of the build that runs in --from")
-    group.add_argument("--map-to", metavar="FILE", type=Path, help="of the build in --to (default: the same)")
-    group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
-    group.add_argument("--receive", metavar="PORT", type=whole, default=0, help="port that receives (default: 0)")
-    group.add_argument("--both-ways", action="store_true", help="send back at the same time, too")
-    clocks = parser.add_argument_group("clocks")
-    clocks.add_argument(
-        "--discipline", metavar="TIME", type=time_ns,
-        help="discipline both clocks from here, where no firmware does; begin after so long (probe time)",
-    )  # fmt: skip
-    clocks.add_argument("--period", metavar="TIME", type=time_ns, help="of the PPS, for --discipline")
-    clocks.add_argument("--any-clock", action="store_true", help="measure with clocks that nobody disciplines, too")
-    train.add_program(parser)
-    train.add_headers(parser)
-    train.add_outputs(parser)
-    parser.add_argument("--save-calibration", metavar="FILE", type=output, help="write it, of a way of --known-delay")
-    parser.add_argument("--known-delay", metavar="TIME", type=time_ns, help="delay of the way, for --save-calibration")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -60,27 +32,30 @@ def run(args: argparse.Namespace) -> None:
     args.receive_of_train, args.receive = args.receive, None
     request = train.request_of(args)
     args.receive = args.receive_of_train
-    with ExitStack() as stack:
+    found: list[list[owd.OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
+
+    def report(path: Path, sweeps: list[Sweep], content: dict[str, Any]) -> None:
+        from liteprobe.host.report import owd_page  # Plots take a second to load.
+
+        ways = zip(("There", "Back"), sweeps, found, strict=False)
+        owd_page.write(path, [owd_page.Way(name, sweep, results) for name, sweep, results in ways], content)
+
+    results = Results(args, len(request.programs) * len(found), _show, report)
+
+    def take(sweeps: list[Sweep]) -> None:
+        if calibrated:
+            for sweep in sweeps:
+                sweep.rows[-1] = calibrated.correct(sweep.rows[-1])
+        results.take(sweeps)
+
+    with results.kept(), ExitStack() as stack:
         sender = stack.enter_context(Probe(args.probe, args.map))
         receiver = stack.enter_context(Probe(to, args.map_to))
         tend = _disciplined(args, sender, receiver)
-        sweeps, results = _measure(args, request, sender, receiver, tend)
-    if calibrated:
-        for sweep in sweeps:
-            sweep.rows[:] = [calibrated.correct(row) for row in sweep.rows]
-    if str(args.json) != "-":
-        _show(sweeps)
+        sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:
         rows = [row for sweep in sweeps for row in sweep.rows]
-        calibration.calibrate(rows, 0.0, args.known_delay).save(args.save_calibration)
-    train.write_tables(args, sweeps)
-    if args.report:
-        from liteprobe.host.report import owd_page  # Plots take a second to load.
-
-        named = zip(("There", "Back"), sweeps, results, strict=False)
-        ways = [owd_page.Way(name, sweep, found) for name, sweep, found in named]
-        owd_page.write(args.report, ways, files.document(sweeps, ["liteprobe", *sys.argv[1:]]))
-        print(f"report: {args.report}", file=sys.stderr)
+        write_text(args.save_calibration, calibration.calibrate(rows, 0.0, args.known_delay).text())
 
 
 def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None] | None:
@@ -99,23 +74,28 @@ def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None]
 
 
 def _measure(
-    args: argparse.Namespace, request: SweepRequest, sender: Probe, receiver: Probe, tend: Callable[[], None] | None
-) -> tuple[list[Sweep], list[list[owd.OneWayResult]]]:
-    """Run all programs, and return a sweep for each direction, and the results of each."""
+    args: argparse.Namespace,
+    request: SweepRequest,
+    ends: tuple[Probe, Probe, Callable[[], None] | None],
+    found: list[list[owd.OneWayResult]],
+    take: Callable[[list[Sweep]], None],
+) -> list[Sweep]:
+    """Run all programs, and return a sweep for each direction; ``take`` is given them after each program."""
+    sender, receiver, tend = ends
     ways = [(sender, receiver, args.transmit, args.receive)]
     ways += [(receiver, sender, args.receive, args.transmit)] if args.both_ways else []
-    results: list[list[owd.OneWayResult]] = [[] for _ in ways]
     sweeps = [Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
     with _bar(len(request.programs)) as advance:
         for program in request.programs:
             directions = [owd.Direction(program, a, b, x, y) for a, b, x, y in ways]
-            found = owd.OneWay(directions, request.waiting_time_ns, tend, args.any_clock).run()
-            for sweep, of_way, result in zip(sweeps, results, found, strict=True):
+            measured = owd.OneWay(directions, request.waiting_time_ns, tend, args.any_clock).run()
+            for sweep, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)
                 sweep.results.append(result.train)
                 sweep.rows.append(owd_figures.row(result, request.waiting_time_ns))
+            take(sweeps)
             advance()
-    return sweeps, results
+    return sweeps
 
 
 @contextmanager

@@ -1,0 +1,19 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Arguments of the command ``build``."""
+
+import argparse
+
+HELP = "build a board's bitstream, with its area and timing report; --load puts it on the board, --flash into its flash"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes; what stands behind the board is passed on."""
+    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
+    parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")
+    parser.add_argument("--no-compile", action="store_true", help="write Verilog, map and driver; run no tool")
+    parser.add_argument("board", metavar="BOARD", help="colorlight_5a_75b, colorlight_i5, versa_ecp5 or sqrl_acorn")
+    parser.add_argument(
+        "rest", nargs=argparse.REMAINDER, metavar="...", help="more options: liteprobe build BOARD --help"
+    )

@@ -1,0 +1,43 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Arguments of the command ``monitor``."""
+
+import argparse
+import re
+
+from liteprobe.host.cli.arguments import add_json, add_probe, some_time_ns, whole, wholes
+
+HELP = "show live what a probe measures: rates, streams, histograms, drops"
+KINDS = ("length", "delay", "arrival")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
+    parser.add_argument(
+        "--streams", metavar="ID", type=whole, help="measure the seven streams from ID on; clears what was measured"
+    )
+    parser.add_argument(
+        "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],
+        help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
+    )  # fmt: skip
+    parser.add_argument(
+        "--interval", metavar="TIME", type=some_time_ns, default=1e9, help="between looks (default: 1s)"
+    )
+    parser.add_argument(
+        "--rates", metavar="TIME", type=some_time_ns, help="count rates over this time of the probe, from 1ms"
+    )
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    add_json(parser, "each look, a line a look,")
+    parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
+    add_probe(parser)
+
+
+def _bins(text: str) -> tuple[str, int, int]:
+    """Return kind, origin and the logarithm of the width."""
+    match = re.fullmatch(r"(\w+)=(-?\d+):(\d+)", text, re.ASCII)
+    if not match or match[1] not in KINDS or int(match[3]).bit_count() != 1:
+        raise argparse.ArgumentTypeError(
+            f"invalid histogram '{text}': give {', '.join(KINDS)} like delay=0:64 (origin:width), the width a power of two"
+        )
+    return match[1], int(match[2]), int(match[3]).bit_length() - 1

@@ -1,0 +1,98 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes results into the files that a command was given, as they come, so that an interrupt or a fault keeps them."""
+
+import argparse
+import io
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.report import files
+from liteprobe.host.sweep import Sweep
+
+AGAIN_S = 1.0  # A long run is written as often, so that little is lost even when the program is killed.
+
+
+class Results:
+    """Sweeps that grow: written now and then, and whole at the end, whatever the end is.
+
+    Parameters
+    ----------
+    args : Namespace
+        ``json``, ``csv`` and ``report``.
+    asked : int
+        Programs that were asked for, in all sweeps.
+    show : callable
+        Prints the table.
+    report : callable
+        Writes the report, from its path, the sweeps and their document.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        asked: int,
+        show: Callable[[list[Sweep]], None],
+        report: Callable[[Path, list[Sweep], dict[str, Any]], None],
+    ) -> None:
+        self._args, self._asked, self._show, self._report = args, asked, show, report
+        self._sweeps: list[Sweep] = []
+        self._due_s = time.monotonic() + AGAIN_S
+
+    @property
+    def measured(self) -> int:
+        """Programs that were measured."""
+        return sum(len(sweep.rows) for sweep in self._sweeps)
+
+    def take(self, sweeps: list[Sweep]) -> None:
+        """Take what was measured so far."""
+        self._sweeps = sweeps
+        now_s = time.monotonic()
+        if now_s >= self._due_s:
+            self._write(is_end=False)
+            took_s = time.monotonic() - now_s
+            self._due_s = now_s + took_s + max(AGAIN_S, 20 * took_s)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Print and write when the body is done, or when it fails after something was measured."""
+        try:
+            yield
+        except (ProbeError, KeyboardInterrupt) as end:
+            if self.measured:
+                self._finish()
+                end.args = (f"{end}; {self.measured} of {self._asked} programs were measured before", *end.args[1:])
+            raise
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._args.json != STDOUT:
+            self._show(self._sweeps)
+        content = self._write(is_end=True)
+        if self._args.report:
+            with named(self._args.report):
+                self._report(self._args.report, self._sweeps, content)
+            print(f"report: {self._args.report}", file=sys.stderr)
+
+    def _write(self, is_end: bool) -> dict[str, Any]:
+        content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
+        content["is_complete"] = self.measured == self._asked
+        if self._args.json and (is_end or self._args.json.is_file() or not self._args.json.exists()):
+            write_text(self._args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        if self._args.csv and (is_end or self._args.csv.is_file() or not self._args.csv.exists()):
+            write_text(self._args.csv, _csv(self._sweeps))
+        return content
+
+
+def _csv(sweeps: list[Sweep]) -> str:
+    text = io.StringIO()
+    files.write_csv(text, sweeps)
+    return text.getvalue()

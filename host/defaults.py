@@ -1,0 +1,23 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is meant where nobody says otherwise, and words that a user may give; without numpy, which takes long to load."""
+
+PAPER_LENGTHS = (60, 64, 128, 256, 512, 1024, 1514)  # Ruiz et al. 2015, Table 1 (octets without FCS).
+PAPER_COUNTS = (100, 1000)
+PAPER_REPEATS = 10
+
+FILLS = {"zero": 0, "counting": 1, "prbs": 2}
+
+# Locally administered MACs (02 "LPT", other than those of simulated management stations), and the network of benchmarks
+# (RFC 2544, C.2.2).
+DESTINATION_MAC = "02:4c:50:54:00:02"
+SOURCE_MAC = "02:4c:50:54:00:01"
+SOURCE_IP = "198.18.0.1"
+DESTINATION_IP = "198.18.0.2"
+SOURCE_PORT = 49184
+DESTINATION_PORT = 49185
+TTL = 64
+TRAFFIC_CLASS = 0
+
+KEEPS = ("packets", "headers", "both")  # What a capture keeps of a frame.
+WAYS = ("udp", "dma", "bus")  # How the blocks of a capture come.

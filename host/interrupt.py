@@ -1,0 +1,179 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Turns Ctrl-C, SIGTERM and SIGHUP into one exception, raised where it is safe, so that every program ends in the same way.
+
+It is raised from the signal's handler, but never while a module is imported: C extensions swallow an exception there, or
+print it, and leave the module half made. Then, and when Python had to ignore the exception (in a destructor, in the
+callback of a weak reference), it is raised again soon after.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WORDS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "terminated: its terminal has closed",
+}
+AGAIN_S = 0.01
+PATIENCE_S = 1.0  # Within it, a second signal is taken for the first: timeout(1) and terminals often send two.
+IMPORTING = "<frozen importlib"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the program to end.
+
+    Parameters
+    ----------
+    number : int
+        The signal.
+    kept : str
+        What there is of what was measured.
+
+    Attributes
+    ----------
+    exit_code : int
+        128 and the number of the signal, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
+    """
+
+    def __init__(self, number: int = signal.SIGINT, kept: str = "") -> None:
+        words = WORDS[signal.Signals(number)]
+        super().__init__(f"{words}; {kept}" if kept else words)
+        self.exit_code = 128 + number
+
+
+class Wish:
+    """Whether somebody has asked for the end, while a `wished` block runs."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a signal has come."""
+        return self.number != 0
+
+
+class _State:
+    """What handlers know; there is one, because signals belong to the process."""
+
+    is_installed = False
+    number = 0  # Of the last signal.
+    since_s = -PATIENCE_S
+    wish: Wish | None = None
+
+
+def install() -> None:
+    """Have SIGINT, SIGTERM and SIGHUP raise Interrupted in the main thread, whatever was blocked before.
+
+    A signal that is ignored stays so: ``nohup`` and shells ask for that.
+    """
+    if _State.is_installed:
+        return
+    _State.is_installed = True
+    signal.signal(signal.SIGALRM, _handle_again)
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _handle)
+    usual = sys.unraisablehook
+
+    def hook(ignored: Any) -> None:
+        if issubclass(ignored.exc_type, Interrupted):
+            _raise_later()
+        else:
+            usual(ignored)
+
+    sys.unraisablehook = hook
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def ignore() -> None:
+    """Ignore all signals from now on: the program is at its end."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def wished() -> Iterator[Wish]:
+    """Make the first signal a wish, so that nothing is cut in the middle; the next one raises Interrupted as always."""
+    wish = Wish()
+    before = {} if _State.is_installed else {number: signal.signal(number, _handle) for number in SIGNALS}
+    _State.wish = wish
+    try:
+        yield wish
+    finally:
+        _State.wish = None
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Hold signals back while the body runs; what starts here never gets those of the terminal."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_worker(process: "BaseProcess") -> None:
+    """Start a process that Ctrl-C doesn't reach from its first moment: the program that started it ends it.
+
+    What runs in it calls `be_worker` first.
+    """
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # Else the start of the process starts it, which lets signals through.
+    with held():
+        process.start()
+
+
+def be_worker() -> None:
+    """Be a process of `start_worker`: deaf to the terminal, ended by SIGTERM at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+# # #
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    now_s = time.monotonic()
+    if now_s < _State.since_s + PATIENCE_S and _State.number:
+        return
+    _State.number, _State.since_s = number, now_s
+    if _State.wish is not None:
+        _State.wish.number = number
+        _State.wish = None
+        return
+    _raise(frame)
+
+
+def _handle_again(_: int, frame: FrameType | None) -> None:
+    _raise(frame)
+
+
+def _raise(frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(IMPORTING):
+            _raise_later()
+            return
+        frame = frame.f_back
+    raise Interrupted(_State.number)
+
+
+def _raise_later() -> None:
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
