@@ -5,19 +5,17 @@
 
 import fcntl
 import os
-import re
 import shlex
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from migen.fhdl.structure import DUID
+from liteprobe.sim.system.build import bare, numbered_from_zero
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "build" / "wire" / "models"
@@ -45,23 +43,10 @@ def verilator_environment() -> dict[str, str]:
     return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
-@contextmanager
-def numbered_from_zero() -> Iterator[None]:
-    """Let Migen number its signals anew: the order of what it writes follows their numbers, and a key the order."""
-    name = "_DUID__next_uid"
-    before = getattr(DUID, name)
-    setattr(DUID, name, 0)
-    try:
-        yield
-    finally:
-        setattr(DUID, name, max(before, getattr(DUID, name)))
-
-
 def content_key(texts: Sequence[str]) -> str:
     """Return a name for Verilog and what else decides on a model; comments, which hold dates, count for nothing."""
     tools = [f"{name} {version(name)}" for name in ("verilator", "cocotb")]
-    bare = [re.sub(r"//[^\n]*", "", text) for text in texts]
-    return sha256("\0".join([*tools, *bare]).encode()).hexdigest()[:16]
+    return sha256("\0".join([*tools, *map(bare, texts)]).encode()).hexdigest()[:16]
 
 
 def compiled(

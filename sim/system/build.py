@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -37,7 +38,7 @@ VERILATOR_FLAGS = [
     "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
     "--output-split", "15000", "--top-module", TOP, "--prefix", f"V{TOP}", "-Wno-fatal", "-Wno-lint", "-Wno-style",
 ]  # fmt: skip
-FAST, ONCE = "-O3", "-O0"  # What runs in each tick; what Verilator says runs once, at the start.
+FAST, ONCE = "-O1", "-O0"  # What runs in each tick; what Verilator says runs once, at the start.
 COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
@@ -51,7 +52,7 @@ class Design:
     """What goes into one executable."""
 
     soc: Any  # A finalized LiteX SoC on the simulated board.
-    defines: dict[str, str]  # Macros of the harness.
+    variant: str  # C++ that tells the harness how the SoC is reached.
 
 
 def cache_folder() -> Path:
@@ -60,6 +61,25 @@ def cache_folder() -> Path:
 
 
 # Verilog ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def numbered_from_zero() -> Iterator[None]:
+    """Let Migen number its signals anew: the order of what it writes follows their numbers, and a key the order."""
+    from migen.fhdl.structure import DUID
+
+    name = "_DUID__next_uid"
+    before = getattr(DUID, name)
+    setattr(DUID, name, 0)
+    try:
+        yield
+    finally:
+        setattr(DUID, name, max(before, getattr(DUID, name)))
+
+
+def bare(text: str) -> str:
+    """Return Verilog or C++ without its comments of a line, which hold dates."""
+    return re.sub(r"//[^\n]*", "", text)
 
 
 def combinatorial_blocks(fragment: Any, namespace: Any) -> str:
@@ -151,47 +171,100 @@ def verilator_root() -> Path:
     return Path(verilator.__file__).resolve().parent
 
 
-def compile_harness(folder: Path, sources: list[Path], defines: dict[str, str]) -> None:
-    """Make ``folder/liteprobe-sim`` of the Verilog and the C++ of this folder."""
+def joined(folder: Path, verilated: Path) -> list[Path]:
+    """Return two sources that include all that Verilator wrote: what runs in each tick, and what runs once.
+
+    A file of its own costs each of them the compiler's time for the same headers again.
+    """
+    sources = sorted(verilated.glob("*.cpp"))
+    slow = [source for source in sources if source.stem.endswith("__Slow")]
+    units = []
+    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", slow)):
+        unit = folder / f"{name}.cpp"
+        unit.write_text("".join(f'#include "{source.name}"\n' for source in group), encoding="utf-8")
+        units.append(unit)
+    return units
+
+
+def included(source: Path, folders: list[Path]) -> list[Path]:
+    """Return a source and all that it includes from these folders, each once."""
+    found, waiting = [], [source]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.append(path)
+        names = re.findall(r'^#include "(\w+\.h)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        waiting += [folder / name for name in names for folder in folders if (folder / name).exists()]
+    return sorted(found)
+
+
+def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
+    """Return the object of a source that is the same in several simulated probes, compiled for the first that asks.
+
+    Parameters
+    ----------
+    folder : of the build: for the log, and for what Verilator wrote.
+    command : that compiles, without source and object.
+    """
+    objects = cache_folder() / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    texts = [path.read_bytes() for path in included(unit, [HERE, folder / "verilated"])]
+    options = [word for word in command if str(folder) not in word]
+    key = hashlib.sha256(b"\0".join([tools().encode(), *map(str.encode, options), *texts])).hexdigest()[:16]
+    target = objects / f"{unit.stem}-{key}.o"
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            new = target.with_suffix(f".{os.getpid()}")  # It is there whole, or not at all.
+            run([*command, str(unit), "-o", str(new)], folder, folder / f"{unit.stem}.log")
+            new.rename(target)
+    return str(target)
+
+
+def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
+    """Make ``folder/liteprobe-sim`` of the Verilog, the C++ of this folder and ``variant``, C++ of this build alone."""
     log = folder / "build.log"
     root = verilator_root()
     verilated = folder / "verilated"
-    run(
-        [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated), *map(str, sources)],
-        folder,
-        log,
-    )
-    units = [*sorted(verilated.glob("*.cpp")), *HARNESS]
-    units += [root / "include" / "verilated.cpp", root / "include" / "verilated_threads.cpp"]
-    includes = [f"-I{verilated}", f"-isystem{root / 'include'}", f"-isystem{root / 'include' / 'vltstd'}"]
-    macros = [f"-D{name}={value}" for name, value in sorted(defines.items())]
+    verilator = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated)]
+    run([*verilator, *map(str, sources)], folder, log)
+    (folder / "variant.cpp").write_text(variant, encoding="utf-8")
+    own = [*joined(folder, verilated), folder / "variant.cpp"]
+    shared = [*HARNESS, root / "include" / "verilated.cpp", root / "include" / "verilated_threads.cpp"]
+    include = root / "include"
+    includes = [f"-I{verilated}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
 
     def compile_unit(unit: Path) -> str:
+        warnings = WARNINGS if unit.parent == HERE else ["-w"]
+        optimisation = ONCE if unit.stem == "once" else FAST
+        command = ["g++", *COMPILER_FLAGS, optimisation, *warnings, *includes, "-c"]
+        if unit in shared:
+            return compile_shared(folder, unit, command)
         target = folder / f"{unit.stem}.o"
-        warnings = WARNINGS if unit in HARNESS else ["-w"]
-        optimisation = ONCE if unit.stem.endswith("__Slow") else FAST
-        command = [
-            "g++",
-            *COMPILER_FLAGS,
-            optimisation,
-            *warnings,
-            *macros,
-            *includes,
-            "-c",
-            str(unit),
-            "-o",
-            str(target),
-        ]
-        run(command, folder, folder / f"{unit.stem}.log")
+        run([*command, str(unit), "-o", str(target)], folder, folder / f"{unit.stem}.log")
         return str(target)
 
     # What takes longest first: the last ones then fill the gaps.
-    units.sort(key=lambda unit: (unit.stem.endswith("__Slow"), -unit.stat().st_size))
     with ThreadPoolExecutor(JOBS) as pool:
-        objects = list(pool.map(compile_unit, units))
+        objects = list(pool.map(compile_unit, [own[0], shared[-2], own[1], shared[-1], *HARNESS, own[2]]))
     run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
-    for name in objects:
-        Path(name).unlink()
+    for unit in own:
+        (folder / f"{unit.stem}.o").unlink()
+
+
+def make_executable(folder: Path, sources: list[Path], variant: str) -> None:
+    """Make ``folder/liteprobe-sim``, or take the one that was made of the same Verilog."""
+    texts = [path.read_text(encoding="utf-8") for path in (*sources, *harness_files())]
+    digest = hashlib.sha256("\0".join([tools(), variant, *map(bare, texts)]).encode()).hexdigest()[:16]
+    kept = cache_folder() / "executables" / digest
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            compile_harness(folder, sources, variant)
+            (folder / "liteprobe-sim").rename(kept)
+    os.link(kept, folder / "liteprobe-sim")
 
 
 def build(key: str, make: Callable[[], Design]) -> Path:
@@ -212,14 +285,15 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         start = time.monotonic()
-        print("liteprobe: building the simulated probe (once, about a minute)", file=sys.stderr, flush=True)
+        print("liteprobe: building the simulated probe (once, about half a minute)", file=sys.stderr, flush=True)
         logging.disable(logging.INFO)  # LiteX tells every step.
-        design = make()
-        sources = write_verilog(design.soc, work)
+        with numbered_from_zero():
+            design = make()
+            sources = write_verilog(design.soc, work)
         from liteprobe.soc.export import write_map
 
         write_map(design.soc, work / "csr.json")
-        compile_harness(work, sources, design.defines)
+        make_executable(work, sources, design.variant)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
         print(f"liteprobe: built in {time.monotonic() - start:.0f} s: {target}", file=sys.stderr, flush=True)
@@ -234,10 +308,16 @@ def content_key(name: str, files: list[Path], parameters: str) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    digest.update(json.dumps([tools(), parameters]).encode())
+    return f"{name}-{digest.hexdigest()[:16]}"
+
+
+@functools.cache
+def tools() -> str:
+    """Return the versions and flags that every build depends on."""
     compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
-    digest.update(json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, parameters]).encode())
-    return f"{name}-{digest.hexdigest()[:16]}"
+    return json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, FAST, ONCE])
 
 
 def harness_files() -> list[Path]:
@@ -245,14 +325,19 @@ def harness_files() -> list[Path]:
     return [*HARNESS, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
 
 
-def harness_defines(
-    link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200, gnss_baud: int = 9600
-) -> dict[str, str]:
-    """Return the macros that tell the harness how the SoC is reached."""
+def harness_variant(link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200, gnss_baud: int = 9600) -> str:
+    """Return the C++ that tells the harness how the SoC is reached: the values of variant.h."""
     octets = [int(part) for part in ip_address.split(".")]
     address = int.from_bytes(bytes(octets), "big")
-    numbers = {"UART_BAUD": str(uart_baud), "GNSS_BAUD": str(gnss_baud), "FLASH_OFFSET": f"{FLASH_OFFSET:#x}u"}
-    return {f"LINK_{link.upper()}": "1", "PROBE_IP": f"{address:#x}u", **numbers}
+    values = [
+        f"unsigned MANAGEMENT_PORT = {0 if link == 'shared' else 2};",
+        f"bool WITH_UART = {'true' if link == 'uart' else 'false'};",
+        f"uint32_t PROBE_IP = {address:#x}u;",
+        f"uint64_t UART_BAUD = {uart_baud}, GNSS_BAUD = {gnss_baud};",
+        f"uint32_t FLASH_OFFSET = {FLASH_OFFSET:#x}u;",
+    ]
+    lines = [f"const {value}" for value in values]
+    return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])
 
 
 def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Path:
@@ -281,7 +366,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
         soc = ProbeSoC(Board(), config)
         soc.finalize()
-        return Design(soc, harness_defines(link, config.ip_address, config.uart_baud, config.gnss_baud))
+        return Design(soc, harness_variant(link, config.ip_address, config.uart_baud, config.gnss_baud))
 
     return build(key, make)
 

@@ -11,7 +11,7 @@ import pytest
 from liteprobe.host import ProbeError
 from liteprobe.host.firmware_build import Tools, find_tools
 from liteprobe.host.firmware_build import build as build_firmware
-from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_defines, harness_files
+from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_variant, harness_files
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def stand_in() -> Path:
 
         soc = StandIn(Board())
         soc.finalize()
-        return Design(soc, harness_defines("own"))
+        return Design(soc, harness_variant("own"))
 
     return build(content_key("stand-in", [*harness_files(), HERE / "stand_in.py"], "own"), make)
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "spec.h"
+#include "variant.h"
 
 namespace liteprobe {
 

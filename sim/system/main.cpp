@@ -82,12 +82,7 @@ std::vector<std::string> pcap_names(const Options &options) {
 }  // namespace
 
 Session::Session(const Options &options) : options_(options) {
-#ifdef LINK_SHARED
-    constexpr bool shared = true;
-#else
-    constexpr bool shared = false;
-#endif
-    WireSpec spec = parse_wire(options.wire, shared);
+    WireSpec spec = parse_wire(options.wire, MANAGEMENT_PORT < TEST_PORTS);
     if (!options.truth.empty())
         truth_.open_rows(options.truth);
     if (!options.pcap.empty())

@@ -14,9 +14,7 @@ Node::Node(const Oscillator &clock, Truth &own, Truth &line) : top(&context), os
         taps[port].rows = feeders[port].rows = port < TEST_PORTS;
         pins(port).link_up = 1;
     }
-#ifdef LINK_UART  // The pins exist only there.
     top.serial_rx = 1;
-#endif
     for (unsigned port = 0; port < TEST_PORTS; port++)
         players.emplace_back(feeders[port]);
     top.gnss_rx = 1;
@@ -35,9 +33,8 @@ void Node::connect(const WireSpec &spec, unsigned port, Feeder &to) {
 
 void Node::end_reset() {
     top.rst_sys = 0;
-#ifdef LINK_UART  // Not earlier: before its first clock the TX pin is low, as if a start bit.
-    uart = std::make_unique<Uart>(UART_BAUD);
-#endif
+    if (WITH_UART)  // Not earlier: before its first clock the TX pin is low, as if a start bit.
+        uart = std::make_unique<Uart>(UART_BAUD);
 }
 
 void Node::set_rate(double ppm) {
@@ -72,10 +69,8 @@ void Node::after_edge() {
     top.pps = timing.pps;
     top.gnss_rx = timing.gnss_rx;
     top.flash_miso = flash.step(top.flash_cs_n, top.flash_clk, top.flash_mosi);
-#ifdef LINK_UART
     if (uart)
         top.serial_rx = uart->step(top.serial_tx);
-#endif
 }
 
 void Node::close() {

@@ -1,8 +1,7 @@
 // This file is part of LiteProbe.
 // SPDX-License-Identifier: BSD-2-Clause
 
-// One Verilated probe with all that sits at its pins. The macros come from sim/system/build.py:
-// LINK_OWN, LINK_SHARED or LINK_UART; PROBE_IP; UART_BAUD; GNSS_BAUD; FLASH_OFFSET; MANAGEMENT_PORT.
+// One Verilated probe with all that sits at its pins.
 #pragma once
 
 #include <memory>
@@ -15,6 +14,7 @@
 #include "player.h"
 #include "timing.h"
 #include "uart.h"
+#include "variant.h"
 #include "wire.h"
 
 namespace liteprobe {
@@ -22,17 +22,6 @@ namespace liteprobe {
 constexpr unsigned PORTS = 3;       // GMII ports of the simulated board.
 constexpr unsigned TEST_PORTS = 2;  // 0 and 1; 2 is for management of its own.
 constexpr uint64_t RESET_TICKS = 64;  // Of sys only: the timebase counts from the first edge.
-
-#ifdef LINK_UART
-constexpr bool WITH_UART = true;
-#else
-constexpr bool WITH_UART = false;
-#endif
-#ifdef LINK_SHARED
-constexpr unsigned MANAGEMENT_PORT = 0;
-#else
-constexpr unsigned MANAGEMENT_PORT = 2;
-#endif
 
 struct Pins {
     CData &clk_rx, &tx_en, &tx_data, &rx_dv, &rx_data, &link_up;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "spec.h"
+#include "variant.h"
 
 namespace liteprobe {
 
