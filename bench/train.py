@@ -24,7 +24,7 @@ from _figures import ROOT, Figure, Row, run
 from numpy.typing import NDArray
 
 from liteprobe.host import sweep
-from liteprobe.host.analysis import summary, truth
+from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.regression import fit_line
 from liteprobe.host.cli import demo
@@ -145,13 +145,13 @@ def stamps(bench: Bench) -> Iterator[Figure]:
     with bench.probe("loopback?delay=40ns") as (probe, rows):
         results = [probe.train(program) for program in programs]
         found = truth.programs(rows(), 0, 0, [program.total for program in programs])
-    departures, arrivals = [], []
+    sent, came = [], []
     for result, true in zip(results, found, strict=True):
-        arrived = summary.packets(result)
-        departures.append(arrived.tx_stamp.astype(np.int64) - TICK_NS * true.departure_tick)
-        arrivals.append(arrived.rx_stamp.astype(np.int64) - TICK_NS * true.arrival_tick)
-    yield Figure("tx_stamp_spread", float(np.ptp(np.concatenate(departures))) / TICK_NS, "ticks", 0)
-    yield Figure("rx_stamp_spread", float(np.ptp(np.concatenate(arrivals))) / TICK_NS, "ticks", 0)
+        arrived = arrivals.packets(result)
+        sent.append(arrived.tx_stamp.astype(np.int64) - TICK_NS * true.departure_tick)
+        came.append(arrived.rx_stamp.astype(np.int64) - TICK_NS * true.arrival_tick)
+    yield Figure("tx_stamp_spread", float(np.ptp(np.concatenate(sent))) / TICK_NS, "ticks", 0)
+    yield Figure("rx_stamp_spread", float(np.ptp(np.concatenate(came))) / TICK_NS, "ticks", 0)
 
 
 def asynchronous(_: Bench) -> Iterator[Figure]:
@@ -179,7 +179,7 @@ def delay(bench: Bench) -> Iterator[Figure]:
         found = truth.programs(rows(), 0, 1, [result.sent for result in results])
     worst, missing = 0, 0
     for result, true in zip(results, found, strict=True):
-        arrived = summary.packets(result)
+        arrived = arrivals.packets(result)
         worst = max(worst, int(np.abs(truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)).max()))
         missing += len(np.unique(true.sequence)) - len(arrived.sequence)
     yield Figure("delay_error", worst, "ns", 8)
@@ -187,25 +187,23 @@ def delay(bench: Bench) -> Iterator[Figure]:
 
 
 def capacity(bench: Bench) -> Iterator[Figure]:
-    """Capacity of trains of 100 frames of 1514 octets, and behind a loaded hop."""
+    """Capacity of trains of 100 frames of 1514 octets, and by pairs behind loaded hops."""
     program = TrainProgram(1514, 100, 5, gap_ns=2e6)
     for name, wire, rate in (("line", "switch?rate=1G", 1e9), ("narrow", "switch?rate=100M&queue=200", 1e8)):
         with bench.probe(wire) as (probe, rows):
             probe.link.arrival_timeout_s = 0.02  # The narrow link takes 12 ms for a train.
             result = probe.train(replace(program, gap_ns=1.2e7 if rate < 1e9 else 1e5))
             true = truth.programs(rows(), 0, 1, [result.sent])[0]
-        row = summary.row(result)
-        arrived = summary.packets(result)
-        known = truth.figures(arrived.sequence, arrived.owd_ns, program.count, program.length, true)["throughput_bps"]
-        mean = row["throughput_bps"]["mean"]
+        known = truth.pin_figures(true, program.count, program.length, np.zeros(0, np.int64))["dispersion_rate_bps"]
+        mean = summary.row(result)["dispersion_rate_bps"]["mean"]
         yield Figure(f"capacity_{name}_off_pins", 1e6 * abs(mean / known - 1), "ppm", 10)
         yield Figure(f"capacity_{name}_off_rate", 1e6 * abs(mean / rate - 1), "ppm", 10)
     for load in (0.5, 0.7) if bench.is_full else (0.5,):
         with bench.probe(f"switch?rate=100M&cross2={load}&queue=1000&seed=3") as (probe, _):
             probe.link.arrival_timeout_s = 0.02
             result = probe.train(TrainProgram(1514, 10, 100, gap_ns=1.4e6))
-        mode = summary.row(result)["throughput_bps"]["half_sample_mode"]
-        yield Figure(f"mode_behind_load_{load:g}", 100 * abs(mode / 1e8 - 1), "%", 0.1)
+        found = summary.row(result)["capacity"]["bps"] or float("nan")
+        yield Figure(f"capacity_behind_load_{load:g}", 100 * abs(found / 1e8 - 1), "%", 0.1)
 
 
 def calibration(bench: Bench) -> Iterator[Figure]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import ClockState, TransmitState
-from liteprobe.host.analysis import line_clock, summary
+from liteprobe.host.analysis import arrivals, line_clock
+from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
@@ -71,7 +72,7 @@ class OneWayResult:
     """
 
     train: TrainResult
-    arrived: summary.Packets
+    arrived: Packets
     owd_ns: NDArray[np.float64]
     line: LineClock | None
     start_time_ns: int
@@ -324,7 +325,7 @@ class OneWay:
             complete=job.sent == job.program.total and counters["records_lost"] == 0,
             notes=(*job.notes, *self._notes(job, ends, records)),
         )
-        arrived = summary.packets(train, self._asked_ns)
+        arrived = arrivals.packets(train, self._asked_ns)
         late_ns = np.full(len(arrived.rx_stamp), TICK_NS / 2) if line is None else line.correction(arrived.rx_stamp)
         return OneWayResult(train, arrived, arrived.owd_ns + late_ns, line, self._start_ns, ends[0], ends[1])
 

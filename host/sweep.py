@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host import interrupt
-from liteprobe.host.analysis import summary, truth
+from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.link.sim import SimLink
 from liteprobe.host.probe import Probe
@@ -44,7 +44,7 @@ class Sweep:
     results : list of TrainResult
         In the order of the programs.
     rows : list of dict
-        Their figures (``summary.row``); with ``truth`` where the simulation wrote one.
+        Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
     """
 
     name: str
@@ -77,6 +77,8 @@ class SweepRequest:
         Rate at which theory says that the trains arrive; None: as they were sent.
     theory_delay : (float, float) or None
         Slope (ns/B) and intercept (ns) that theory says of the delay; None: it says nothing.
+    wire_bps : float or None
+        What the narrowest link of the simulated wire carries (b/s), for what ``truth`` tells; None: not known.
     """
 
     name: str
@@ -89,6 +91,7 @@ class SweepRequest:
     truth: Path | None = None
     theory_bps: float | None = None
     theory_delay: tuple[float, float] | None = None
+    wire_bps: float | None = None
 
     @property
     def total(self) -> int:
@@ -244,7 +247,7 @@ def _add_theory(row: Row, request: SweepRequest) -> None:
 
 
 def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, probe: Probe) -> None:
-    """Put beside each row what was at the pins."""
+    """Put beside each row what the wire did, and what the times at the pins make of the stamps."""
     assert request.truth is not None
     receive = request.receive
     if receive is None:
@@ -252,6 +255,9 @@ def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepReques
     table = truth.read(request.truth)
     found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
     for row, result, true in zip(rows, results, found, strict=True):
-        arrived = summary.packets(result, request.waiting_time_ns)
-        program = result.program
-        row["truth"] = truth.figures(arrived.sequence, arrived.owd_ns, program.count, program.length, true)
+        program, arrived = result.program, arrivals.packets(result, request.waiting_time_ns)
+        deviation_ns = truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)
+        if not arrivals.has_all_records(result):
+            deviation_ns = deviation_ns[:0]
+        row["wire"] = {"capacity_bps": request.wire_bps, **truth.wire_figures(true)}
+        row["pins"] = truth.pin_figures(true, program.count, program.length, deviation_ns)

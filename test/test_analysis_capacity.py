@@ -1,12 +1,12 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Capacity, theory and the estimators over many trains, against arithmetic and a queue in plain Python."""
+"""Dispersion rate, capacity by pairs, and theory, against arithmetic."""
 
 import numpy as np
 import pytest
 
 from liteprobe.host.analysis import theory
-from liteprobe.host.analysis.capacity import dispersions, half_sample_mode, train_capacity
+from liteprobe.host.analysis.capacity import Capacity, dispersion_rate, dispersions, pair_capacity
 
 # Length, ns at 1G, frames/s, then the shares (%) of frame, frame with FCS, IP and UDP payload.
 LINK = [
@@ -34,11 +34,11 @@ def test_ten_gigabit_takes_a_tenth_of_the_time():
 
 @pytest.mark.parametrize("load, rate", [(0.1, 909), (0.3, 769), (0.5, 667), (0.8, 556)])
 def test_asymptotic_dispersion_rate_of_a_gigabit_hop(load, rate):
-    assert round(theory.dispersion_rate(1e9, load, 1e9) / 1e6) == rate
+    assert round(theory.asymptotic_dispersion_rate(1e9, load, 1e9) / 1e6) == rate
 
 
 def test_dispersion_rate_of_a_slow_train_into_a_fast_hop():
-    assert theory.dispersion_rate(1e9, 0.5, 2e8) == 1e9 / 3.5
+    assert theory.asymptotic_dispersion_rate(1e9, 0.5, 2e8) == 1e9 / 3.5
 
 
 @pytest.mark.parametrize("length, count, ppm", [(1514, 100, 6.6), (1514, 1000, 0.65), (60, 100, 120), (60, 1000, 12)])
@@ -52,71 +52,91 @@ def test_utilisation_counts_what_is_around_a_frame():
 
 
 @pytest.mark.parametrize("overhead, rate", [(24, 1e9), (0, 1e9 * 1514 / 1538), (-14, 1e9 * 1500 / 1538)])
-def test_capacity_is_octets_after_the_first_frame_over_their_time(overhead, rate):
+def test_dispersion_rate_is_octets_after_the_first_frame_over_their_time(overhead, rate):
     stamps = 1_000_000_007 + 12304 * np.arange(100, dtype=np.uint64)
-    assert train_capacity(stamps, 1514, overhead) == pytest.approx(rate, rel=1e-15)
+    assert dispersion_rate(stamps, 1514, overhead) == pytest.approx(rate, rel=1e-15)
 
 
-def test_one_tick_more_lowers_the_capacity_by_one_octet_in_all_of_the_train():
+def test_one_tick_more_lowers_the_rate_by_one_octet_in_all_of_the_train():
     stamps = 12304 * np.arange(100, dtype=np.uint64)
     stamps[-1] += 8
-    assert train_capacity(stamps, 1514) == 1e9 * 99 * 1538 / (99 * 1538 + 1)
+    assert dispersion_rate(stamps, 1514) == 1e9 * 99 * 1538 / (99 * 1538 + 1)
 
 
-def test_order_of_arrival_does_not_change_the_capacity():
+def test_order_of_arrival_does_not_change_the_rate():
     stamps = np.array([1344, 0, 672], dtype=np.uint64)
-    assert train_capacity(stamps, 60) == 1e9
+    assert dispersion_rate(stamps, 60) == 1e9
     assert dispersions(stamps).tolist() == [672, 672]
 
 
 @pytest.mark.parametrize("stamps", [[], [5], [5, 5]])
-def test_less_than_a_time_between_two_frames_is_no_capacity(stamps):
-    assert np.isnan(train_capacity(np.array(stamps, dtype=np.uint64), 60))
+def test_less_than_a_time_between_two_frames_is_no_rate(stamps):
+    assert np.isnan(dispersion_rate(np.array(stamps, dtype=np.uint64), 60))
+
+
+# Capacity by pairs --------------------------------------------------------------------------------
+
+SLOT_NS = 12304  # Of a frame of 1514 octets at 1 Gb/s.
+
+
+def asked(waits: list[list[int]], slot_ns: int = SLOT_NS, interval_ns: int = SLOT_NS) -> Capacity:
+    """Return the capacity of trains of which each frame waited so long (ns) beside the times of the narrow link."""
+    count = len(waits[0])
+    place = np.arange(count)
+    sent = np.array([10**9 * number + interval_ns * place for number in range(len(waits))], dtype=np.uint64)
+    arrived = sent + np.array([3000 + (slot_ns - interval_ns) * place + np.array(wait) for wait in waits], np.uint64)
+    numbers = np.arange(sent.size)
+    return pair_capacity(numbers, count, sent.ravel(), arrived.ravel(), 1514)
+
+
+def test_pairs_that_nobody_delayed_have_the_capacity():
+    # Ten trains of two, two of them queued: one by traffic between its frames, one by traffic before it.
+    found = asked([[0, 0]] * 8 + [[0, SLOT_NS], [SLOT_NS // 2, 0]])
+    assert found == Capacity(1e9, 8e9 * 1538 / (SLOT_NS + 8), 8e9 * 1538 / (SLOT_NS - 8), 10, 8)
+
+
+def test_pairs_after_a_narrow_link_have_its_rate():
+    found = asked([[0, 0], [0, 0], *[[20_000, 0]] * 8], slot_ns=10 * SLOT_NS)
+    assert found.bps is None and "only 2 trains began without a queue" in found.reason
+    assert asked([[0, 0]] * 8 + [[20_000, 0]] * 8, slot_ns=10 * SLOT_NS).bps == 1e8
 
 
 @pytest.mark.parametrize(
-    "values, mode",
+    ("waits", "reason"),
     [
-        ([3.0], 3.0),
-        ([1.0, 4.0], 2.5),
-        ([1.0, 2.0, 9.0], 1.5),
-        ([1.0, 8.0, 9.0], 8.5),
-        ([1.0, 2.0, 3.0], 2.0),
-        ([1.0, 5.0, 5.1, 9.0], 5.05),
-        ([0.0, 10.0, 11.0, 11.5, 20.0, 30.0, 11.25], 11.375),  # 10 to 11.5, then the last two.
-        ([7.0] * 9 + [1.0, 2.0], 7.0),
+        ([[0, 0], [50, 50]], "one pair alone"),
+        ([[0, 500], [0, 500], [500, 500], [900, 100]], "every pair was queued, the least by 400 ns"),
+        ([[0, 32], [16, 0], [8, 24]], "are 12288 to 12336 ns long"),
+        # One frame of other traffic between the first two, and none between the others.
+        ([[0, *[SLOT_NS] * 9]] * 3, "came too soon for them"),
+        ([[0, SLOT_NS]] * 7, "only 7 trains began without a queue"),
+        ([[0]] * 3, "no two frames that follow each other"),
     ],
 )
-def test_half_sample_mode_is_the_middle_of_the_densest_halves(values, mode):
-    assert half_sample_mode(np.array(values)) == mode
-    assert half_sample_mode(np.array(values[::-1])) == mode
+def test_nothing_is_claimed_where_pairs_may_have_been_queued(waits, reason):
+    found = asked(waits)
+    assert found.bps is None and reason in found.reason
 
 
-def test_an_empty_sample_has_no_mode():
-    with pytest.raises(ValueError, match="empty sample"):
-        half_sample_mode(np.array([]))
+def test_pairs_that_were_sent_slowly_say_nothing_of_a_faster_link():
+    found = asked([[0, 0]] * 8, slot_ns=2 * SLOT_NS, interval_ns=2 * SLOT_NS)
+    assert found.bps is None and "send them back to back" in found.reason
+    assert asked([[0, 0]] * 8, slot_ns=4 * SLOT_NS, interval_ns=2 * SLOT_NS).bps == 2.5e8
 
 
-def pairs_through_a_loaded_hop(load: float, pairs: int, seed: int) -> np.ndarray:
-    """Return the rates (Mb/s) of packet pairs that leave a 100 Mb/s link and share a 1 Gb/s one (Lindley recursion)."""
-    random = np.random.default_rng(seed)
-    slot = 8 * 1538.0  # Each frame's service time at 1 Gb/s (ns); the pair comes ten times slower.
-    rates = []
-    for _ in range(pairs):
-        own = np.array([0.0, 10 * slot])
-        cross = random.uniform(-1e6, own[-1] + slot, random.poisson(load * (1e6 + own[-1] + slot) / slot))
-        arrivals = np.concatenate([own, cross])
-        free, departures = -np.inf, np.empty(len(arrivals))
-        for packet in np.argsort(arrivals):
-            free = max(free, arrivals[packet]) + slot
-            departures[packet] = free
-        rates.append(1e3 * 8 * 1538 / (departures[1] - departures[0]))
-    return np.array(rates)
+def test_frames_of_two_trains_are_no_pair():
+    sent = np.array([0, SLOT_NS], dtype=np.uint64)
+    assert pair_capacity(np.array([9, 10]), 10, sent, sent + np.uint64(100), 1514).pairs == 0
 
 
-@pytest.mark.parametrize("load", [0.5, 0.7])
-def test_half_sample_mode_finds_the_narrow_link_behind_a_loaded_hop(load):
-    seed = 2015
-    rates = pairs_through_a_loaded_hop(load, pairs=1000, seed=seed)
-    assert half_sample_mode(rates) == pytest.approx(100, rel=1e-3), f"seed {seed}"
-    assert rates.max() > 150, f"seed {seed}: the least dispersion must mislead, or this is no loaded hop"
+# Dispersion rate ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("load", "count", "rate"), [(0.3, 100, 770.607), (0.0, 100, 1000.0), (0.3, 10**6, 769.231)])
+def test_dispersion_rate_of_a_train_is_above_its_limit(load, count, rate):
+    assert round(theory.expected_dispersion_rate(1e9, load, count) / 1e6, 3) == rate
+
+
+def test_dispersion_rate_of_a_pair_is_a_sum_over_poisson():
+    # 1 - e^-m over m: the mean of 1 / (1 + K).
+    assert theory.expected_dispersion_rate(1.0, 0.7, 2) == pytest.approx((1 - np.exp(-0.7)) / 0.7, rel=1e-14)

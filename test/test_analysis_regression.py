@@ -53,6 +53,13 @@ def test_interval_of_a_mean_is_students():
     assert (low, high) == pytest.approx((2.5 - reach, 2.5 + reach), rel=1e-12)
 
 
+def test_interval_of_a_skewed_mean_is_moved_towards_its_tail():
+    # Johnson 1978: mu3 / (6 s^2 n), with mu3 = n / ((n - 1)(n - 2)) sum of cubes = 4/6 (81 - 9) / ... of 0, 0, 0, 4.
+    low, high = mean_interval(np.array([0.0, 0.0, 0.0, 4.0]))
+    third, variance = 4 / 6 * (27 - 3), 12 / 3
+    assert (low + high) / 2 == pytest.approx(1 + third / (6 * variance * 4), rel=1e-12)
+
+
 def test_one_value_has_no_interval():
     assert all(math.isnan(end) for end in mean_interval(np.array([1.0])))
 

@@ -44,7 +44,9 @@ def test_train_prints_a_row_a_program(run: Run, model: ModelProbe) -> None:
     rows = [line.split() for line in out.splitlines() if re.match(r"\s*\d+ ", line)]
     assert (code, err) == (0, "")
     assert [row[:3] for row in rows] == [[length, count, "3"] for length in ("60", "1514") for count in ("10", "20")]
-    assert {tuple(row[3:8]) for row in rows} == {("100.00", "1000.000", "0.000", "1000.000", f"{8 * DELAY_TICKS}.0")}
+    assert {tuple(row[3:9]) for row in rows} == {
+        ("100.00", "1000.000", "0.000", "1000.000", "1000.000", f"{8 * DELAY_TICKS}.0")
+    }
 
 
 def test_files_hold_the_same_figures_as_the_table(run: Run, model: ModelProbe, tmp_path: Path) -> None:
@@ -56,9 +58,9 @@ def test_files_hold_the_same_figures_as_the_table(run: Run, model: ModelProbe, t
     assert code == 0
     (row,) = json.loads(paths["json"].read_text())["rows"]
     assert (row["length"], row["interval_ns"], row["utilisation"]) == (60, 1344.0, 0.5)
-    assert row["throughput_bps"]["mean"] == 5e8 and row["owd_ns"]["mean"] == 8 * DELAY_TICKS
+    assert row["dispersion_rate_bps"]["mean"] == 5e8 and row["owd_ns"]["mean"] == 8 * DELAY_TICKS
     (line,) = csv.DictReader(paths["csv"].open())
-    assert float(line["throughput_bps.mean"]) == 5e8 and float(line["owd_ns.p99_9"]) == 8 * DELAY_TICKS
+    assert float(line["dispersion_rate_bps.mean"]) == 5e8 and float(line["owd_ns.p99_9"]) == 8 * DELAY_TICKS
     assert "500.000" in paths["html"].read_text()
 
 
@@ -240,7 +242,7 @@ def test_train_cut_by_the_wire_shows_its_loss(run: Run, model: ModelProbe) -> No
     model.wire = lambda frame: [(1, 10, frame)] if frame.sequence < 40 else []
     code, out, _ = run("train", "--json", "-")
     (row,) = json.loads(out)["rows"]
-    assert code == 0 and (row["received"], row["lost"]) == (40, 60) and row["throughput_bps"]["mean"] == 1e9
+    assert code == 0 and (row["received"], row["lost"]) == (40, 60) and row["dispersion_rate_bps"]["mean"] == 1e9
 
 
 def test_bad_frames_are_counted_and_said(run: Run, model: ModelProbe) -> None:

@@ -34,14 +34,17 @@ def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.Captur
     for row in loopback["rows"] + switch["rows"]:
         assert (row["complete"], row["notes"]) == (True, [])  # More than the ring holds, and none lost.
         assert (row["lost"], row["duplicated"], row["reordered"], row["late"]) == (0, 0, 0, 0)
-        assert row["throughput_bps"]["mean"] == row["truth"]["throughput_bps"] == 1e9
-        assert row["owd_ns"]["mean"] == row["truth"]["owd_ns"] == row["theory_owd_ns"]
+        assert row["dispersion_rate_bps"]["mean"] == row["pins"]["dispersion_rate_bps"] == 1e9
+        assert row["capacity"]["bps"] == row["wire"]["capacity_bps"] == 1e9
+        assert row["owd_ns"]["mean"] == row["wire"]["owd_ns"] == row["theory_owd_ns"]
     for sweep in (loopback, switch, loaded):
         for row in sweep["rows"]:
-            assert (row["truth"]["deviation_ns"]["min"], row["truth"]["deviation_ns"]["max"]) == (0, 0)
+            assert (row["pins"]["deviation_ns"]["min"], row["pins"]["deviation_ns"]["max"]) == (0, 0)
+            assert row["wire"]["lost"] == row["lost"] == 0
     (row,) = loaded["rows"]
-    assert row["theory_bps"] == pytest.approx(769.23e6, abs=1e4)
-    assert row["throughput_bps"]["mean"] == pytest.approx(row["theory_bps"], rel=0.1)  # Fifteen trains of 100.
+    assert round(row["theory_bps"] / 1e6, 3) == 770.607  # Fifteen trains of 100 come near, and know how near.
+    assert row["dispersion_rate_bps"]["ci95_low"] < row["theory_bps"] < row["dispersion_rate_bps"]["ci95_high"]
+    assert row["capacity"]["bps"] == 1e9 and row["capacity"]["near"] >= 2
     assert (tmp_path / "report.html").stat().st_size < SIZE_MAX
     out = capsys.readouterr().out
     assert "47700 frames in" in out

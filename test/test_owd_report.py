@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host import owd_figures
-from liteprobe.host.analysis import summary
+from liteprobe.host.analysis import arrivals
 from liteprobe.host.owd import OneWayResult
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page, owd_plots
@@ -33,7 +33,8 @@ def result(probe: Probe, length: int, delay_ns: float, lost: tuple[int, ...] = (
     """Return what came of a train of 100, some of its frames lost, its delays some ns about ``delay_ns``."""
     train = probe.train(TrainProgram(length, 100, interval_ns=INTERVAL_NS))
     train = replace(train, records=train.records[~np.isin(train.records["sequence"], lost)], uncertainty_ns=24.0)
-    arrived = summary.packets(train)
+    train = replace(train, counters=train.counters | {"frames": len(train.records)})
+    arrived = arrivals.packets(train)
     owd_ns = delay_ns + np.random.default_rng(SEED).normal(0, 2, len(arrived.sequence))
     status = probe.timebase.clock.status()
     return OneWayResult(train, arrived, owd_ns, None, int(arrived.tx_stamp[0]), status, status)

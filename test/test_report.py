@@ -65,7 +65,7 @@ def cells(html: str) -> Cells:
 def test_page_is_small_and_whole(html: str, cells: Cells) -> None:
     assert len(html.encode()) < SIZE_MAX
     assert cells.open == []
-    assert html.count("<svg") == 4
+    assert html.count("<svg") == 5
 
 
 def test_page_needs_nothing_from_elsewhere(html: str, cells: Cells) -> None:
@@ -98,20 +98,22 @@ def test_tables_show_the_figures_of_the_rows(sweeps: list[sweep.Sweep], cells: C
         assert len(rates) == len(delays) == 1 + len(measured.rows)
         for rate, delay, row in zip(rates[1:], delays[1:], measured.rows, strict=True):
             assert rate[:2] == delay[:2] == [str(row["length"]), f"{row['repeat']} × {row['count']}"]
-            throughput, owd = row["throughput_bps"], row["owd_ns"]
-            bps = [throughput["mean"], throughput["std"], throughput["half_sample_mode"], row["theory_bps"]]
+            rates_bps, owd, capacity = row["dispersion_rate_bps"], row["owd_ns"], row["capacity"]
+            half = (rates_bps["ci95_high"] - rates_bps["ci95_low"]) / 2
+            bps = [rates_bps["mean"], half, rates_bps["std"], row["theory_bps"]]
             assert figures(rate[2:6]) == [round(value / 1e6, 3) for value in bps]
-            off = [1e6 * (throughput["mean"] / 1e9 - 1), row["resolution_ppm"]]
-            assert figures(rate[6:8]) == pytest.approx(off, abs=0.0051)
+            assert figures(rate[6:7]) == [round(row["resolution_ppm"], 2)]
+            assert rate[7] == ("–" if capacity["bps"] is None else f"{capacity['bps'] / 1e6:,.3f}")
+            assert rate[8] == f"{capacity['near']} of {capacity['pairs']}"
             assert figures(delay[2:4]) == [round(owd["mean"], 1), round(owd["std"], 1)]
-            assert figures(delay[4:8]) == [owd["min"], owd["max"], owd["p99_9"], 24.0]
-            assert figures(delay[8:9]) == [round(row["ipdv_ns"]["std"], 1)]
-            assert delay[9] == " · ".join(str(row[name]) for name in ("lost", "duplicated", "reordered", "late"))
+            assert figures(delay[4:10]) == [owd[name] for name in ("min", "p50", "p99", "p99_9", "max")] + [24.0]
+            assert figures(delay[10:11]) == [round(row["ipdv_ns"]["std"], 1)]
+            assert delay[11] == " · ".join(str(row[name]) for name in ("lost", "duplicated", "reordered", "late"))
 
 
 def test_lost_frames_are_said_at_the_top(sweeps: list[sweep.Sweep], html: str) -> None:
     assert sum(row["lost"] for row in sweeps[1].rows) == 14
-    assert "<b>14</b><span>lost</span>" in html
+    assert "<b>14</b><span>lost, in all rows</span>" in html
 
 
 def test_line_of_calibration_is_that_of_the_trains(sweeps: list[sweep.Sweep], html: str) -> None:
@@ -138,7 +140,7 @@ def test_incomplete_results_are_said_before_the_figures(sweeps: list[sweep.Sweep
 def test_sweep_that_received_nothing_has_a_page(sweeps: list[sweep.Sweep]) -> None:
     from liteprobe.host.analysis import summary
 
-    empty = [replace(result, records=result.records[:0]) for result in sweeps[0].results]
+    empty = [replace(result, records=result.records[:0], counters={}) for result in sweeps[0].results]
     nothing = replace(sweeps[0], results=empty, rows=[summary.row(result) for result in empty])
     assert "–" in page([nothing], files.document([nothing], []), Report())
 

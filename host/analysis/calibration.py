@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from liteprobe.host.analysis.regression import Line, fit_line
-from liteprobe.host.analysis.summary import DELAY_FIGURES
+from liteprobe.host.analysis.samples import DELAY_FIGURES
 from liteprobe.host.errors import UsageError
 
 Row = dict[str, Any]
@@ -96,6 +96,12 @@ def calibrate(rows: list[Row], slope: float = 0.0, intercept: float = 0.0) -> Ca
         if train["owd_mean_ns"] is not None
     ]
     if len({length for length, _ in points}) < 2:
+        missing = sum(row["records"]["counted"] - row["records"]["held"] for row in rows)
+        if missing > 0:
+            raise UsageError(
+                f"a calibration needs whole trains of two lengths or more, and {missing} records are missing: "
+                "give a smaller --count"
+            )
         raise UsageError("a calibration needs trains of two lengths or more that arrived: give --length 60,1514")
     lengths, delays = np.array(points, dtype=np.float64).T
     return Calibration(fit_line(lengths, delays), slope, intercept)

@@ -1,15 +1,27 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Capacity from the dispersion of packet trains, and the estimators over many trains."""
+"""What the dispersion of packet trains says: the rate of a train, and the capacity by the pairs that were not queued."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.analysis.theory import OVERHEAD
+from liteprobe.host.analysis.theory import OVERHEAD, slot_ns
+
+Floats = NDArray[np.float64]
+
+TICK_NS = 8.0
+NEAR_NS = 2 * TICK_NS  # Sums of two delays that differ by less are alike: a receive stamp is up to a tick late.
+NEAR_LEAST = 2  # Pairs near the least sum; one alone may have been queued.
+UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait, where a train is too short to contradict a claim.
+LONG_TRAIN = 10  # Frames.
 
 
-def train_capacity(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
-    """Return the capacity that one train saw (b/s): octets after the first frame, over the time that they took.
+def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
+    """Return the dispersion rate of one train (b/s): octets after the first frame, over the time that they took.
+
+    With other traffic on the way it is neither the capacity nor what is left of it.
 
     Parameters
     ----------
@@ -26,11 +38,17 @@ def train_capacity(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead
         Rate (b/s); NaN when fewer than two frames arrived, or all in one tick.
 
     Limits: frames lost within the train don't count as carried. A train that lost its ends is shorter, not wrong.
+
+    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
     """
     if len(stamps_ns) < 2:
         return float("nan")
-    span_ns = int(np.max(stamps_ns)) - int(np.min(stamps_ns))
-    return (len(stamps_ns) - 1) * 8e9 * (length + overhead) / span_ns if span_ns else float("nan")
+    return span_rate(len(stamps_ns), int(np.max(stamps_ns)) - int(np.min(stamps_ns)), length, overhead)
+
+
+def span_rate(frames: int, span_ns: int, length: int, overhead: int = OVERHEAD) -> float:
+    """Return the rate (b/s) of so many frames from the first arrival to the last; NaN when there is no time between."""
+    return (frames - 1) * 8e9 * (length + overhead) / span_ns if frames > 1 and span_ns > 0 else float("nan")
 
 
 def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
@@ -38,36 +56,143 @@ def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     return np.diff(np.sort(stamps_ns)).astype(np.int64)
 
 
-def half_sample_mode(values: NDArray[np.floating]) -> float:
-    """Return the mode of a continuous sample, by halving it to its densest half again and again.
+@dataclass(frozen=True)
+class Capacity:
+    """What pairs of packets say of the narrowest link.
 
-    Cross traffic stretches some trains and squeezes others: mean and median follow it, the densest place stays at
-    the capacity. Of halves that are equally dense the middle one is taken.
+    Attributes
+    ----------
+    bps : float or None
+        Capacity (b/s); None: not to be had, and ``reason`` says why.
+    low_bps, high_bps : float or None
+        What one tick (8 ns) more or less in the dispersion of a pair would make of it (b/s).
+    pairs, near : int
+        Pairs that arrived whole; those among them whose sum of delays was the least, to within two ticks.
+    reason : str
+        Why there is no capacity; empty where there is one.
+    """
+
+    bps: float | None
+    low_bps: float | None
+    high_bps: float | None
+    pairs: int
+    near: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Frames in order of their number, and the places of those whose successor of the same train is there, too."""
+
+    train: NDArray[np.int64]
+    place: NDArray[np.int64]  # Of a frame in its train, from 0.
+    sent_ns: Floats
+    arrived_ns: Floats
+    first: NDArray[np.intp]
+
+    @property
+    def delays(self) -> tuple[Floats, Floats]:
+        """Delays of the first and the second of each pair (ns, from any origin)."""
+        delay = self.arrived_ns - self.sent_ns
+        return delay[self.first], delay[self.first + 1]
+
+    @property
+    def dispersion_ns(self) -> Floats:
+        return self.arrived_ns[self.first + 1] - self.arrived_ns[self.first]
+
+    @property
+    def spacing_ns(self) -> Floats:
+        return self.sent_ns[self.first + 1] - self.sent_ns[self.first]
+
+
+def _pairs(sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], rx_ns: NDArray[np.uint64]) -> _Pairs:
+    order = np.argsort(sequences, kind="stable")
+    number, origin = sequences[order], tx_ns.min() if len(tx_ns) else np.uint64(0)
+    train = number // count
+    follows = (np.diff(number) == 1) & (np.diff(train) == 0)
+    sent, arrived = ((stamps[order] - origin).astype(np.int64).astype(np.float64) for stamps in (tx_ns, rx_ns))
+    return _Pairs(train, number % count, sent, arrived, np.flatnonzero(follows))
+
+
+def pair_capacity(
+    sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], rx_ns: NDArray[np.uint64], length: int
+) -> Capacity:
+    """Return the capacity of a path by the pairs whose sum of delays is the least: those that were not queued.
+
+    A pair of frames that were sent back to back leaves the narrowest link with the time of one frame between them.
+    Queues change that, and delay at least one of the two. So the pair with the least sum of delays is right, if it
+    was not queued itself. That holds where several pairs agree, where the least sum is made of the least delay of a
+    first and the least delay of a second packet, and where no later frame of the same trains came sooner than such a
+    link could have sent it.
 
     Parameters
     ----------
-    values : array, shape (sample,)
-        Finite numbers, in any order.
+    sequences : array, shape (packets,)
+        Sequence numbers over all trains, each once.
+    count : int
+        Frames in a train.
+    tx_ns, rx_ns : array, shape (packets,)
+        Departure and arrival (SFD, ns); the two clocks may differ by a constant.
+    length : int
+        Frame length without FCS (octets).
 
-    Raises
-    ------
-    ValueError
-        If the sample is empty.
+    Limits: traffic that keeps step with the trains can delay all pairs alike.
 
-    Source: Bickel and Fruehwirth, On a fast, robust estimator of the mode, 2006, section 2.
+    Source: Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004, section 3.
     """
-    sample = np.sort(np.asarray(values, dtype=np.float64))
-    if not len(sample):
-        raise ValueError("an empty sample has no mode")
-    while len(sample) > 3:
-        half = (len(sample) + 1) // 2
-        widths = sample[half - 1 :] - sample[: len(sample) - half + 1]
-        densest = np.flatnonzero(widths == widths.min())
-        start = densest[len(densest) // 2]
-        sample = sample[start : start + half]
-    if len(sample) == 3:
-        low, high = np.diff(sample)
-        if low == high:
-            return float(sample[1])
-        sample = sample[:2] if low < high else sample[1:]
-    return float(sample.mean())
+    pairs = _pairs(sequences, count, tx_ns, rx_ns)
+    if not len(pairs.first):
+        return Capacity(None, None, None, 0, 0, "no two frames that follow each other arrived")
+    first, second = pairs.delays
+    is_near = first + second <= (first + second).min() + NEAR_NS
+    spread = pairs.dispersion_ns[is_near]
+    near = int(is_near.sum())
+    reason = _doubt(pairs, is_near, count) or _paced(pairs, is_near, length)
+    dispersion = float(spread.mean())
+    if reason or dispersion <= TICK_NS:
+        return Capacity(None, None, None, len(first), near, reason or "frames arrived all at once")
+    bits = 8e9 * (length + OVERHEAD)
+    low, high = bits / (dispersion + TICK_NS), bits / (dispersion - TICK_NS)
+    return Capacity(bits / dispersion, low, high, len(first), near)
+
+
+def _doubt(pairs: _Pairs, is_near: NDArray[np.bool_], count: int) -> str:
+    """Return why the pairs near the least sum may have been queued; empty: nothing speaks for it."""
+    first, second = pairs.delays
+    more = "send more trains"
+    if is_near.sum() < NEAR_LEAST:
+        return f"one pair alone has the least sum of delays: {more}"
+    excess_ns = float((first + second).min() - first.min() - second.min())
+    if excess_ns > NEAR_NS:
+        return f"every pair was queued, the least by {excess_ns:.0f} ns: {more}"
+    spread = pairs.dispersion_ns[is_near]
+    if float(np.ptp(spread)) > NEAR_NS:
+        return f"pairs with the least sum of delays are {spread.min():.0f} to {spread.max():.0f} ns long: {more}"
+    if _is_contradicted(pairs, is_near, float(spread.min()) - TICK_NS):
+        return f"frames after the pairs with the least sum of delays came too soon for them: {more}"
+    unqueued = int((first <= first.min() + NEAR_NS).sum())
+    if count < LONG_TRAIN and unqueued < UNQUEUED_LEAST:
+        return f"only {unqueued} trains began without a queue, {UNQUEUED_LEAST} are needed: {more}"
+    return ""
+
+
+def _is_contradicted(pairs: _Pairs, is_near: NDArray[np.bool_], least_ns: float) -> bool:
+    """Tell whether a frame came sooner after a near pair of its train than a link of this dispersion could send it."""
+    seconds = pairs.first[is_near] + 1
+    early_ns = pairs.arrived_ns - least_ns * pairs.place
+    starts = np.flatnonzero(np.diff(pairs.train, prepend=-1))
+    for start, end in zip(starts, np.append(starts[1:], len(pairs.train)), strict=True):
+        of_train = seconds[np.searchsorted(seconds, start) : np.searchsorted(seconds, end)]
+        least_later = np.minimum.accumulate(early_ns[start:end][::-1])[::-1]
+        if (least_later[of_train - start] < early_ns[of_train] - NEAR_NS).any():
+            return True
+    return False
+
+
+def _paced(pairs: _Pairs, is_near: NDArray[np.bool_], length: int) -> str:
+    """Return why the spacing at which frames were sent hides the narrowest link; empty: it doesn't."""
+    spacing_ns = float(pairs.spacing_ns[is_near].max())
+    is_paced = spacing_ns > slot_ns(length) + TICK_NS
+    if is_paced and float(pairs.dispersion_ns[is_near].mean()) <= spacing_ns + NEAR_NS:
+        return "frames came as slowly as they were sent: send them back to back, without --rate and --interval"
+    return ""

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What an Ethernet link can carry: arithmetic on frame lengths, in octets without FCS (60 to 9000)."""
 
+import math
+
 OVERHEAD = 24  # Octets on the wire beside the frame: preamble 7, SFD 1, FCS 4, IFG 12 (IEEE 802.3).
 FCS = 4
 MAC_HEADER = 14
@@ -41,21 +43,46 @@ def utilisation(length: int, interval_ns: float | None, line_rate_bps: float = L
     return 1.0 if interval_ns is None else slot_ns(length, line_rate_bps) / interval_ns
 
 
-def dispersion_rate(capacity_bps: float, load: float, input_rate_bps: float) -> float:
-    """Return the asymptotic dispersion rate (b/s) of one hop with cross traffic: neither capacity nor what is free.
+def asymptotic_dispersion_rate(capacity_bps: float, load: float, input_rate_bps: float) -> float:
+    """Return the dispersion rate (b/s) of an endless train through one hop with other traffic: not its capacity.
 
     Parameters
     ----------
     capacity_bps : float
         Capacity of the hop (b/s).
     load : float
-        Cross traffic over the hop's capacity (0 to 1).
+        Other traffic over the hop's capacity (0 to 1).
     input_rate_bps : float
         Rate at which the train comes in (b/s).
 
     Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
     """
     return capacity_bps / (1 + load * capacity_bps / input_rate_bps)
+
+
+def expected_dispersion_rate(capacity_bps: float, load: float, count: int) -> float:
+    """Return the mean dispersion rate (b/s) of trains of ``count`` frames through one hop of the rate of the line.
+
+    Between the first frame and the last, K frames of other traffic come, Poisson with mean ``load`` (count - 1), and
+    each takes the time of one more frame: the mean of capacity / (1 + K / (count - 1)).
+
+    Parameters
+    ----------
+    capacity_bps : float
+        Capacity of the hop, at which the train comes in, too (b/s).
+    load : float
+        Other traffic, Poisson, of frames of the same length, over the hop's capacity (0 to 1).
+    count : int
+        Frames in a train, 2 or more.
+
+    Source: Poisson arrivals at a queue that does not run empty while a train comes in; docs/accuracy.md.
+    """
+    mean = load * (count - 1)
+    if not mean:
+        return capacity_bps
+    most = math.ceil(mean + 40 * math.sqrt(mean) + 40)
+    chances = (math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(most))
+    return capacity_bps * math.fsum(chance / (1 + k / (count - 1)) for k, chance in enumerate(chances))
 
 
 def tick_error(length: int, count: int) -> float:

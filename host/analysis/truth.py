@@ -129,40 +129,44 @@ def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], tru
     return owd_ns - true_ns[at]
 
 
-def figures(
-    sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], count: int, length: int, truth: Truth
-) -> dict[str, Any]:
-    """Return the truth of a program beside its measured packets, and how far they are from it.
+def wire_figures(truth: Truth) -> dict[str, Any]:
+    """Return what the wire did to the packets of a program: ``owd_ns`` (mean), ``received`` and ``lost``."""
+    first = np.unique(truth.sequence, return_index=True)[1]
+    return {
+        "owd_ns": float(truth.owd_ns[first].mean()) if len(first) else None,
+        "received": len(first),
+        "lost": len(truth.sent) - len(first),
+    }
+
+
+def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.int64]) -> dict[str, Any]:
+    """Return a check of the stamps: the same formula over the times at the pins, and how far delays are from there.
 
     Parameters
     ----------
-    sequences, owd_ns : array, shape (packets,)
-        Measured packets: number and one-way delay (ns).
+    truth : Truth
+        Of one program.
     count, length : int
         Frames in a train; their length (octets without FCS).
-    truth : Truth
-        Of the same program.
+    deviation_ns : array, shape (packets,)
+        Measured less true delay of each; empty where not every packet has its record.
 
     Returns
     -------
     dict
-        ``throughput_bps`` and ``owd_ns`` (means over trains and packets), ``received`` (packets that came in),
-        ``deviation_ns`` (measured less true delay of each packet: mean, min, max).
+        ``dispersion_rate_bps`` (mean over trains) and ``deviation_ns`` (mean, min, max).
     """
     first = np.unique(truth.sequence, return_index=True)[1]
     number = truth.sequence[first] // count
     arrivals = TICK_NS * truth.arrival_tick[first]
     rates = [
-        capacity.train_capacity(arrivals[number == train].astype(np.uint64), length) for train in np.unique(number)
+        capacity.dispersion_rate(arrivals[number == train].astype(np.uint64), length) for train in np.unique(number)
     ]
-    deviation = deviations_ns(sequences, owd_ns, truth)
-    return {
-        "throughput_bps": float(np.nanmean(rates)) if len(rates) else None,
-        "owd_ns": float(truth.owd_ns[first].mean()) if len(first) else None,
-        "received": len(first),
-        "deviation_ns": {
-            "mean": float(deviation.mean()) if len(deviation) else None,
-            "min": int(deviation.min()) if len(deviation) else None,
-            "max": int(deviation.max()) if len(deviation) else None,
-        },
-    }
+    known = [rate for rate in rates if np.isfinite(rate)]
+    return {"dispersion_rate_bps": float(np.mean(known)) if known else None, "deviation_ns": _spread(deviation_ns)}
+
+
+def _spread(values: NDArray[np.int64]) -> dict[str, Any]:
+    if not len(values):
+        return {"mean": None, "min": None, "max": None}
+    return {"mean": float(values.mean()), "min": int(values.min()), "max": int(values.max())}

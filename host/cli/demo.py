@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host import sweep
-from liteprobe.host.analysis.theory import LINE_RATE_BPS, dispersion_rate
+from liteprobe.host.analysis.theory import LINE_RATE_BPS, expected_dispersion_rate
 from liteprobe.host.cli import tables
 from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.link import sim
@@ -32,8 +32,9 @@ LEDE = (
     store-and-forward switch with a latency of 3 µs. The simulation writes down when each octet was at the probe's pins:
     that is the truth, which the probe does not know, and against which its figures stand here.""",
     """
-    A third path is the same switch with other traffic at 30 % of its output. There a train comes out stretched: theory
-    says {rate} Mb/s, which is neither the capacity nor what is left of it (Dovrolis et al., 2001).""",
+    A third path is the same switch with other traffic at 30 % of its output. There a train of {count} comes out
+    stretched: theory says {rate} Mb/s in the mean, which is neither the capacity nor what is left of it (Dovrolis et
+    al., 2001). The capacity, 1000 Mb/s, is found by the pairs of frames that were not queued.""",
 )
 
 
@@ -49,14 +50,14 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
             "loaded switch",
             f"switch?latency={LATENCY_NS}ns&queue=1000&cross={CROSS_LOAD}&seed=1",
             loaded,
-            {"theory_bps": dispersion_rate(LINE_RATE_BPS, CROSS_LOAD, LINE_RATE_BPS)},
+            {"theory_bps": expected_dispersion_rate(LINE_RATE_BPS, CROSS_LOAD, CROSS_COUNT)},
         ),
     ]
     made = []
     for name, wire, programs, theory in wires:
         truth = out / f"{name.replace(' ', '-')}.truth"
         url = sim_url(wire, build=build, truth=truth)
-        made.append(sweep.SweepRequest(name, url, programs, truth=truth, **theory))
+        made.append(sweep.SweepRequest(name, url, programs, truth=truth, wire_bps=LINE_RATE_BPS, **theory))
     return made
 
 
@@ -92,6 +93,7 @@ def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
     figures = {
         "frames": f"{frames:,}",
         "repeats": str(args.repeat),
+        "count": str(CROSS_COUNT),
         "rate": f"{measured[2].rows[0]['theory_bps'] / 1e6:.1f}",
     }
     path: Path = args.out / "report.html"

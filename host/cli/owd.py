@@ -114,7 +114,7 @@ def _show(sweeps: list[Sweep]) -> None:
             shown.add_row(
                 *(str(row[name]) for name in ("length", "count", "repeat")),
                 *(tables.ns(delay[name], 2) for name in ("mean", "std", "min", "p99", "p99_9")),
-                str(row["lost"]),
+                tables.whole(row["lost"]),
             )
         out.print(f"[bold]{sweep.name}[/bold]", soft_wrap=True)
         out.print(shown)
@@ -126,5 +126,5 @@ def _show(sweeps: list[Sweep]) -> None:
             "constant delays of the PHYs aside (--calibration)."
         )
         for row in sweep.rows:
-            for note in row["notes"]:
+            for note in filter(None, [tables.incomplete(row), *row["notes"]]):
                 out.print(f"length {row['length']}, count {row['count']}: {note}", soft_wrap=True)

@@ -63,21 +63,19 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
 
 
 def compared(rows: Sequence[Row], title: str) -> None:
-    """Print measured, theory, truth and deviation of each row, narrow enough for a terminal of 80 columns."""
-    heads = ("length", "count", "Mb/s", "theory", "truth", "ppm", "delay", "theory", "truth", "ns off", "lost")
+    """Print measured beside theory, and how far stamps are from the pins, for a terminal of 80 columns."""
+    heads = ("length", "count", "Mb/s", "+-95 %", "theory", "capacity", "delay", "theory", "stamps\noff, ns", "lost")
     shown = _narrow(heads, title)
     for row in rows:
-        throughput, delay, true = row["throughput_bps"]["mean"], row["owd_ns"]["mean"], row.get("truth") or {}
-        off_bps = None if throughput is None else ppm(throughput, row["theory_bps"])
-        least, most = (true.get("deviation_ns", {}).get(name) for name in ("min", "max"))
+        least, most = (row.get("pins", {}).get("deviation_ns", {}).get(name) for name in ("min", "max"))
         shown.add_row(
             str(row["length"]),
             str(row["count"]),
-            *(rate(value) for value in (throughput, row["theory_bps"], true.get("throughput_bps"))),
-            off_bps or "-",
-            *(ns(value) for value in (delay, row.get("theory_owd_ns"), true.get("owd_ns"))),
+            *(rate(value) for value in (row["dispersion_rate_bps"]["mean"], half_width(row), row["theory_bps"])),
+            rate(row["capacity"]["bps"]),
+            *(ns(value) for value in (row["owd_ns"]["mean"], row.get("theory_owd_ns"))),
             "-" if least is None else str(least) if least == most else f"{least}..{most}",
-            str(row["lost"]),
+            whole(row["lost"]),
         )
     out = console()
     out.print(shown)
@@ -90,25 +88,31 @@ def rate(value_bps: float | None) -> str:
     return "-" if value_bps is None else f"{value_bps / 1e6:.3f}"
 
 
+def half_width(row: Row) -> float | None:
+    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
+    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
+    return None if low is None else (high - low) / 2
+
+
 def ns(value_ns: float | None, digits: int = 1) -> str:
     """Return a time in ns."""
     return "-" if value_ns is None else f"{value_ns:.{digits}f}"
 
 
-def ppm(part: float, whole: float) -> str:
-    """Return how far ``part`` is from ``whole``, in ppm."""
-    deviation = 1e6 * (part / whole - 1)
-    return f"{0.0 if abs(deviation) < 0.005 else deviation:+.{2 if abs(deviation) < 100 else 0}f}"
+def whole(value: int | None) -> str:
+    """Return a count."""
+    return "-" if value is None else str(value)
 
 
-WIDE = 130  # Columns that the whole table of trains takes.
+WIDE = 140  # Columns that the whole table of trains takes.
 COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
 def trains(rows: Sequence[Row]) -> None:
     """Print the figures of programs of trains, and below them what must be known about them."""
     is_wide = console().width >= WIDE
-    heads = ["length", "count", "repeat", *["load %"] * is_wide, "Mb/s", "std", "theory", "owd ns", "std", "p99"]
+    heads = ["length", "count", "repeat", *["load %"] * is_wide, "Mb/s", "+-95 %", *["sent at"] * is_wide, "capacity"]
+    heads += ["owd ns", "std", "p99"]
     heads += ["ipdv std", "lost", "dup", "reord", "late"] if is_wide else ["lost/dup/\nord/late"]
     shown = table(*heads, text=0) if is_wide else _narrow(heads)
     for row in rows:
@@ -117,9 +121,10 @@ def trains(rows: Sequence[Row]) -> None:
     out.print(shown)
     first = rows[0]
     out.print(
-        f"Throughput on the wire, frame + 24 octets (half-sample mode over trains). Clock {first['clock_state']}; "
-        f"a delay is within {first['uncertainty_ns']:.1f} ns."
+        "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
+        "queued."
     )
+    out.print(f"Clock {first['clock_state']}; a delay is within {first['uncertainty_ns']:.1f} ns.")
     _remarks(rows)
 
 
@@ -128,20 +133,31 @@ def _remarks(rows: Sequence[Row]) -> None:
     out = console()
     for row in rows:
         damage = ", ".join(f"{row[name]} {name.replace('_', ' ')}" for name in _DAMAGE if row[name])
-        if not row["complete"] or row["notes"] or damage:
-            state = "" if row["complete"] else "[red]incomplete[/red]"
-            said = "; ".join(filter(None, [state, damage, *row["notes"]]))
-            out.print(f"length {row['length']}, count {row['count']}: {said}", soft_wrap=True)
+        doubt = row["capacity"]["reason"] if row["count"] > 1 else ""
+        where = f"length {row['length']}, count {row['count']}"
+        if said := list(filter(None, [incomplete(row), damage, *row["notes"]])):
+            out.print(f"{where}: {'; '.join(said)}", soft_wrap=True, markup=False)
+        if doubt:
+            out.print(f"{where}: no capacity: {doubt}", markup=False)
+
+
+def incomplete(row: Row) -> str:
+    """Return what is to be said of a row that misses something; empty where it doesn't."""
+    held, counted = row["records"]["held"], row["records"]["counted"]
+    if held != counted:
+        return f"incomplete: {held} of {counted} records, figures that need the others are left out"
+    return "" if row["complete"] else "incomplete"
 
 
 def _cells(row: Row, is_wide: bool) -> list[str]:
-    throughput, delay = row["throughput_bps"], row["owd_ns"]
-    counts = [str(row[name]) for name in COUNTS]
+    delay = row["owd_ns"]
+    counts = [whole(row[name]) for name in COUNTS]
     return [
         *(str(row[name]) for name in ("length", "count", "repeat")),
         *[f"{100 * row['utilisation']:.2f}"] * is_wide,
-        *(rate(throughput[name]) for name in ("half_sample_mode", "std")),
-        rate(row["theory_bps"]),
+        *(rate(value) for value in (row["dispersion_rate_bps"]["mean"], half_width(row))),
+        *[rate(row["theory_bps"])] * is_wide,
+        rate(row["capacity"]["bps"]),
         *(ns(delay[name]) for name in ("mean", "std", "p99")),
         *([ns(row["ipdv_ns"]["std"]), *counts] if is_wide else ["/".join(counts)]),
     ]

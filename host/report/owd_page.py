@@ -89,7 +89,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
     deviations = [row["owd_ns"]["std"] for row in rows if row["owd_ns"]["std"] is not None]
     tiles = [
         (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
-        (f"{sum(row['lost'] for row in rows):,}", "lost"),
+        (page.total(rows, "lost"), "lost"),
         (f"{number(bound, 1)} ns", "bound of a delay's error (95 %), the worst row"),
         (f"{number(max(deviations, default=None), 1)} ns", "deviation of delay, the worst row"),
     ]
@@ -121,7 +121,7 @@ def _delays(way: Way) -> str:
         cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
         cells += [number(delay[name], 2) for name in ("mean", "std", "min", "max", "p99", "p99_9")]
         cells += [number(row["ipdv_ns"]["std"], 2), number(row["uncertainty_ns"], 1)]
-        rows.append([*cells, " · ".join(str(row[name]) for name in COUNTS)])
+        rows.append([*cells, " · ".join(page.count(row[name]) for name in COUNTS)])
     head = f'<h2>{escape(way.name)}</h2>\n<p class="meta"><code>{escape(way.ends)}</code></p>'
     return f"{head}\n<h3>One-way delay, ns</h3>\n{table(heads, rows)}"
 

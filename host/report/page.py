@@ -91,10 +91,30 @@ def megabits(value_bps: float | None) -> str:
     return number(None if value_bps is None else value_bps / 1e6, 3)
 
 
-def off_ppm(row: Row) -> float | None:
-    """Return how far the mean throughput is from theory (ppm)."""
-    mean = row["throughput_bps"]["mean"]
-    return None if mean is None else 1e6 * (mean / row["theory_bps"] - 1)
+def half_width(row: Row) -> float | None:
+    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
+    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
+    return None if low is None else float(high - low) / 2
+
+
+def agrees(row: Row) -> bool | None:
+    """Tell whether theory's rate lies in the 95 % interval of the measured one, or a tick beside; None: not known."""
+    rates = row["dispersion_rate_bps"]
+    if rates["ci95_low"] is None:
+        return None
+    tick = row["theory_bps"] * row["resolution_ppm"] / 1e6
+    return bool(rates["ci95_low"] - tick <= row["theory_bps"] <= rates["ci95_high"] + tick)
+
+
+def count(value: int | None) -> str:
+    """Return a count, thousands apart; a dash where it is not known."""
+    return number(value, 0)
+
+
+def total(rows: Sequence[Row], name: str) -> str:
+    """Return the sum of a count over all rows; a dash where one of them doesn't know it."""
+    values = [row[name] for row in rows]
+    return count(None if None in values else sum(values))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
@@ -126,35 +146,57 @@ def notes(sweeps: Sequence[Sweep]) -> list[str]:
     found = []
     for sweep in sweeps:
         for row in sweep.rows:
-            said_of_it = ([] if row["complete"] else ["results are incomplete"]) + row["notes"]
+            said_of_it = list(filter(None, [incomplete(row), *row["notes"]]))
             if said_of_it:
                 where = f"{sweep.name}, length {row['length']}, count {row['count']}"
                 found.append(f'<p class="note">{escape(where)}: {escape("; ".join(said_of_it))}.</p>')
     return found
 
 
+def incomplete(row: Row) -> str:
+    """Return what is to be said of a row that misses something; empty where it doesn't."""
+    held, counted = row["records"]["held"], row["records"]["counted"]
+    if held != counted:
+        return f"{held:,} of {counted:,} records are there, so figures that need the others are left out"
+    return "" if row["complete"] else "results are incomplete"
+
+
 def _tiles(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
-    calm = [row for sweep in plots.over_sizes(sweeps) for row in sweep.rows]
-    errors = [abs(off) for row in calm if (off := off_ppm(row)) is not None]
-    deviations = [row["owd_ns"]["std"] for row in calm if row["owd_ns"]["std"] is not None]
+    held = [found for row in rows if (found := agrees(row)) is not None]
+    claims = [row for row in rows if row["capacity"]["bps"] is not None]
     tiles = [
-        (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
-        (f"{sum(row['lost'] for row in rows):,}", "lost"),
-        (f"{sum(row['late'] for row in rows):,}", "left after their tick"),
-        (f"{number(max(errors, default=None), 2)} ppm", "throughput off theory, the worst row"),
-        (f"{number(max(deviations, default=None), 1)} ns", "deviation of delay, the worst row"),
+        (f"{sum(row['sent'] for row in rows):,}", "frames sent, in all rows"),
+        (total(rows, "lost"), "lost, in all rows"),
+        (total(rows, "late"), "left after their tick, in all rows"),
+        (f"{sum(held)} of {len(held)}", "rows whose 95 % interval of the dispersion rate holds theory"),
+        (f"{len(claims)} of {len(rows)}", "rows with a capacity"),
+        _deviation_tile(sweeps),
     ]
-    true = [
-        row["truth"]["deviation_ns"]
-        for row in rows
-        if row.get("truth") and row["truth"]["deviation_ns"]["max"] is not None
-    ]
-    if true:
-        worst = max(max(abs(found["min"]), abs(found["max"])) for found in true)
-        tiles.append((f"{worst} ns", "measured delay off the truth at the pins, the worst frame"))
+    wired = [row for row in claims if row.get("wire", {}).get("capacity_bps")]
+    if wired:
+        worst = max(abs(row["capacity"]["bps"] / row["wire"]["capacity_bps"] - 1) for row in wired)
+        tiles.append((f"{number(1e6 * worst, 2)} ppm", f"capacity off the wire's, the worst of {len(wired)} rows"))
+    pins = [row["pins"]["deviation_ns"] for row in rows if "pins" in row]
+    known = [found for found in pins if found["max"] is not None]
+    if known:
+        off = max(max(abs(found["min"]), abs(found["max"])) for found in known)
+        tiles.append((f"{off} ns", f"delay by the stamps off that at the pins, the worst frame of {len(known)} rows"))
     cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
     return f'<div class="tiles">{cells}</div>'
+
+
+def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
+    """Return the greatest deviation of delay of a row, and which row it is."""
+    name = "deviation of delay, the worst row"
+    found = [
+        (row["owd_ns"]["std"], f"{name}: {escape(address(sweep.name))}, {row['length']} octets")
+        for sweep in sweeps
+        for row in sweep.rows
+        if row["owd_ns"]["std"] is not None
+    ]
+    worst, where = max(found, default=(None, name))
+    return f"{number(worst, 1)} ns", where
 
 
 def _figures(sweeps: Sequence[Sweep]) -> str:
@@ -167,9 +209,14 @@ def _figures(sweeps: Sequence[Sweep]) -> str:
         "most": number(float(values.max()) if len(values) else None, 0),
     }
     captions = [
-        (plots.throughput, "Throughput against size.", said(words.THROUGHPUT, marks=_marks(plots.over_sizes(sweeps)))),
+        (
+            plots.throughput,
+            "Dispersion rate against size.",
+            said(words.THROUGHPUT, marks=_marks(plots.over_sizes(sweeps))),
+        ),
         (plots.delay, "One-way delay against size.", said(words.DELAY)),
         (plots.histogram, "Delay over the least.", said(words.HISTOGRAM)),
+        (plots.distribution, "Which part came within which delay.", said(words.DISTRIBUTION)),
         (plots.dispersion, "Dispersion of one train.", said(words.DISPERSION, **train)),
     ]
     figures = "".join(
@@ -198,21 +245,33 @@ def address(text: str) -> str:
 
 
 def _tables(sweep: Sweep) -> str:
-    """Return a sweep's rows in two tables, throughput and delay, each with theory and truth where they are known."""
-    has_truth, has_theory = _has(sweep, "truth"), _has(sweep, "theory_owd_ns")
-    rates = ["Mean", "Std", "Mode", "Theory", *["Truth"] * has_truth, "Off theory, ppm", "One tick, ppm"]
-    delays = ["Mean", "Std", "Least", "Greatest", "p99.9", *["Theory"] * has_theory]
-    delays += [*["Truth", "Off truth"] * has_truth, "IPDV std", "Lost, doubled,<br>reordered, late"]
+    """Return a sweep's rows in two tables, rates and delays, each beside theory, the wire and the times at the pins."""
+    has_wire, has_theory = _has(sweep, "wire"), _has(sweep, "theory_owd_ns")
+    rates = ["Dispersion rate", "± 95 %", "Std", "Theory", *["At the pins"] * has_wire, "One tick, ppm"]
+    rates += ["Capacity", *["Of the wire"] * has_wire, "Pairs near"]
+    delays = ["Mean", "Std", "Least", "p50", "p99", "p99.9", "Greatest", *["Theory"] * has_theory]
+    delays += [*["On the wire", "Stamps<br>off pins"] * has_wire, "IPDV std", "Lost, doubled,<br>reordered, late"]
+    delays += ["Lost on<br>the wire"] * has_wire
     shown = {
-        "Throughput, Mb/s on the wire": (rates, [_rate_cells(row, has_truth) for row in sweep.rows]),
-        "One-way delay, ns": (delays, [_delay_cells(row, has_truth, has_theory) for row in sweep.rows]),
+        "Rates, Mb/s on the wire": (rates, [_rate_cells(row, has_wire) for row in sweep.rows]),
+        "One-way delay, ns": (delays, [_delay_cells(row, has_wire, has_theory) for row in sweep.rows]),
     }
     title = escape(sweep.name[:1].upper() + sweep.name[1:])
     head = f'<h2>{title}</h2>\n<p class="meta"><code>{escape(address(sweep.url))}</code></p>'
     for name, (heads, lines) in shown.items():
         cells = [[*_kind(row), *line] for row, line in zip(sweep.rows, lines, strict=True)]
         head += f"\n<h3>{escape(name)}</h3>\n{table(['Length', 'Trains', *heads], cells)}"
-    return head
+    return head + _without_capacity(sweep)
+
+
+def _without_capacity(sweep: Sweep) -> str:
+    """Return why rows have no capacity."""
+    reasons = [
+        f"<li>{row['length']} octets, {row['repeat']} × {row['count']}: {escape(row['capacity']['reason'])}</li>"
+        for row in sweep.rows
+        if row["capacity"]["reason"]
+    ]
+    return f"\n<p>No capacity:</p><ul>{''.join(reasons)}</ul>" if reasons else ""
 
 
 def _has(sweep: Sweep, key: str) -> bool:
@@ -223,22 +282,26 @@ def _kind(row: Row) -> list[str]:
     return [str(row["length"]), f"{row['repeat']} × {row['count']}"]
 
 
-def _rate_cells(row: Row, has_truth: bool) -> list[str]:
-    throughput, true = row["throughput_bps"], row.get("truth") or {}
-    cells = [megabits(throughput[name]) for name in ("mean", "std", "half_sample_mode")] + [megabits(row["theory_bps"])]
-    cells += [megabits(true.get("throughput_bps"))] * has_truth
-    return [*cells, number(off_ppm(row), 2), number(row["resolution_ppm"], 2)]
+def _rate_cells(row: Row, has_wire: bool) -> list[str]:
+    rates, capacity = row["dispersion_rate_bps"], row["capacity"]
+    cells = [megabits(value) for value in (rates["mean"], half_width(row), rates["std"], row["theory_bps"])]
+    cells += [megabits(row.get("pins", {}).get("dispersion_rate_bps"))] * has_wire
+    cells += [number(row["resolution_ppm"], 2), megabits(capacity["bps"])]
+    cells += [megabits(row.get("wire", {}).get("capacity_bps"))] * has_wire
+    return [*cells, f"{capacity['near']} of {capacity['pairs']}"]
 
 
-def _delay_cells(row: Row, has_truth: bool, has_theory: bool) -> list[str]:
-    delay, true = row["owd_ns"], row.get("truth") or {}
-    least, most = (true.get("deviation_ns", {}).get(name) for name in ("min", "max"))
+def _delay_cells(row: Row, has_wire: bool, has_theory: bool) -> list[str]:
+    delay = row["owd_ns"]
+    least, most = (row.get("pins", {}).get("deviation_ns", {}).get(name) for name in ("min", "max"))
     cells = [number(delay[name], 1) for name in ("mean", "std")]
-    cells += [number(delay[name], 0) for name in ("min", "max", "p99_9")]
+    cells += [number(delay[name], 0) for name in ("min", "p50", "p99", "p99_9", "max")]
     cells += [number(row.get("theory_owd_ns"), 1)] * has_theory
-    if has_truth:
-        cells += [number(true.get("owd_ns"), 1), number(least, 0) if least == most else f"{least} to {most}"]
-    return [*cells, number(row["ipdv_ns"]["std"], 1), " · ".join(str(row[name]) for name in COUNTS)]
+    if has_wire:
+        off = number(least, 0) if least == most else f"{least} to {most}"
+        cells += [number(row.get("wire", {}).get("owd_ns"), 1), off]
+    cells += [number(row["ipdv_ns"]["std"], 1), " · ".join(count(row[name]) for name in COUNTS)]
+    return cells + [count(row.get("wire", {}).get("lost"))] * has_wire
 
 
 def _paper(sweeps: Sequence[Sweep]) -> str:
@@ -251,7 +314,8 @@ def _paper(sweeps: Sequence[Sweep]) -> str:
             ]
             if sweep.name != name or not ours:
                 continue
-            mean, std = ours[-1]["mean"], max(found["std"] for found in ours)
+            deviations = [found["std"] for found in ours if found["std"] is not None]
+            mean, std = ours[-1]["mean"], max(deviations, default=None)
             rows.append(
                 [
                     f"{name}, {length} octets",

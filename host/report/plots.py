@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from liteprobe.host.analysis import capacity, summary, theory
+from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.errors import UsageError
 from liteprobe.host.sweep import Sweep
 from liteprobe.host.train import TrainResult
@@ -139,14 +140,21 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
 def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
     """Draw measured over theory, each with the error that one tick makes."""
     for place, sweep in enumerate(sweeps):
-        rows = [row for row in sweep.rows if row["throughput_bps"]["mean"] is not None and row["count"] > 1]
+        rows = [row for row in sweep.rows if row["dispersion_rate_bps"]["mean"] is not None and row["count"] > 1]
         x = [row["length"] * (1.03 if place else 1) for row in rows]
-        y = [1e6 * (row["throughput_bps"]["mean"] / row["theory_bps"] - 1) for row in rows]
-        bars = [row["resolution_ppm"] for row in rows]
+        y = [1e6 * (row["dispersion_rate_bps"]["mean"] / row["theory_bps"] - 1) for row in rows]
+        bars = [_reach_ppm(row) for row in rows]
         style: Row = {"fmt": MARKERS[place], "ms": 4, "capsize": 2, "lw": 1, "color": SERIES[place]}
         axes.errorbar(x, y, yerr=bars, label=sweep.name, **style)
     axes.axhline(0, color=INK, lw=0.8)
     axes.set_ylabel("off theory (ppm)")
+
+
+def _reach_ppm(row: Row) -> float:
+    """Return half the 95 % interval of a row's mean rate, where it has one, and one tick (ppm)."""
+    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
+    interval = 0.0 if low is None else 1e6 * (high - low) / 2 / row["theory_bps"]
+    return float(interval + row["resolution_ppm"])
 
 
 def delay(sweeps: Sequence[Sweep]) -> str:
@@ -156,7 +164,7 @@ def delay(sweeps: Sequence[Sweep]) -> str:
         figure, (axes,) = axes_of()
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         for place, sweep in enumerate(sweeps):
-            rows = [row for row in sweep.rows if row["owd_ns"]["mean"] is not None]
+            rows = [row for row in sweep.rows if row["owd_ns"]["mean"] is not None]  # So has its least and greatest.
             x, y = [row["length"] for row in rows], [row["owd_ns"]["mean"] / 1e3 for row in rows]
             bars = [
                 [(row["owd_ns"]["mean"] - row["owd_ns"]["min"]) / 1e3 for row in rows],
@@ -181,29 +189,76 @@ def delay(sweeps: Sequence[Sweep]) -> str:
     return svg(figure, "delay")
 
 
+def over_least(sweep: Sweep) -> tuple[NDArray[np.int64], int]:
+    """Return every delay of a sweep over the least of its program (ns), and the frames sent; of whole programs only."""
+    whole = [result for result in sweep.results if arrivals.has_all_records(result)]
+    over = [arrivals.packets(result).owd_ns for result in whole]
+    values = np.concatenate([part - part.min() for part in over if len(part)] or [np.zeros(0, dtype=np.int64)])
+    return values, sum(result.sent for result in whole)
+
+
+def _headed(axes: Axes, sweep: Sweep, values: NDArray[np.int64], more: str = "") -> bool:
+    """Head a panel; return whether there is something to draw."""
+    missing = sum(not arrivals.has_all_records(result) for result in sweep.results)
+    left_out = f", without {missing} rows of which records are missing" if missing else ""
+    head = f"{len(values):,} packets{more}" if len(values) else "nothing to draw"
+    axes.set_title(f"{sweep.name}: {head}{left_out}", loc="left")
+    return bool(len(values))
+
+
 def histogram(sweeps: Sequence[Sweep]) -> str:
     """Draw how often which delay over the least of its program came, one panel a sweep, from every packet."""
     with matplotlib.rc_context(STYLE):
         figure, panels = axes_of(len(sweeps), 1.1 + 1.25 * len(sweeps))
         for place, (sweep, axes) in enumerate(zip(sweeps, panels, strict=True)):
-            over = [summary.packets(result).owd_ns for result in sweep.results]
-            values = np.concatenate([part - part.min() for part in over if len(part)] or [np.zeros(0, dtype=np.int64)])
-            if not len(values):
-                axes.set_title(f"{sweep.name}: nothing arrived", loc="left")
+            values, _ = over_least(sweep)
+            if not _headed(axes, sweep, values):
                 continue
             edges = bin_edges(values)
             counts, _ = np.histogram(values, edges)
             unit, name = (1e3, "µs") if edges[-1] > 4000 else (1, "ns")
             share = 100 * counts / len(values)
             axes.bar(edges[:-1] / unit, share, np.diff(edges) / unit, align="edge", color=SERIES[place], lw=0)
-            axes.set_title(f"{sweep.name}: {len(values):,} packets ({name})", loc="left")
             axes.set_yscale("log")
             axes.set_ylim(min(0.5 * 100 / len(values), 0.05), 150)
             axes.set_yticks([0.01, 0.1, 1, 10, 100] if len(values) > 5000 else [0.1, 1, 10, 100])
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
             axes.minorticks_off()
-        panels[-1].set_xlabel("delay over the least of its size and count")
+            axes.set_ylabel("packets")
+            axes.set_xlabel(f"delay over the least of its row ({name})")
     return svg(figure, "histogram")
+
+
+PERCENTILES = ((50, "p50"), (99, "p99"), (99.9, "p99.9"))
+
+
+def distribution(sweeps: Sequence[Sweep]) -> str:
+    """Draw which part of the frames sent came within which delay over the least, with percentiles, a panel a sweep."""
+    with matplotlib.rc_context(STYLE):
+        figure, panels = axes_of(len(sweeps), 1.1 + 1.25 * len(sweeps))
+        for place, (sweep, axes) in enumerate(zip(sweeps, panels, strict=True)):
+            values, sent = over_least(sweep)
+            lost = sent - len(values)
+            if not _headed(axes, sweep, values, f" of {sent:,}, {100 * lost / max(sent, 1):.3g} % lost"):
+                continue
+            delays, counts = np.unique(values, return_counts=True)
+            unit, name = (1e3, "µs") if delays[-1] > 4000 else (1, "ns")
+            x, y = thin(np.append(0, delays), np.append(0, 100 * np.cumsum(counts) / sent))
+            axes.step(
+                np.append(x, 1.05 * max(x[-1], TICK_NS)) / unit, np.append(y, y[-1]), where="post", color=SERIES[place]
+            )
+            for percent, mark in PERCENTILES:
+                at = percentile(values, percent) / unit
+                axes.plot([at], [percent * len(values) / sent], "|", color=INK, ms=9)
+                axes.annotate(
+                    f"{mark} {at:g} {name}", (at, percent * len(values) / sent), (4, -4 - 9 * (percent > 99)),
+                    textcoords="offset points", va="top", fontsize=8, color=INK,
+                )  # fmt: skip
+            axes.set_ylim(0, 105)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.set_ylabel("frames sent")
+            axes.set_xlabel(f"delay over the least of its row ({name})")
+    return svg(figure, "distribution")
 
 
 def bin_edges(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -215,11 +270,17 @@ def bin_edges(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def typical_train(sweeps: Sequence[Sweep]) -> tuple[Sweep, TrainResult, NDArray[np.int64]]:
-    """Return the train that is drawn, with its dispersions (ns): the longest of the last sweep, of longest frames."""
+    """Return the train that is drawn, with its dispersions (ns): the longest of the last sweep, of longest frames.
+
+    Of programs of which records are missing none is drawn, so that no frame that came looks lost.
+    """
     sweep = sweeps[-1]
-    result = max(sweep.results, key=lambda result: (result.program.count, result.program.length))
-    arrived = summary.packets(result)
-    first = summary.trains(result, arrived)[0]
+    whole = [result for result in sweep.results if arrivals.has_all_records(result)]
+    result = max(whole or sweep.results, key=lambda result: (result.program.count, result.program.length))
+    if not whole:
+        return sweep, result, np.zeros(0, dtype=np.int64)
+    arrived = arrivals.packets(result)
+    first = arrivals.trains(result, arrived)[0]
     return sweep, result, capacity.dispersions(arrived.rx_stamp[first])
 
 

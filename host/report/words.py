@@ -9,12 +9,18 @@ DEFINITIONS = {
     "Time stamps": """
         Departure and arrival are the moments at which the start delimiter (SFD) is at the probe's pins. Departures are
         written into the frame as it leaves.""",
-    "Throughput": """
+    "Dispersion rate": """
         Of a train of N frames of length L: (N − 1) × 8 × (L + 24) bits over the time from the first arrival to the
-        last. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
-    "Estimators": """
-        Over the trains of a row: mean, standard deviation, median and half-sample mode. The mode finds the capacity
-        where cross traffic stretches some trains and squeezes others.""",
+        last; the mean over the trains of a row, with the 95 % interval of that mean (Student, mended for skewness).
+        Where nothing else is on the way it is the rate at which the train came; with other traffic it is neither the
+        capacity nor what is left of it. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
+    "Capacity": """
+        Rate of the narrowest link, by the pairs of frames with the least sum of delays: those were not queued, so their
+        distance is what that link takes for a frame (CapProbe, 2004). Given only where several pairs agree and nothing
+        contradicts them; known to one tick of that distance.""",
+    "On the wire, at the pins": """
+        What the simulated wire did is the truth of capacity, delay and loss. The dispersion rate by the times at the
+        pins is the same formula over other stamps: it checks the stamps, not the formula.""",
     "One-way delay": """
         Arrival less departure of each frame, by sequence number (RFC 7679). Percentiles are observed values.""",
     "IPDV, PDV": """
@@ -39,12 +45,12 @@ DELAY_BOUND = """
     takes them out, at each link-up."""
 
 RATE_BOUND = """
-    A train's throughput is known to one tick of its length: {span} in these rows. Standard deviations are the scatter
-    that was seen, not a bound; zero means that all trains took the same number of ticks."""
+    A train's dispersion rate is known to one tick of its length: {span} in these rows. Standard deviations are the
+    scatter that was seen, not a bound; zero means that all trains took the same number of ticks."""
 
 THROUGHPUT = """
-    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is what one tick (8 ns) more or
-    less would make."""
+    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is the 95 % interval of the mean,
+    and one tick (8 ns) more."""
 
 DELAY = """
     Means, with bars from the least to the greatest delay of a row. Lines: least squares through the mean of every
@@ -52,6 +58,10 @@ DELAY = """
 
 HISTOGRAM = """
     Every packet, over the least delay of its row. The scale of shares is logarithmic, so that single packets show."""
+
+DISTRIBUTION = """
+    Share of the frames sent that came within a delay over the least of their row: each line ends at the share that came
+    at all, so what is missing to 100 % is lost. Marks: 50, 99 and 99.9 % of those that came."""
 
 DISPERSION = """
     {name}, {count} frames of {length} octets: time from arrival to arrival, {least} to {most} ns. Drawn thinned where

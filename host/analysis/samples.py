@@ -1,0 +1,78 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Figures of samples, as rows have them: of delays, of dispersion rates, of one train."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host.analysis import capacity, confidence, delay
+from liteprobe.host.analysis.arrivals import Packets
+from liteprobe.host.train import TrainProgram
+
+Row = dict[str, Any]
+
+#: Figures of a sample of delays, in the order of tables.
+DELAY_FIGURES = ("mean", "std", "min", "max", "p50", "p99", "p99_9")
+RATE_FIGURES = ("mean", "std", "median", "ci95_low", "ci95_high")
+
+
+def sample(values: NDArray[np.number]) -> Row:
+    """Return the figures of a sample of delays (ns); all None when it is empty."""
+    if not len(values):
+        return dict.fromkeys(DELAY_FIGURES)
+    return {
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        "min": int(values.min()),
+        "max": int(values.max()),
+        "p50": delay.percentile(values, 50),
+        "p99": delay.percentile(values, 99),
+        "p99_9": delay.percentile(values, 99.9),
+    }
+
+
+def rates(values: NDArray[np.floating]) -> Row:
+    """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return dict.fromkeys(RATE_FIGURES)
+    low, high = confidence.mean_interval(known)
+    return {
+        "mean": float(np.mean(known)),
+        "std": float(np.std(known, ddof=1)) if len(known) > 1 else 0.0,
+        "median": float(np.median(known)),
+        "ci95_low": finite(low),
+        "ci95_high": finite(high),
+    }
+
+
+def capacity_of(program: TrainProgram, arrived: Packets) -> Row:
+    """Return the capacity by the least sum of delays, as a row has it."""
+    stamps = arrived.tx_stamp, arrived.rx_stamp
+    return asdict(capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length))
+
+
+def of_train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: float) -> Row:
+    """Return the figures of one train of which every record is there; ``train`` are its rows of ``arrived``."""
+    dispersion = capacity.dispersions(arrived.rx_stamp[train])
+    return {
+        "number": number,
+        "received": len(train),
+        "dispersion_rate_bps": finite(rate_bps),
+        "owd_mean_ns": float(arrived.owd_ns[train].mean()) if len(train) else None,
+        "dispersion_ns": {
+            "total": int(dispersion.sum()),
+            "mean": float(dispersion.mean()) if len(dispersion) else None,
+            "std": float(dispersion.std(ddof=1)) if len(dispersion) > 1 else None,
+            "min": int(dispersion.min()) if len(dispersion) else None,
+            "max": int(dispersion.max()) if len(dispersion) else None,
+        },
+    }
+
+
+def finite(value: float) -> float | None:
+    """Return ``value``, or None where it is none: JSON has no NaN."""
+    return float(value) if np.isfinite(value) else None
