@@ -10,8 +10,13 @@ falls short. Every row draws its conditions from a seed, and prints what it left
 import sys
 
 from _figures import Row, run
+from _hostile_capacity import capacity_row
+from _hostile_reports import reports
 
-ROWS: dict[str, Row] = {}
+ROWS: dict[str, Row] = {
+    "capacity": capacity_row,
+    "reports": reports,
+}
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ class Look:
     Attributes
     ----------
     url, clock_state : str
-    uncertainty_ns : float
-        Of the probe's clock.
+    uncertainty_ns : float or None
+        95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
     now_ns : int
         The probe's time.
     ports : list of PortMeasurement
@@ -33,7 +33,7 @@ class Look:
 
     url: str
     clock_state: str
-    uncertainty_ns: float
+    uncertainty_ns: float | None
     now_ns: int
     ports: list[PortMeasurement]
     events: list[dict[str, int]]
@@ -92,10 +92,11 @@ class Looker:
         """Return how it is now."""
         probe = self._probe
         states = self._ring.states() if self._ring else []
+        clock_state, uncertainty_ns = probe.timebase.trust()
         return Look(
             probe.url,
-            probe.timebase.clock_state,
-            probe.timebase.uncertainty_ns(),
+            clock_state,
+            uncertainty_ns,
             probe.timebase.now_ns,
             [monitor.read() for monitor in self._monitors],
             [monitor.events() for monitor in self._monitors],
@@ -128,7 +129,7 @@ def document(look: Look) -> dict[str, Any]:
             | {"histograms": histograms, "is_saturated": port.is_saturated}
         )
     channels = {str(channel): asdict(state) for channel, state in look.channels.items()}
-    clock = {"state": look.clock_state, "uncertainty_ns": number(look.uncertainty_ns), "now_ns": look.now_ns}
+    clock = {"state": look.clock_state, "uncertainty_ns": look.uncertainty_ns, "now_ns": look.now_ns}
     return {"url": look.url, "clock": clock, "ports": ports, "channels": channels}
 
 

@@ -41,9 +41,18 @@ class Metrics(Collector):
         yield from _streams(look.ports)
         yield from _histograms(look.ports)
         yield from _channels(look)
-        clock = GaugeMetricFamily(PREFIX + "clock_uncertainty_ns", "Bound of the clock's error", labels=["state"])
-        clock.add_metric([look.clock_state], look.uncertainty_ns)
-        yield clock
+        yield from _clock(look)
+
+
+def _clock(look: Look) -> Iterator[Metric]:
+    """Yield the state of the clock, and the bound of its error where it is known."""
+    state = GaugeMetricFamily(PREFIX + "clock_state", "1 for the state of the clock", labels=["state"])
+    state.add_metric([look.clock_state], 1)
+    yield state
+    if look.uncertainty_ns is not None:
+        bound = GaugeMetricFamily(PREFIX + "clock_uncertainty_ns", "95 % bound of the clock's error", labels=["state"])
+        bound.add_metric([look.clock_state], look.uncertainty_ns)
+        yield bound
 
 
 def serve(metrics: Metrics, port: int, address: str = "0.0.0.0") -> WSGIServer:

@@ -13,7 +13,7 @@ from liteprobe.host.link.base import Link
 from liteprobe.host.link.url import open_link
 from liteprobe.host.port import Port
 from liteprobe.host.registers import open_registers
-from liteprobe.host.timebase import Timebase
+from liteprobe.host.timebase import Timebase, bound_words
 from liteprobe.host.train import TrainProgram, TrainResult
 
 MONITOR_MEMORY = "filter"  # Only a probe of preset ``monitor`` has it.
@@ -125,7 +125,7 @@ class Probe:
             "now_ns": self.timebase.now_ns,
             "tick_ns": float(self.timebase.tick_ns),
             "clock_state": self.timebase.clock_state,
-            "uncertainty_ns": self.timebase.uncertainty_ns(),
+            "clock_error": bound_words(self.timebase.trust()[1]),
         }
         facts["preset"] = "monitor" if self.is_monitor else "train"
         facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}

@@ -14,6 +14,11 @@ INCREMENT_BITS = 48
 FREE_RUNNING = "free-running"
 
 
+def bound_words(bound_ns: float | None) -> str:
+    """Return the bound of a clock's error in words; None: nobody knows it."""
+    return "error not known" if bound_ns is None else f"within {bound_ns:.1f} ns (95 %)"
+
+
 class Timebase:
     """The clock that stamps all frames.
 
@@ -84,6 +89,11 @@ class Timebase:
     def clock_state(self) -> str:
         """``free-running``, ``acquiring``, ``locked`` or ``holdover``; ``unknown`` when the firmware fell silent."""
         return self.trust()[0]
+
+    def trust_words(self) -> str:
+        """Return the state of the clock and the bound of its error in words, as a reader of stamps must know them."""
+        state, bound_ns = self.trust()
+        return f"{state}, {bound_words(bound_ns)}"
 
     def uncertainty_ns(self, delay_ns: float = 0.0) -> float:
         """Bound of the error of a measured delay (ns), PHY delays aside, which are for the calibration.

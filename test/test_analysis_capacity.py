@@ -97,7 +97,7 @@ def test_pairs_that_nobody_delayed_have_the_capacity():
 
 def test_pairs_after_a_narrow_link_have_its_rate():
     found = asked([[0, 0], [0, 0], *[[20_000, 0]] * 8], slot_ns=10 * SLOT_NS)
-    assert found.bps is None and "only 2 trains began without a queue" in found.reason
+    assert found.bps is None and "only 2 pairs began without a queue" in found.reason
     assert asked([[0, 0]] * 8 + [[20_000, 0]] * 8, slot_ns=10 * SLOT_NS).bps == 1e8
 
 
@@ -109,7 +109,7 @@ def test_pairs_after_a_narrow_link_have_its_rate():
         ([[0, 32], [16, 0], [8, 24]], "are 12288 to 12336 ns long"),
         # One frame of other traffic between the first two, and none between the others.
         ([[0, *[SLOT_NS] * 9]] * 3, "came too soon for them"),
-        ([[0, SLOT_NS]] * 7, "only 7 trains began without a queue"),
+        ([[0, SLOT_NS]] * 7, "only 7 pairs began without a queue"),
         ([[0]] * 3, "no two frames that follow each other"),
     ],
 )

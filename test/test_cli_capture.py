@@ -26,7 +26,7 @@ from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.monitor import view
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link
-from liteprobe.host.look import Looker, document
+from liteprobe.host.look import Look, Looker, document
 from liteprobe.host.metrics import Metrics, serve
 from liteprobe.host.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
@@ -329,7 +329,23 @@ def test_metrics_are_the_same_numbers(model: MonitorProbe) -> None:
     ]
     assert buckets[:5] == [0, 100, 200, 300, 300] and buckets[-1] == 300
     assert found['liteprobe_length_octets_bucket{le="63.0",port="1"}'] == 100
-    assert found['liteprobe_clock_uncertainty_ns{state="free-running"}'] == look.uncertainty_ns
+    assert found['liteprobe_clock_state{state="free-running"}'] == 1
+    assert look.uncertainty_ns is None and not any("uncertainty" in name for name in found)
+
+
+@pytest.mark.parametrize(
+    ("bound_ns", "words", "metric"), [(None, "error not known", []), (12.5, "within 12.5 ns (95 %)", [12.5])]
+)
+def test_bound_of_the_clock_is_its_own_or_none(bound_ns: float | None, words: str, metric: list[float]) -> None:
+    look = Look("sim://x", "locked", bound_ns, 0, [], [])
+    metrics = Metrics()
+    metrics.look = look
+    samples = [sample for family in metrics.collect() for sample in family.samples]
+    assert [sample.value for sample in samples if sample.name == "liteprobe_clock_uncertainty_ns"] == metric
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(view(look))
+    assert f"clock locked, {words}" in capture.get()
 
 
 def test_port_of_metrics_that_is_taken_is_told() -> None:

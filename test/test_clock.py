@@ -105,6 +105,19 @@ def test_a_gateware_without_the_clock_says_how_to_build_one(
 
 
 @pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "locked, within 10.0 ns (95 %)"),
+        ({"clock_uncertainty": SIGN - 1, "clock_state": 1}, "free-running, error not known"),
+    ],
+)
+def test_words_of_a_clock_give_its_own_bound(model: ModelProbe, values: dict[str, int], words: str) -> None:
+    model.values |= LOCKED | values
+    with Probe("any") as probe:
+        assert probe.timebase.trust_words() == words
+
+
+@pytest.mark.parametrize(
     ("values", "state", "uncertainty_ns"),
     [
         ({}, "locked", 8 + 2 * 10),  # 1 ms by a crystal within 50 ppm could be off by 50 ns; both stamps are within 10.

@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 TICK_NS = 8.0
 NEAR_NS = 2 * TICK_NS  # Sums of two delays that differ by less are alike: a receive stamp is up to a tick late.
 NEAR_LEAST = 2  # Pairs near the least sum; one alone may have been queued.
-UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait, where a train is too short to contradict a claim.
-LONG_TRAIN = 10  # Frames.
+FOLLOWERS_LEAST = 8  # Frames after a pair in its train that came: so many contradict a pair that was queued.
+UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait, where fewer frames follow.
 
 
 def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
@@ -147,7 +147,7 @@ def pair_capacity(
     is_near = first + second <= (first + second).min() + NEAR_NS
     spread = pairs.dispersion_ns[is_near]
     near = int(is_near.sum())
-    reason = _doubt(pairs, is_near, count) or _paced(pairs, is_near, length)
+    reason = _doubt(pairs, is_near) or _paced(pairs, is_near, length)
     dispersion = float(spread.mean())
     if reason or dispersion <= TICK_NS:
         return Capacity(None, None, None, len(first), near, reason or "frames arrived all at once")
@@ -156,7 +156,7 @@ def pair_capacity(
     return Capacity(bits / dispersion, low, high, len(first), near)
 
 
-def _doubt(pairs: _Pairs, is_near: NDArray[np.bool_], count: int) -> str:
+def _doubt(pairs: _Pairs, is_near: NDArray[np.bool_]) -> str:
     """Return why the pairs near the least sum may have been queued; empty: nothing speaks for it."""
     first, second = pairs.delays
     more = "send more trains"
@@ -171,8 +171,10 @@ def _doubt(pairs: _Pairs, is_near: NDArray[np.bool_], count: int) -> str:
     if _is_contradicted(pairs, is_near, float(spread.min()) - TICK_NS):
         return f"frames after the pairs with the least sum of delays came too soon for them: {more}"
     unqueued = int((first <= first.min() + NEAR_NS).sum())
-    if count < LONG_TRAIN and unqueued < UNQUEUED_LEAST:
-        return f"only {unqueued} trains began without a queue, {UNQUEUED_LEAST} are needed: {more}"
+    seconds = pairs.first[is_near] + 1
+    followers = np.searchsorted(pairs.train, pairs.train[seconds], side="right") - seconds - 1
+    if (followers >= FOLLOWERS_LEAST).sum() < NEAR_LEAST and unqueued < UNQUEUED_LEAST:
+        return f"only {unqueued} pairs began without a queue, {UNQUEUED_LEAST} are needed: {more}"
     return ""
 
 

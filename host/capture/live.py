@@ -90,8 +90,7 @@ def open_probe(url: str, register_map: Path | None) -> Probe:
 
 def clock_words(probe: Probe) -> str:
     """Return what must be known of the stamps."""
-    bound_ns = probe.timebase.uncertainty_ns()
-    return f"Clock of the probe: {probe.timebase.clock_state}, within {bound_ns:.1f} ns"
+    return f"Clock of the probe: {probe.timebase.trust_words()}"
 
 
 def tai_utc_s(probe: Probe) -> int:

@@ -24,6 +24,7 @@ from liteprobe.host.cli.output import Lines
 from liteprobe.host.look import Look, Looker, document
 from liteprobe.host.monitor import NAMES, BinSetting, Histogram, PortMeasurement, Stream
 from liteprobe.host.probe import Probe
+from liteprobe.host.timebase import bound_words
 
 KINDS = {name: kind for kind, name in NAMES.items()}
 LINE_BPS = 1e9
@@ -117,7 +118,7 @@ def view(look: Look) -> RenderableType:
         look.url,
         "   clock ",
         (look.clock_state, colour),
-        f", within {look.uncertainty_ns:.1f} ns",
+        f", {bound_words(look.uncertainty_ns)}",
     )
     parts: list[RenderableType] = [head]
     parts += [_port(port, events) for port, events in zip(look.ports, look.events, strict=True)]

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
         ways = zip(("There", "Back"), sweeps, found, strict=False)
         owd_page.write(path, [owd_page.Way(name, sweep, results) for name, sweep, results in ways], content)
 
-    results = Results(args, len(request.programs) * len(found), _show, report)
+    results = Results(args, len(request.programs) * len(found), show, report)
 
     def take(sweeps: list[Sweep]) -> None:
         if calibrated:
@@ -105,7 +105,7 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bars.advance(task)
 
 
-def _show(sweeps: list[Sweep]) -> None:
+def show(sweeps: list[Sweep]) -> None:
     out = tables.console()
     for sweep in sweeps:
         shown = tables.table("length", "count", "repeat", "owd ns", "std", "min", "p99", "p99.9", "lost", text=0)

@@ -72,16 +72,19 @@ class Balance:
 
 def balance(rows: NDArray[np.void], from_port: int, to_port: int) -> Balance:
     """Return the balance of the direction ``from_port`` to ``to_port``."""
-    left = frames_out(rows, from_port)["fate"]
+    out = frames_out(rows, from_port)
+    left = out["fate"]
     came = rows[(rows["port"] == to_port) & (rows["direction"] == IN) & (rows["flags"] & FOREIGN == 0)]
     unseen = (came["fate"] == CUT) | (came["fate"] == IN_FLIGHT)
     copies = int(np.sum(came["fate"] == DUPLICATE))
+    # A frame that was cut as it left has a row at the other end, too, where its first octets came.
+    twice = int(np.sum(np.isin(came["origin_tick"][came["fate"] == CUT], out["sfd_tick"][left == CUT])))
     return Balance(
         sent=len(left),
-        delivered=int(np.sum((left == DELIVERED) | (left == CORRUPTED))) - int(np.sum(unseen)),
+        delivered=int(np.sum((left == DELIVERED) | (left == CORRUPTED))) - int(np.sum(unseen)) + twice,
         lost=int(np.sum(left == LOST)),
         dropped=int(np.sum(left == QUEUE_DROP)),
-        cut=int(np.sum(left == CUT)) + int(np.sum(came["fate"] == CUT)),
+        cut=int(np.sum(left == CUT)) + int(np.sum(came["fate"] == CUT)) - twice,
         in_flight=int(np.sum(left == IN_FLIGHT)) + int(np.sum(came["fate"] == IN_FLIGHT)),
         arrived=len(came) - int(np.sum(unseen)) - copies,
         copies=copies,

@@ -11,6 +11,7 @@
 namespace liteprobe {
 
 constexpr uint32_t NO_SFD = 0xffffffff;
+constexpr uint32_t NO_CUT = 0xffffffff;
 constexpr uint32_t NO_SEQUENCE = 0xffffffff;
 constexpr uint32_t IFG = 12;      // Octets, IEEE 802.3 4.4.2.
 constexpr uint32_t PREAMBLE = 8;  // With the SFD.
@@ -30,6 +31,7 @@ struct Frame {
     Fate fate = DELIVERED;
     uint8_t corrupt_bit = 0;
     uint32_t corrupt_octet = NO_SFD;  // Counted from the octet after the SFD.
+    uint32_t cut = NO_CUT;        // Octets that left before the sender's link dropped.
 
     uint64_t sfd_tick() const { return first_tick + (sfd == NO_SFD ? 0 : sfd); }
     // Octets after the SFD, FCS included.

@@ -43,7 +43,8 @@ void Node::set_rate(double ppm) {
 }
 
 void Node::set_link(unsigned port, bool is_up) {
-    taps[port].link_up = feeders[port].link_up = is_up;
+    taps[port].set_link(is_up);
+    feeders[port].set_link(is_up);
     pins(port).link_up = is_up;
 }
 

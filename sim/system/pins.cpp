@@ -18,10 +18,18 @@ void Tap::begin(uint64_t tick) {
     frame_->first_tick = tick;
     frame_->number = count_++;
     announced_ = false;
+    if (!link_up)
+        frame_->cut = 0;
     if (sink && !management && link_up) {
         announced_ = true;
         sink->began(frame_);
     }
+}
+
+void Tap::set_link(bool is_up) {
+    link_up = is_up;
+    if (!is_up && frame_)
+        frame_->cut = std::min(frame_->cut, static_cast<uint32_t>(frame_->octets.size()));
 }
 
 bool Tap::is_management(const Frame &frame) const {
@@ -31,7 +39,7 @@ bool Tap::is_management(const Frame &frame) const {
 void Tap::announce() {
     announced_ = true;
     frame_->management = is_management(*frame_);
-    if (!frame_->management && sink && link_up)
+    if (!frame_->management && sink && frame_->cut == NO_CUT)
         sink->began(frame_);
 }
 
@@ -41,7 +49,7 @@ void Tap::end(uint64_t tick) {
     frame->complete = true;
     if (frame->sfd != NO_SFD)
         truth_.packet(port_, OUT, frame->sfd_tick(), frame->content(), frame->size());
-    if (!link_up) {
+    if (frame->cut != NO_CUT) {
         frame->fate = CUT;
         record(*frame);
     } else if (frame->management) {
@@ -70,6 +78,12 @@ void Tap::record(const Frame &frame) {
 
 constexpr uint64_t DRIFT_TICKS = 4;  // More than 10^4 octets drift at 200 ppm.
 constexpr uint64_t LEAST_IFG = 8;    // What a clock-compensating repeater may leave.
+
+void Feeder::set_link(bool is_up) {
+    link_up = is_up;
+    if (!is_up && current_.frame)
+        current_.cut = std::min(current_.cut, static_cast<uint32_t>(index_));
+}
 
 void Feeder::from_wire(Delivery delivery) {
     if (asynchronous && delivery.cut_through)
@@ -113,7 +127,7 @@ void Feeder::choose(uint64_t tick) {
     client_was_last_ = take_client;
     update_wake();
     if (!link_up) {
-        finish(delivery, tick, CUT);
+        finish(delivery, tick, CUT, 0);
         return;
     }
     current_ = std::move(delivery);
@@ -124,7 +138,8 @@ void Feeder::choose(uint64_t tick) {
 
 void Feeder::emit(uint64_t tick) {
     const Frame &frame = *current_.frame;
-    if (index_ < frame.octets.size()) {
+    uint32_t cut = std::min(frame.cut, current_.cut);
+    if (index_ < std::min<size_t>(frame.octets.size(), cut)) {
         valid = 1;
         data = frame.octets[index_];
         if (index_ == frame.sfd)
@@ -134,25 +149,28 @@ void Feeder::emit(uint64_t tick) {
         index_++;
         return;
     }
-    if (!frame.complete)
+    if (index_ < cut && !frame.complete)
         throw std::runtime_error("the receive clock has overtaken a frame on the wire: give --ppm within +-200");
     valid = 0;
     data = 0;
     idle_since_ = own_tick_;
-    finish(current_, sfd_tick_, current_.fate);
+    finish(current_, sfd_tick_, cut == NO_CUT ? current_.fate : CUT, index_);
     current_ = Delivery{};
 }
 
-void Feeder::finish(const Delivery &delivery, uint64_t sfd_tick, Fate fate) {
+void Feeder::finish(const Delivery &delivery, uint64_t sfd_tick, Fate fate, size_t octets) {
     const Frame &frame = *delivery.frame;
-    uint32_t size = frame.size(), sequence = probe_sequence(frame.content(), size);
+    uint32_t size = frame.size();
+    if (fate == CUT && octets)
+        size = frame.sfd < octets ? static_cast<uint32_t>(octets) - frame.sfd - 1 : 0;
+    uint32_t sequence = probe_sequence(frame.content(), size);
     bool is_corrupt = frame.corrupt_octet < size;
     if (fate == CORRUPTED && !is_corrupt)
         fate = DELIVERED;  // A runt ended before the octet that should have gone wrong.
     std::vector<uint8_t> content(frame.content(), frame.content() + size);
     if (is_corrupt)
         content[frame.corrupt_octet] ^= 1 << frame.corrupt_bit;
-    if (frame.sfd != NO_SFD && fate != CUT && fate != IN_FLIGHT)
+    if (frame.sfd < octets && fate != IN_FLIGHT && size >= FCS)
         truth_.packet(port_, IN, sfd_tick, content.data(), size);
     uint8_t flags = fcs_is_right(content.data(), size) ? 0 : BAD_FCS;
     flags |= (frame.sfd == NO_SFD ? MISSING_SFD : 0) | (delivery.foreign ? FOREIGN : 0);
@@ -164,10 +182,10 @@ void Feeder::finish(const Delivery &delivery, uint64_t sfd_tick, Fate fate) {
 
 void Feeder::close() {
     if (current_.frame)
-        finish(current_, sfd_tick_, IN_FLIGHT);
+        finish(current_, sfd_tick_, IN_FLIGHT, index_);
     for (auto *queue : {&wire_, &client_})
         for (auto &delivery : *queue)
-            finish(delivery, delivery.earliest, IN_FLIGHT);
+            finish(delivery, delivery.earliest, IN_FLIGHT, 0);
     current_ = Delivery{};
     wire_.clear();
     client_.clear();

@@ -45,6 +45,8 @@ public:
             end(tick);
         }
     }
+    // A link that drops in mid-frame ends the frame on the wire there, for good.
+    void set_link(bool is_up);
     // The fate is known: write the row.
     void record(const Frame &frame);
     bool busy() const { return frame_ != nullptr; }
@@ -67,6 +69,7 @@ struct Delivery {
     uint64_t earliest;         // Tick of the first octet of the preamble, at the earliest.
     Fate fate = DELIVERED;
     bool foreign = false;      // Didn't leave the probe: management, injected or cross traffic.
+    uint32_t cut = NO_CUT;     // Octets that came before the receiver's link dropped.
     bool cut_through = false;  // On its tick it may follow the frame before with any gap: a cable changes none.
 };
 
@@ -80,6 +83,7 @@ public:
     uint8_t valid = 0;
     uint8_t data = 0;
 
+    void set_link(bool is_up);
     void from_wire(Delivery delivery);
     void from_client(const FramePtr &frame);  // Management or injected: leaves when the line is free.
     size_t waiting() const { return wire_.size(); }  // Frames of the wire that have not begun.
@@ -103,7 +107,8 @@ private:
     void emit(uint64_t tick);
     void choose(uint64_t tick);
     bool is_free_for(const Delivery &delivery, uint64_t tick) const;
-    void finish(const Delivery &delivery, uint64_t sfd_tick, Fate fate);
+    // `octets`: those that stood on the pins, of the preamble and of the frame.
+    void finish(const Delivery &delivery, uint64_t sfd_tick, Fate fate, size_t octets);
     void update_wake();
 
     unsigned port_;

@@ -149,6 +149,7 @@ def test_link_that_goes_down_ends_the_train(own: Path) -> None:
         with pytest.raises(ProbeError, match=r"the link of port 1 went down .* \(\d+ of \d+ frames had come\)"):
             probe.train(TrainProgram(1514, 100_000), progress=pull)
         assert probe.ports[0].transmit.look()[0] == TransmitState.IDLE
+        assert probe.ports[1].receive.counters()["fcs_errors"] == 1  # The frame that was on its way.
 
 
 def test_wire_that_is_cut_leaves_the_rest_missing(own: Path) -> None:

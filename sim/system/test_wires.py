@@ -207,6 +207,39 @@ def test_a_link_that_is_down_cuts_and_says_so(stand_in: Path, tmp_path: Path) ->
     assert truth.balance(rows, 1, 0).holds
 
 
+def test_a_link_that_drops_in_mid_frame_ends_the_frame_there(stand_in: Path, tmp_path: Path) -> None:
+    path = tmp_path / "truth"
+    content = probe_content(0, 1514)
+    with Harness(
+        stand_in, "--wire", "cable?delay=1us", "--truth", str(path), "--pcap", str(tmp_path / "pins")
+    ) as harness:
+        harness.inject(2, frame(content))
+        harness.run(6_000)
+        assert harness.command("link 0 down") == "ok"
+        harness.run(100)
+        assert harness.command("link 0 up") == "ok"  # What is left of the frame doesn't follow.
+        harness.run(20_000)
+        harness.inject(2, frame(probe_content(1, 64)))
+        harness.run(20_000)
+    rows = truth.read_truth(path)
+    # Port 0 was sending to port 1, and getting a frame from it: both end where the link dropped.
+    assert list(truth.frames_out(rows, 0)["fate"]) == [truth.CUT, truth.DELIVERED]
+    assert list(truth.frames_out(rows, 1)["fate"]) == [truth.DELIVERED] * 2
+    for port in (0, 1):
+        came = rows[(rows["port"] == port) & (rows["direction"] == truth.IN)]
+        assert list(came["fate"]) == [truth.CUT, truth.DELIVERED] and list(came["sequence"]) == [0, 1]
+        assert list(came["flags"]) == [truth.BAD_FCS, 0]
+        _, seen = truth.read_pcap(tmp_path / f"pins.port{port}.in.pcap")
+        assert 400 < len(seen[0]) == came["length"][0] < 800 and content.startswith(seen[0])
+        assert truth.balance(rows, port, 1 - port).holds
+    # The last octet that left is 1 us of cable further on than the last that came when the link dropped.
+    cut_at_0, cut_at_1 = (
+        int(rows[(rows["port"] == p) & (rows["fate"] == truth.CUT) & (rows["direction"] == truth.IN)]["length"][0])
+        for p in (0, 1)
+    )
+    assert cut_at_1 - cut_at_0 == 1000 // 8
+
+
 def test_frames_under_way_at_the_end_are_told(stand_in: Path, tmp_path: Path) -> None:
     path = tmp_path / "truth"
     with Harness(stand_in, "--wire", "switch?latency=1ms", "--truth", str(path)) as harness:
