@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.firmware import Image, read_image
+from liteprobe.host.programs import end_group
 from liteprobe.host.registers import candidates, load_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,7 +121,13 @@ def find_map(path: Path | None = None) -> Path:
     )
 
 
-def build(map_file: Path, tools: Tools, out: Path | None = None, options: tuple[str, ...] = ()) -> Image:
+def build(
+    map_file: Path,
+    tools: Tools,
+    out: Path | None = None,
+    options: tuple[str, ...] = (),
+    say: Callable[[str], None] = lambda line: None,
+) -> Image:
     """Build the firmware for the gateware with a register map, and return the image.
 
     Parameters
@@ -132,6 +139,8 @@ def build(map_file: Path, tools: Tools, out: Path | None = None, options: tuple[
         Folder of the products (``build/firmware/<map hash>``); the image is ``liteprobe.bin`` in it.
     options : tuple of str
         More options of CMake, such as ``-DCONFIG_LITEPROBE_TAI_UTC=38``.
+    say : callable
+        Called with what is being done, a line at a time.
 
     Raises
     ------
@@ -151,17 +160,22 @@ def build(map_file: Path, tools: Tools, out: Path | None = None, options: tuple[
     log = folder / "build.log"
     log.write_text("", encoding="utf-8")
     generated = folder / "generated"
+    say(f"devicetree of {map_file}")
     _run([sys.executable, "-m", GENERATOR, str(map_file), "--out", str(generated)], os.environ, log)
     configure = ["cmake", "-GNinja", "-S", str(FIRMWARE / "app"), "-B", str(folder / "zephyr"), f"-DBOARD={BOARD}"]
     # Outside a workspace of west, EXTRA_ZEPHYR_MODULES is ignored.
     configure += [f"-DZEPHYR_MODULES={FIRMWARE}", f"-DDTS_ROOT={generated}", f"-DLITEPROBE_GENERATED={generated}"]
     configure += [f"-DPython3_EXECUTABLE={tools.python}", f"-DUSER_CACHE_DIR={folder / 'cache'}"]
+    say(f"configuring Zephyr {tools.zephyr}, log {log}")
     _run([*configure, *tools.options, *options], tools.environment, log)
+    say("compiling (about a minute the first time)")
     _run(["ninja", "-C", str(folder / "zephyr")], tools.environment, log)
     shutil.copy(folder / "zephyr" / "zephyr" / "zephyr.bin", folder / IMAGE)
     image = read_image(folder / IMAGE)
     if image.map_hash != map_hash(soc):
-        raise ProbeError(f"{image.path} holds the hash of another gateware: delete {folder}, and build again")
+        raise ProbeError(
+            f"{image.path} was built for a different gateware: build it again for this one, in another folder (--out FOLDER)"
+        )
     return image
 
 
@@ -180,7 +194,13 @@ def _run(command: list[str], environment: Mapping[str, str], log: Path) -> None:
     with log.open("a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
-        done = subprocess.run(command, env=dict(environment), stdout=file, stderr=file, check=False)
-    if done.returncode:
+        process = subprocess.Popen(
+            command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+        try:
+            code = process.wait()
+        finally:
+            end_group(process)
+    if code:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
         raise ProbeError(f"{Path(command[0]).name} failed; the end of {log}:\n{tail}")

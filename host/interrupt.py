@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Turns Ctrl-C, SIGTERM and SIGHUP into one exception, raised where it is safe, so that every program ends in the same way.
 
-It is raised from the signal's handler, but never while a module is imported: C extensions swallow an exception there, or
-print it, and leave the module half made. Then, and when Python had to ignore the exception (in a destructor, in the
-callback of a weak reference), it is raised again soon after.
+It is raised from the signal's handler, but never while a C extension is loaded, which swallows an exception there, or prints
+it. Then, and when Python had to ignore the exception (in a destructor, in the callback of a weak reference), it is raised
+again soon after.
 """
 
 import signal
@@ -26,7 +26,8 @@ WORDS = {
 }
 AGAIN_S = 0.01
 PATIENCE_S = 1.0  # Within it, a second signal is taken for the first: timeout(1) and terminals often send two.
-IMPORTING = "<frozen importlib"
+IMPORTER = "<frozen importlib"
+LOADS_EXTENSION = ("create_module", "exec_module")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -167,12 +168,22 @@ def _handle_again(_: int, frame: FrameType | None) -> None:
 
 
 def _raise(frame: FrameType | None) -> None:
+    if _is_delicate(frame):
+        _raise_later()
+    else:
+        raise Interrupted(_State.number)
+
+
+def _is_delicate(frame: FrameType | None) -> bool:
+    """Return whether an exception would be lost at ``frame``: in Python's importer, or below the start of an extension."""
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTER):
+        return True
     while frame is not None:
-        if frame.f_code.co_filename.startswith(IMPORTING):
-            _raise_later()
-            return
+        is_loader = frame.f_code.co_filename.startswith(IMPORTER) and frame.f_code.co_name in LOADS_EXTENSION
+        if is_loader and type(frame.f_locals.get("self")).__name__ == "ExtensionFileLoader":
+            return True
         frame = frame.f_back
-    raise Interrupted(_State.number)
+    return False
 
 
 def _raise_later() -> None:

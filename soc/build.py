@@ -20,13 +20,15 @@ from typing import Any
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
 from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
-from liteprobe.soc.load import load
+from liteprobe.soc.load import detect, load
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.report import GUARD, area_of, clocks_of, guarded, late_crossings, misses
 from liteprobe.soc.toolchain import BuildError, require, run_tool, tail, version_of
 
 BUILD = Path("build")
 TOP = "liteprobe"
+REPLACED = ("gateware", "netlists", "driver", "seed*") # In the folder of a build: each build makes them anew.
+MARK = ".liteprobe-build"
 # Area is what is scarce. Nothing reads a word of a block RAM in the cycle that another port writes it, or else uses
 # what it read, so yosys needn't build a bypass; wide multiplexers and a single pass of abc take more LUTs.
 OPTIONS = f"-no-rw-check -abc2 -nowidelut -top {TOP}"
@@ -205,8 +207,9 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
         If a tool fails or a timing constraint is missed.
     """
     out = out or BUILD / name
-    out.mkdir(parents=True, exist_ok=True)
+    claim(out)
     started = time.monotonic()
+    say(f"Verilog of {name}, into {out}")
     design, facts = elaborate(name, config or ProbeConfig(), out)
     seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
@@ -230,6 +233,7 @@ def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> No
     started = time.monotonic()
     report = place_and_route(design, netlist, seed, run)
     facts["seconds"]["place_and_route"] = since(started)
+    say(f"bitstream, ecppack {facts['tools']['ecppack']}")
     started = time.monotonic()
     arguments = ["--compress", f"{TOP}.config", "--svf", f"{TOP}.svf", "--bit", f"{TOP}.bit"]
     require("ecppack", arguments, run, run / "ecppack.log")
@@ -239,6 +243,16 @@ def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> No
     facts["area"] = area_of(report)
     facts["clocks"] = {c.name: {"fmax_mhz": c.fmax_mhz, "constraint_mhz": c.constraint_mhz} for c in clocks_of(report)}
     (run / "report.json").write_text(json.dumps(facts, indent=4) + "\n", encoding="utf-8")
+
+
+def claim(out: Path) -> None:
+    """Make the folder ``out``; raise ValueError where a build would replace what no build has made."""
+    out.mkdir(parents=True, exist_ok=True)
+    mark = out / MARK
+    taken = [path.name for pattern in REPLACED for path in out.glob(pattern)]
+    if taken and not mark.exists() and not (out / "csr.json").exists():
+        raise ValueError(f"{out} holds '{taken[0]}', which no build has made and this one would replace: give --out a new folder")
+    mark.touch()
 
 
 def is_current(run: Path, key: str) -> bool:
@@ -322,7 +336,8 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
     """Write what the tools take, run none of them, and say what is next; return the exit code."""
     if args.load or args.flash:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
-    out.mkdir(parents=True, exist_ok=True)
+    claim(out)
+    say(f"Verilog of {args.board}, into {out}")
     _, folder = write_sources(args.board, config, out)
     print(f"Verilog, constraints and script: {folder}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
@@ -345,16 +360,24 @@ def main(arguments: list[str] | None = None) -> int:
             fields["with_cpu"] = args.preset == PRESETS[0] or holds_cpu(target, fields)
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, ProbeConfig(**fields), out)
-        report = build(args.board, ProbeConfig(**fields), args.seed, out)
-        print(summary(report))
+        config = ProbeConfig(**fields)
+        config.check(target)
+        if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
+            detect(target.cable, target.platform.device)
+        report = build(args.board, config, args.seed, out)
+        print(summary(report), flush=True)
         if args.load or args.flash:
-            load(board(args.board).cable, out / f"{TOP}.bit", 0 if args.flash else None)
+            say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {target.cable}")
+            load(target.cable, out / f"{TOP}.bit", 0 if args.flash else None)
     except ValueError as error:
         say(f"build: {error}")
         return 2
     except BuildError as error:
         say(f"build: {error}")
         return error.exit_code
+    except KeyboardInterrupt:
+        say("build: interrupted")
+        return 130
     return 0
 
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.soc.toolchain import LOG_TAIL_LINES, BuildError, find_tool
 
 NO_BOARD = 3
+NO_PERMISSION = ("permission", "access denied", "error_access", "-4 (usb_open() failed)", "insufficient")
 
 
 def run_loader(arguments: list[str]) -> tuple[int, str]:
@@ -26,14 +28,20 @@ def run_loader(arguments: list[str]) -> tuple[int, str]:
     return result.returncode, "\n".join(f"  {line}" for line in lines[-LOG_TAIL_LINES:])
 
 
-def load(cable: str, file: Path, flash_offset: int | None = None) -> None:
-    """Load a bitstream into the SRAM of the board behind ``cable``, or write ``file`` into its flash at ``flash_offset``.
+def detect(cable: str, device: str | None = None) -> None:
+    """Look for the board behind ``cable``, whose FPGA should be ``device`` (``LFE5U-25F-6BG256C``; None: any).
 
-    Raises BuildError: exit code 3 when no cable or no device answers, 1 when loading itself fails.
+    Raises BuildError, exit code 3, when no cable or no device answers, or when it is another one.
     """
     code, said = run_loader(["--cable", cable, "--detect"])
     if "shared libraries" in said:
         raise BuildError(f"openFPGALoader can't start:\n{said}\ninstall what it lacks: apt-get install libftdi1-2")
+    if any(word in said.lower() for word in NO_PERMISSION):
+        raise BuildError(
+            f"you may not use JTAG cable {cable}:\n{said}\n"
+            f"give yourself its USB device: copy openFPGALoader's 99-openfpgaloader.rules to /etc/udev/rules.d, plug it in again",
+            NO_BOARD,
+        )
     # Some cables exit with 0 though no device is in the chain.
     if code != 0 or "idcode" not in said.lower():
         raise BuildError(
@@ -41,6 +49,20 @@ def load(cable: str, file: Path, flash_offset: int | None = None) -> None:
             f"connect the cable, power the board and check that you may use its USB device, then run this again",
             NO_BOARD,
         )
+    model = re.search(r"model\s+(LFE5\S+)", said)
+    if device and model and not device.startswith(model[1]):
+        raise BuildError(
+            f"the board on JTAG cable {cable} has an {model[1]}, not an {device}: connect the one that you named, or name that one",
+            NO_BOARD,
+        )
+
+
+def load(cable: str, file: Path, flash_offset: int | None = None) -> None:
+    """Load a bitstream into the SRAM of the board behind ``cable``, or write ``file`` into its flash at ``flash_offset``.
+
+    Raises BuildError: exit code 3 when no cable or no device answers, 1 when loading itself fails.
+    """
+    detect(cable)
     how = [] if flash_offset is None else ["--write-flash", "--verify", "--offset", f"{flash_offset:#x}"]
     how += ["--file-type", "raw"] if flash_offset else []
     code, said = run_loader(["--cable", cable, *how, str(file)])

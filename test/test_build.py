@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.boards import BOARDS, board
+from liteprobe.soc import build as soc_build
 from liteprobe.soc import load as loader
 from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
 from liteprobe.soc.report import Clock, clocks_of, late_crossings, misses
@@ -219,6 +220,37 @@ def test_load_without_a_board_says_so_with_exit_code_3(monkeypatch, answer):
     with pytest.raises(BuildError, match="no board answers on JTAG cable ft232:[^$]*connect the cable") as error:
         loader.load("ft232", Path("x.bit"))
     assert error.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (NO_CABLE, "no board answers on JTAG cable ft2232"),
+        ((1, "unable to open ftdi device: -4 (usb_open() failed)"), "you may not use JTAG cable ft2232"),
+        (
+            (0, "index 0:\n\tidcode 0x41111043\n\tmodel  LFE5U-25"),
+            "has an LFE5U-25, not an LFE5UM5G-45F-8BG381C: connect the",
+        ),
+    ],
+)
+def test_a_cable_that_wont_load_is_found_before_minutes_of_building(monkeypatch, capsys, answer, said):
+    fake_loader(monkeypatch, answer)
+    monkeypatch.setattr(soc_build, "build", lambda *arguments: pytest.fail("it was built first"))
+    for option in ("--load", "--flash"):
+        fake_loader(monkeypatch, answer)
+        assert soc_build.main(["versa_ecp5", option]) == 3
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["gateware", "netlists", "driver", "seed1"])
+def test_a_folder_that_no_build_has_made_is_never_replaced(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(ValueError, match=f"holds '{name}', which no build has made .*give --out a new folder"):
+        soc_build.claim(tmp_path)
+    (tmp_path / name).rmdir()
+    soc_build.claim(tmp_path)
+    (tmp_path / name).mkdir()
+    soc_build.claim(tmp_path)
 
 
 def test_load_that_fails_on_a_board_has_exit_code_1(monkeypatch):

@@ -4,7 +4,6 @@
 
 import json
 import struct
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
+from liteprobe.host import programs
 from liteprobe.host.cli import firmware as command
 from liteprobe.host.cli import main as cli
 from liteprobe.host.firmware import FIELDS, SIGNATURE
@@ -52,11 +52,11 @@ def test_pack_takes_the_image_that_was_built_for_a_map(tmp_path: Path, capsys: p
 def test_flash_hands_the_packed_file_to_the_gatewares_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run(arguments: list[str], check: bool) -> "subprocess.CompletedProcess[str]":
+    def run(arguments: list[str]) -> programs.Ended:
         asked.append(arguments)
-        return subprocess.CompletedProcess(arguments, 3)
+        return programs.Ended(3, "", "")
 
-    monkeypatch.setattr(command.subprocess, "run", run)
+    monkeypatch.setattr(programs, "run", run)
     image = write_image(tmp_path, 8)
     assert cli.main(["firmware", "flash", str(image), "--board", "colorlight_i5"]) == 3
     file = str(tmp_path / "liteprobe.flash")

@@ -150,7 +150,7 @@ def test_command_that_is_refused_is_an_error(folder: Path) -> None:
 
 def test_folder_without_executable_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(
-        ProbeError, match=r"can't start .*liteprobe-sim \(No such file or directory\): delete its folder"
+        ProbeError, match=r"cannot start .*liteprobe-sim \(No such file or directory\): leave build= out of the URL"
     ):
         SimLink(SimOptions(build=tmp_path))
 

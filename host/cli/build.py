@@ -4,9 +4,9 @@
 
 import argparse
 import importlib.util
-import subprocess
 import sys
 
+from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError
 
 PROGRAM = "liteprobe.soc.build"
@@ -19,6 +19,6 @@ def run(args: argparse.Namespace) -> None:
     switches = ("load", "flash", "no_compile")
     options = [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
     options += ["--seed", args.seed] if args.seed else []
-    done = subprocess.run([sys.executable, "-m", PROGRAM, args.board, *options, *args.rest], check=False)
-    if done.returncode:
-        sys.exit(done.returncode)  # It has said why.
+    ended = programs.run([sys.executable, "-m", PROGRAM, args.board, *options, *args.rest])
+    if ended.code:
+        sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.

@@ -64,8 +64,6 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
 def run(args: argparse.Namespace) -> None:
     """Build the simulated probe, measure, print and write."""
     args.out.mkdir(parents=True, exist_ok=True)
-    if args.sim is None:
-        print("building the simulated probe (about a minute, once)", file=sys.stderr)
     build = args.sim or sim.build(sim.SimOptions())
     asked = requests(args.out, build, args.repeat)
     sweep.check_programs(program for request in asked for program in request.programs)

@@ -4,12 +4,12 @@
 
 import argparse
 import importlib.util
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState
+from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.firmware import Console, Image, boot_state, load, pack, read_image
 from liteprobe.host.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
@@ -78,16 +78,17 @@ def _flash(args: argparse.Namespace) -> None:
             "the gateware's packages are not installed: use './run liteprobe firmware flash', which installs them"
         )
     file = _pack(args)
-    done = subprocess.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file)], check=False)
-    if done.returncode:
-        sys.exit(done.returncode)  # It has said why.
+    ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file)])
+    if ended.code:
+        sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.
 
 
 def _build(args: argparse.Namespace) -> None:
     tools = find_tools(args.zephyr)
     map_file = find_map(args.map)
     started = time.monotonic()
-    image = build(map_file, tools, args.out, tuple(f"-D{_option(text)}" for text in args.define))
+    options = tuple(f"-D{_option(text)}" for text in args.define)
+    image = build(map_file, tools, args.out, options, lambda line: print(line, file=sys.stderr, flush=True))
     ram = ram_of(map_file)
     print(f"{image.path}  for {map_file} (hash {image.map_hash:08x}), in {time.monotonic() - started:.0f} s")
     print(f"  image  {len(image.octets):>8} bytes")

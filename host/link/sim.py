@@ -3,7 +3,6 @@
 """The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
 
 import contextlib
-import logging
 import subprocess
 import sys
 import threading
@@ -13,10 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, ClassVar
 
+from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink, Patience
-
-log = logging.getLogger(__name__)
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
@@ -81,12 +79,10 @@ def build(options: SimOptions) -> Path:
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
     command += ["--preset", options.preset] if options.preset != "train" else []
-    log.info("building the simulated probe, unless it is built (about a minute, once)")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        tail = "\n".join(done.stderr.strip().splitlines()[-15:])
-        raise ProbeError(f"the simulated probe can't be built; '{' '.join(command[1:])}' says:\n{tail}")
+    done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
+    lines = done.output.strip().splitlines()
+    if done.code or not lines:
+        raise ProbeError(f"the simulated probe can't be built; '{' '.join(command[1:])}' says:\n{done.tail}")
     return Path(lines[-1])
 
 
@@ -124,7 +120,9 @@ class SimProcess:
                 start_new_session=True,  # Ctrl-C is for the host, which then stops the train.
             )
         except OSError as error:
-            raise ProbeError(f"can't start {command[0]} ({error.strerror}): delete its folder, and run again") from None
+            raise ProbeError(
+                f"cannot start {command[0]} ({error.strerror}): leave build= out of the URL, and a simulated probe is built"
+            ) from None
         self.close = weakref.finalize(self, _end, self._process)
         # A pipe that nobody reads would block it.
         self._listener = threading.Thread(target=_listen, args=(self._process.stderr, self._said), daemon=True)

@@ -278,7 +278,15 @@ def build(key: str, make: Callable[[], Design]) -> Path:
     target = cache_folder() / key
     target.parent.mkdir(parents=True, exist_ok=True)
     with (target.parent / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(
+                "liteprobe: another program builds the same simulated probe: waiting for it",
+                file=sys.stderr,
+                flush=True,
+            )
+            fcntl.flock(lock, fcntl.LOCK_EX)
         if (target / "liteprobe-sim").exists():
             return target
         work = target.parent / f"{key}.work"
