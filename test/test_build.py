@@ -4,13 +4,15 @@
 """From sources to bitstream: a missed constraint fails, nothing is built twice, the first board meets its targets."""
 
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from liteprobe.boards import BOARDS, board
+from liteprobe.sim.bench.formal import NATIVE_YOSYS
+from liteprobe.sim.bench.processes import run_group
 from liteprobe.soc import build as soc_build
 from liteprobe.soc import load as loader
 from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
@@ -53,6 +55,7 @@ def implement(tmp_path, mhz):
     return clocks_of(place_and_route(design, netlist, 1, run))
 
 
+@pytest.mark.full
 def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("liteprobe.soc.build.ROUTER_ROUNDS", 20)
     with pytest.raises(BuildError, match=r"clock sys reaches \d+\.\d\d MHz, 400 MHz asked for") as error:
@@ -76,6 +79,7 @@ def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
     assert router_rounds(log) == 12
 
 
+@pytest.mark.full
 def test_constraint_that_is_met_passes(tmp_path):
     (clock,) = implement(tmp_path, 20.0)
     assert (clock.name, clock.constraint_mhz) == ("sys", 20.0) and clock.fmax_mhz >= 20.0
@@ -115,10 +119,11 @@ def test_digest_follows_the_sources_but_not_comments_or_order(tmp_path):
 
 def run_build(*arguments):
     command = [sys.executable, "-m", "liteprobe.soc.build", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=1500, check=False)
+    return run_group(command, cwd=REPOSITORY)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.full
+@pytest.mark.timeout(7200)
 def test_colorlight_5a_75b_meets_timing_area_and_time():
     result = run_build("colorlight_5a_75b")
     assert result.returncode == 0, result.stderr
@@ -149,19 +154,29 @@ from liteprobe.soc.build import elaborate, synthesize, version_of
 from liteprobe.soc.config import ProbeConfig
 
 logging.disable(logging.INFO)
-design, _ = elaborate("colorlight_5a_75b", ProbeConfig(preset="monitor", ports=1, link="own", with_cpu=False), Path(sys.argv[1]))
+design, _ = elaborate("colorlight_5a_75b", ProbeConfig(**json.loads(sys.argv[2])), Path(sys.argv[1]))
 netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
 cells = json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values()
 print(json.dumps(Counter(cell["type"] for cell in cells)))
 """
 
 
-@pytest.mark.timeout(1800)
-def test_netlist_of_a_monitor_fits_the_first_board():
-    out = REPOSITORY / "build" / "test" / "colorlight_5a_75b_monitor"
-    out.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", NETLIST, str(out)], cwd=REPOSITORY, capture_output=True, text=True, check=False
+MONITOR = {"preset": "monitor", "ports": 1, "link": "own", "with_cpu": False}
+
+
+@pytest.mark.parametrize(
+    "fields", [pytest.param({}, id="train"), pytest.param(MONITOR, id="monitor", marks=pytest.mark.full)]
+)
+def test_netlist_fits_the_first_board(fields, tmp_path):
+    """Of what ships, with its processor; nothing is placed, which ``--full`` and ``./run bench train board`` do."""
+    native = tmp_path / "yosys"
+    native.write_text(f'#!/bin/sh\nexec {NATIVE_YOSYS} "$@"\n')
+    native.chmod(0o755)
+    out = tmp_path / "build"
+    out.mkdir()
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run_group(
+        [sys.executable, "-c", NETLIST, str(out), json.dumps(fields)], cwd=REPOSITORY, env={**os.environ, "PATH": path}
     )
     assert done.returncode == 0, done.stderr
     cells = json.loads(done.stdout.splitlines()[-1])

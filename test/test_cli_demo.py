@@ -26,7 +26,6 @@ def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.timeout(900)
 def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--repeat", "3", "--out", str(tmp_path)]) == 0
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]

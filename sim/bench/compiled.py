@@ -6,7 +6,6 @@
 import fcntl
 import os
 import shlex
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from liteprobe.sim.bench.processes import run_group
 from liteprobe.sim.system.build import bare, numbered_from_zero
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ def compiled(
 def verilate(command: Sequence[str], folder: Path) -> None:
     """Run Verilator in ``folder``; RuntimeError with the end of what it says where it fails."""
     environment = {**os.environ, **verilator_environment()}
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    run = run_group(command, folder, environment)
     if run.returncode:
         raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
 

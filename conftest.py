@@ -1,0 +1,128 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What holds for all tests: which wait for ``--full``, and the CPU time that each folder may take."""
+
+import resource
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CPU = "cpu_s"
+SHOWN = 10  # Tests that took most.
+
+
+def cpu_s() -> float:
+    """Return the CPU time of this process and of its children that have ended (s)."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+# Which tests ---------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option ``--full``, and the budgets of pyproject.toml."""
+    parser.addoption(
+        "--full", action="store_true", help="run what takes minutes of CPU each, too: place and route of boards"
+    )
+    parser.addini("cpu_budgets", "CPU seconds that the tests of a folder may take: folder seconds", type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make known the mark of tests that are run by ``--full`` alone, and begin to count."""
+    config.addinivalue_line("markers", "full: takes minutes of CPU; run by ./run test --full alone")
+    config.pluginmanager.register(Bookkeeper(config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what is marked ``full``, visibly."""
+    if config.getoption("--full"):
+        return
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes of CPU: ./run test --full"))
+
+
+# CPU time of each group ----------------------------------------------------------------------------
+
+
+class Bookkeeper:
+    """Tells with each report what CPU time it took, and adds them up in the process that prints them.
+
+    A worker counts from one report to the next, so fixtures and children are in it; collection isn't.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.counted_s = cpu_s()
+        self.taken_s: Counter[str] = Counter()
+        self.of_test_s: Counter[str] = Counter()
+        self.tests: Counter[str] = Counter()
+        self.full: set[str] = set()
+        pairs = (line.split() for line in config.getini("cpu_budgets"))
+        self.budgets_s = {folder: float(seconds) for folder, seconds in pairs}
+
+    def since_s(self) -> float:
+        """Return the CPU time since the last call (s)."""
+        before, self.counted_s = self.counted_s, cpu_s()
+        return self.counted_s - before
+
+    def overdrawn(self) -> list[str]:
+        """Return the folders that took more than they may; none where everything is run."""
+        if self.config.getoption("--full"):
+            return []
+        return [folder for folder, budget_s in self.budgets_s.items() if self.taken_s[folder] > budget_s]
+
+    def pytest_collection_finish(self) -> None:
+        """Begin with the first test."""
+        self.since_s()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Tell the CPU time since the last report, and whether a test waits for ``--full``."""
+        report = yield
+        waits = bool(item.get_closest_marker("full")) and not self.config.getoption("--full")
+        report.user_properties = [*report.user_properties, (CPU, (self.since_s(), waits))]
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a report to its folder."""
+        folder = str(Path(report.nodeid.split("::")[0]).parent)
+        for name, value in report.user_properties:
+            if name == CPU:
+                seconds, waits = value
+                self.taken_s[folder] += seconds
+                self.of_test_s[report.nodeid] += seconds
+                if waits:
+                    self.full.add(report.nodeid)
+        self.tests[folder] += report.when == "call"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Fail when a budget is passed."""
+        if self.overdrawn() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what each folder took, and which tests took most."""
+        if not self.taken_s or hasattr(self.config, "workerinput"):
+            return
+        line = terminalreporter.write_line
+        terminalreporter.section("CPU time")
+        for folder, seconds in sorted(self.taken_s.items()):
+            budget = f"of {self.budgets_s[folder]:g} s" if folder in self.budgets_s else ""
+            line(f"{folder:<12} {self.tests[folder]:>5} tests {seconds:>6.0f} s {budget}")
+        line(f"{'together':<12} {sum(self.tests.values()):>5} tests {sum(self.taken_s.values()):>6.0f} s")
+        line("most: " + ", ".join(f"{seconds:.0f} s {name}" for name, seconds in self.of_test_s.most_common(SHOWN)))
+        if self.full:
+            line(f"{len(self.full)} tests were skipped that take minutes of CPU each: ./run test --full")
+        for folder in self.overdrawn():
+            line(
+                f"FAILED: the tests of {folder} took {self.taken_s[folder]:.0f} s of CPU, {self.budgets_s[folder]:g} s are "
+                "planned: make them cheaper, mark one as full, or plan anew in pyproject.toml (docs/design/test-suite.md)",
+                red=True,
+            )
