@@ -106,6 +106,7 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
 
 
 def show(sweeps: list[Sweep]) -> None:
+    """Print a row for each length of each direction."""
     out = tables.console()
     for sweep in sweeps:
         shown = tables.table("length", "count", "repeat", "owd ns", "std", "min", "p99", "p99.9", "lost", text=0)
