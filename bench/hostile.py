@@ -12,10 +12,12 @@ import sys
 from _figures import Row, run
 from _hostile_capacity import capacity_row
 from _hostile_reports import reports
+from _hostile_signals import signals_row
 
 ROWS: dict[str, Row] = {
     "capacity": capacity_row,
     "reports": reports,
+    "signals": signals_row,
 }
 
 

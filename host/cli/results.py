@@ -72,6 +72,8 @@ class Results:
                 end.args = (f"{end}; {self.measured} of {self._asked} programs were measured before", *end.args[1:])
             raise
         self._finish()
+        if self._args.report:
+            print(f"report: {self._args.report}", file=sys.stderr)
 
     def _finish(self) -> None:
         if self._args.json != STDOUT:
@@ -80,7 +82,6 @@ class Results:
         if self._args.report:
             with named(self._args.report):
                 self._report(self._args.report, self._sweeps, content)
-            print(f"report: {self._args.report}", file=sys.stderr)
 
     def _write(self, is_end: bool) -> dict[str, Any]:
         content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
