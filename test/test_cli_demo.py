@@ -3,6 +3,7 @@
 """The demo on the simulated probe: every figure against the truth at the pins."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ from liteprobe.host.cli import demo
 from liteprobe.host.cli import main as cli
 from liteprobe.host.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _plain(text: str) -> str:
+    """Return a text without blank lines, spaces at the ends of lines, the seconds that it took and its folder."""
+    text = re.sub(r"in \d+ s\. Report: .*", "in a time", text)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
@@ -27,7 +36,7 @@ def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
 
 
 def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["demo", "--repeat", "3", "--out", str(tmp_path)]) == 0
+    assert cli.main(["demo", "--out", str(tmp_path)]) == 0
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
     assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (14, 14, 1)
     for row in loopback["rows"] + switch["rows"]:
@@ -41,10 +50,12 @@ def test_demo_agrees_with_truth_and_theory(tmp_path: Path, capsys: pytest.Captur
             assert (row["pins"]["deviation_ns"]["min"], row["pins"]["deviation_ns"]["max"]) == (0, 0)
             assert row["wire"]["lost"] == row["lost"] == 0
     (row,) = loaded["rows"]
-    assert round(row["theory_bps"] / 1e6, 3) == 770.607  # Fifteen trains of 100 come near, and know how near.
+    assert round(row["theory_bps"] / 1e6, 3) == 770.607  # Fifty trains of 100 come near, and know how near.
     assert row["dispersion_rate_bps"]["ci95_low"] < row["theory_bps"] < row["dispersion_rate_bps"]["ci95_high"]
     assert row["capacity"]["bps"] == 1e9 and row["capacity"]["near"] >= 2
     assert (tmp_path / "report.html").stat().st_size < SIZE_MAX
     out = capsys.readouterr().out
-    assert "47700 frames in" in out
+    assert "51200 frames in" in out
+    shown = re.search(r"^```\n(switch \(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert shown and _plain(shown[1]) in _plain(out)
     assert len([line for line in out.splitlines() if line.strip().startswith("1514")]) == 5

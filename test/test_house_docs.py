@@ -5,9 +5,7 @@
 import ast
 import doctest
 import importlib.util
-import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -27,8 +25,8 @@ def pages() -> list[Path]:
     return [ROOT / path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
 
 
-def load_links() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("links", ROOT / "tools/links.py")
+def load_tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -65,11 +63,11 @@ def test_link_check_finds_what_leads_nowhere_and_nothing_else(tmp_path: Path, te
     (tmp_path / "there.md").write_text("# There\n\n## Two `words`\n")
     page = tmp_path / "page.md"
     page.write_text(text)
-    assert [line.split("): ")[1] for line in load_links().broken_links([page])] == faults
+    assert [line.split("): ")[1] for line in load_tool("links").broken_links([page])] == faults
 
 
 def test_no_page_has_a_link_that_leads_nowhere() -> None:
-    assert load_links().broken_links(pages()) == []
+    assert load_tool("links").broken_links(pages()) == []
 
 
 # Commands and names -------------------------------------------------------------------------------
@@ -115,35 +113,34 @@ def test_the_changelog_has_this_version() -> None:
 # Transcripts --------------------------------------------------------------------------------------
 
 
+tool = load_tool("transcripts")
+
+
 def transcripts() -> list[tuple[str, str, str]]:
     """Return page, command and output of each command in a ``console`` block; "..." stands for any text."""
-    found = []
-    for page in pages():
-        for block in blocks(page, "console"):
-            for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-                found.append((page.name, command, output))
-    return found
+    return [
+        (page.name, command, output)
+        for page in pages()
+        for block in tool.BLOCK.findall(page.read_text())
+        for command, output in tool.COMMAND.findall(block)
+    ]
 
 
-def printed(command: str, folder: Path) -> str:
-    """Run a command of the environment as ./run does, in ``folder``, and return what it printed."""
-    words = shlex.split(command)
-    assert words[:2] in (["./run", "liteprobe"], ["./run", "python"]), command
-    environment = {**os.environ, "LITEPROBE_BUILD": str(ROOT / "build"), "NO_COLOR": "1"}
-    entry = ["-m", "liteprobe.host.cli.main"] if words[1] == "liteprobe" else []
-    done = subprocess.run(
-        [sys.executable, *entry, *words[2:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.mark.parametrize("page", pages(), ids=[str(page.relative_to(ROOT)) for page in pages()])
+def test_what_looks_like_a_transcript_is_compared(page: Path) -> None:
+    """A prompt stands in ``console`` blocks alone, which are run; what isn't run shows commands, without their output."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    prompts = [
+        text.splitlines()[0] for kind, text in fenced if kind != "console" and re.search(r"^\S*\$ ", text, re.MULTILINE)
+    ]
+    assert prompts == [], "make it a console block, or show the command alone"
 
 
 def same(shown: str, real: str) -> None:
     """Compare a transcript with what was printed, blank lines and spaces at the ends of lines aside."""
-    shown, real = (
-        "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip()) for text in (shown, real)
-    )
-    assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"now it prints:\n{real}"
+    shown, real = tool.plain(shown), tool.plain(real)
+    how = "run './run python tools/transcripts.py PAGE', and look at what has changed"
+    assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"{how}; now it prints:\n{real}"
 
 
 @pytest.mark.xdist_group("transcripts")
@@ -151,7 +148,7 @@ def same(shown: str, real: str) -> None:
 def test_a_transcript_is_what_the_command_prints(page: str, command: str, output: str, tmp_path: Path) -> None:
     """The simulated probe does the same each time, so each figure on a page must come out again."""
     assert page
-    same(output, printed(command, tmp_path))
+    same(output, tool.printed(command, tmp_path))
 
 
 @pytest.mark.xdist_group("transcripts")
@@ -161,7 +158,7 @@ def test_the_script_of_a_page_prints_what_stands_below_it(page: str, tmp_path: P
     found = re.search(r"^```python\n(.*?)^```$.*?^```\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert found
     (tmp_path / "script.py").write_text(found[1])
-    same(found[2], printed("./run python script.py", tmp_path))
+    same(found[2], tool.printed("./run python script.py", tmp_path))
 
 
 # Figures ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 from liteprobe.host import owd_figures
 from liteprobe.host.analysis import arrivals
+from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.owd import OneWayResult
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page, owd_plots
@@ -52,6 +53,23 @@ def ways(tmp_path: Path) -> list[Way]:
         rows = [owd_figures.row(one) for one in results]
         made.append(Way(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results))
     return made
+
+
+def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[Way]) -> None:
+    whole = ways[1].results[0]
+    train = replace(whole.train, records=whole.train.records[:60], complete=False)
+    partial = replace(whole, train=train, arrived=arrivals.packets(train), owd_ns=whole.owd_ns[:60])
+    points = Points.of(partial, 0.0, None)
+    assert (len(points.sent_ns), len(points.lost_ns)) == (0, 0)
+    found, raw = owd_figures.row(partial), arrivals.packets(whole.train).owd_ns
+    assert (found["records"], found["lost"]) == ({"held": 60, "counted": 100}, 0)
+    # In the middle of the tick in which the probe stamped them; percentiles of packets that are not there are none.
+    assert [found["owd_ns"][name] for name in ("mean", "min", "max", "p99")] == [
+        raw.mean() + 4, raw.min() + 4, raw.max() + 4, None,
+    ]  # fmt: skip
+    line = LineClock(0, 0, 0.0, 8.0, 0.25, 100, True)
+    resolved = owd_figures.row(replace(partial, line=line))
+    assert resolved["uncertainty_ns"] == 24.0 + 4 - 0.5
 
 
 def html(ways: list[Way], folder: Path) -> str:
@@ -108,7 +126,7 @@ def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[Way])
 
 def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(ways: list[Way], tmp_path: Path) -> None:
     nothing = Points(60, np.zeros(0, np.int64), np.zeros(0), np.array([5, 7]), None)
-    assert "nothing arrived" in owd_plots.shares([("There", [nothing])])
+    assert "nothing to draw" in owd_plots.shares([("There", [nothing])])
     assert "<svg" in owd_plots.over_time([("There", [nothing])])
     rows = [{**row, "uncertainty_ns": None} for row in ways[0].sweep.rows]
     assert "– ns" in html([replace(ways[0], sweep=replace(ways[0].sweep, rows=rows))], tmp_path)

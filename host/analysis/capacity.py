@@ -14,8 +14,9 @@ Floats = NDArray[np.float64]
 TICK_NS = 8.0
 NEAR_NS = 2 * TICK_NS  # Sums of two delays that differ by less are alike: a receive stamp is up to a tick late.
 NEAR_LEAST = 2  # Pairs near the least sum; one alone may have been queued.
-FOLLOWERS_LEAST = 8  # Frames after a pair in its train that came: so many contradict a pair that was queued.
-UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait, where fewer frames follow.
+UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait: with so many, some second did not wait, either.
+FOLLOWERS_LEAST = 30  # Frames after a pair in its train that came: so many contradict a pair that was queued,
+UNQUEUED_LONG = 4  # and then so few will do.
 
 
 def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
@@ -173,8 +174,9 @@ def _doubt(pairs: _Pairs, is_near: NDArray[np.bool_]) -> str:
     unqueued = int((first <= first.min() + NEAR_NS).sum())
     seconds = pairs.first[is_near] + 1
     followers = np.searchsorted(pairs.train, pairs.train[seconds], side="right") - seconds - 1
-    if (followers >= FOLLOWERS_LEAST).sum() < NEAR_LEAST and unqueued < UNQUEUED_LEAST:
-        return f"only {unqueued} pairs began without a queue, {UNQUEUED_LEAST} are needed: {more}"
+    needed = UNQUEUED_LONG if (followers >= FOLLOWERS_LEAST).sum() >= NEAR_LEAST else UNQUEUED_LEAST
+    if unqueued < needed:
+        return f"only {unqueued} pairs began without a queue, {needed} are needed: {more}"
     return ""
 
 

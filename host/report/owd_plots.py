@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from liteprobe.host.analysis import arrivals
 from liteprobe.host.owd import OneWayResult
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 
@@ -43,8 +44,14 @@ class Points:
 
     @staticmethod
     def of(result: OneWayResult, constant_ns: float, bound_ns: float | None) -> Points:
-        """Return what is drawn of a result; ``constant_ns`` is taken off each delay."""
-        arrived = result.arrived
+        """Return what is drawn of a result; ``constant_ns`` is taken off each delay.
+
+        Of a program of which records are missing nothing is drawn: what isn't there would look lost.
+        """
+        arrived, length = result.arrived, result.train.program.length
+        if not arrivals.has_all_records(result.train):
+            nothing = np.zeros(0, np.int64)
+            return Points(length, nothing, np.zeros(0), nothing, bound_ns)
         order = np.argsort(arrived.sequence, kind="stable")
         number, sent_ns = arrived.sequence[order], arrived.tx_stamp[order].astype(np.int64)
         lost = np.setdiff1d(np.arange(result.train.sent), number)
@@ -52,7 +59,7 @@ class Points:
         start = result.start_time_ns
         lost_ns = start + np.interp(lost, number, sent_ns - start) if known else np.full(len(lost), float(start))
         owd_ns = result.owd_ns[order] - constant_ns
-        return Points(result.train.program.length, sent_ns, owd_ns, lost_ns.astype(np.int64), bound_ns)
+        return Points(length, sent_ns, owd_ns, lost_ns.astype(np.int64), bound_ns)
 
 
 def _colour(points: Points, named: Sequence[tuple[str, Sequence[Points]]]) -> str:
@@ -112,7 +119,7 @@ def shares(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
             axes.set_title(name, loc="left")
             delays = [one.owd_ns for one in drawn if len(one.owd_ns)]
             if not delays:
-                axes.set_title(f"{name}: nothing arrived", loc="left")
+                axes.set_title(f"{name}: nothing to draw", loc="left")
                 continue
             everything = np.concatenate(delays)
             edges = np.linspace(everything.min() - 0.5, everything.max() + 0.5, BINS + 1)

@@ -196,6 +196,8 @@ def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
         if row["owd_ns"]["std"] is not None
     ]
     worst, where = max(found, default=(None, name))
+    if worst is not None and worst >= 10_000:
+        return f"{number(worst / 1e3, 1)} µs", where
     return f"{number(worst, 1)} ns", where
 
 

@@ -248,11 +248,12 @@ def distribution(sweeps: Sequence[Sweep]) -> str:
                 np.append(x, 1.05 * max(x[-1], TICK_NS)) / unit, np.append(y, y[-1]), where="post", color=SERIES[place]
             )
             for percent, mark in PERCENTILES:
-                at = percentile(values, percent) / unit
-                axes.plot([at], [percent * len(values) / sent], "|", color=INK, ms=9)
+                at, height = percentile(values, percent) / unit, percent * len(values) / sent
+                axes.plot([at], [height], "|", color=INK, ms=9)
+                is_right = at > x[-1] / unit / 2
                 axes.annotate(
-                    f"{mark} {at:g} {name}", (at, percent * len(values) / sent), (4, -4 - 9 * (percent > 99)),
-                    textcoords="offset points", va="top", fontsize=8, color=INK,
+                    f"{mark} {at:g} {name}", (at, height), (-5 if is_right else 5, -3 - 10 * (percent > 99)),
+                    textcoords="offset points", ha="right" if is_right else "left", va="top", fontsize=8, color=INK,
                 )  # fmt: skip
             axes.set_ylim(0, 105)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")

@@ -69,11 +69,12 @@ DISPERSION = """
 
 OWD_SENT = """
     {frames} frames were sent from probe to probe, {names}. The first of each program left at a whole period of the PPS.
-    Every figure below is computed from all of them."""
+    Every figure below is computed from all of them, or left out."""
 
 OWD_OVER_TIME = """
-    Each packet, at the time at which it was sent. The band is the 95 % bound of the error of a delay about the mean of
-    its program; a stroke at the bottom is a packet that was lost. Drawn thinned where there are many."""
+    Each packet of programs whose records are all there, at the time at which it was sent. The band is the 95 % bound of
+    the error of a delay about the mean of its program; a stroke at the bottom is a packet that was lost. Drawn thinned
+    where there are many."""
 
 OWD_SHARES = """
     Every packet, in bins of one width a panel."""
@@ -91,7 +92,7 @@ OWD_BOUND = """
 
 SENT = """
     {frames} frames of {span} octets were sent as packet trains through: {names}. Every figure below is computed from
-    all of them."""
+    all of them, or left out."""
 
 
 def words(text: str, **figures: str) -> str:

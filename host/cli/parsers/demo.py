@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from liteprobe.host.cli.arguments import whole
-from liteprobe.host.defaults import PAPER_REPEATS
+from liteprobe.host.defaults import DEMO_REPEATS
 
 HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
 
@@ -16,5 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, default=Path("build/demo"), help="folder (default: build/demo)"
     )
-    parser.add_argument("--repeat", metavar="R", type=whole, default=PAPER_REPEATS, help="trains of each kind")
+    parser.add_argument(
+        "--repeat", metavar="R", type=whole, default=DEMO_REPEATS, help="trains of each kind (default: 3)"
+    )
     parser.add_argument("--sim", metavar="DIR", type=Path, help="a simulated probe that is built already")
