@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def _plain(text: str) -> str:
     """Return a text without blank lines, spaces at the ends of lines, the seconds that it took and its folder."""
-    text = re.sub(r"in \d+ s\. Report: .*", "in a time", text)
+    text = re.sub(r"in (\d+|\.\.\.) s\. Report: .*", "in a time", text)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 

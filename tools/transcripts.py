@@ -51,6 +51,7 @@ def renewed(page: str) -> str:
         if not DEMO.search(page):
             return page
         shown = printed("./run liteprobe demo", here)
+        shown = re.sub(r"in \d+ s\. Report: .*", "in ... s. Report: build/demo/report.html", shown)
         shown = "\n".join(line.rstrip() for line in shown[shown.index("\nswitch (") + 1 :].splitlines()) + "\n"
         return DEMO.sub(lambda _: f"```\n{shown}```", page)
 
