@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TransmitState
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.link.base import Link
 from liteprobe.host.port import Port, concatenated, joint_counters
 from liteprobe.host.registers import Registers
@@ -122,7 +123,7 @@ class Execution:
         ProbeError
             When a link is down, or nothing comes back.
         KeyboardInterrupt
-            Passed on after the trains were stopped.
+            Passed on after the trains were stopped; Interrupted has what was measured until then.
         """
         self._check_links()
         for job in self._jobs:
@@ -131,6 +132,10 @@ class Execution:
             end_ns = self._start()
             self._follow(end_ns)
             self._collect()
+        except Interrupted as end:
+            self._stop()
+            end.results = self._cut()
+            raise
         except BaseException:
             self._stop()
             raise
@@ -298,6 +303,21 @@ class Execution:
             missing += job.receive.receive.missing(job.sent)
         return missing
 
+    def _cut(self) -> list[TrainResult]:
+        """Return what came of the trains that were sent before they were stopped; nothing when none was, or none came."""
+        link = self._devices.link
+        try:
+            link.wait(link.arrival_timeout_s / SETTLE_PARTS)
+            for job in self._jobs:
+                job.sent = job.transmit.transmit.look()[1]
+                job.drain()
+                asked, sent = job.program, -(-job.sent // job.program.count)
+                job.program = replace(asked, repeats=max(1, sent))
+                job.notes.append(f"interrupted: {job.sent} of {asked.total} frames were sent")
+            return [self._result(job) for job in self._jobs]
+        except ProbeError:
+            return []
+
     def _result(self, job: _Job) -> TrainResult:
         counters = joint_counters(job.transmit.transmit, job.receive.receive)
         self._check_arrival(job, counters)
@@ -312,7 +332,7 @@ class Execution:
             clock_state=self._devices.timebase.clock_state,
             uncertainty_ns=self._devices.timebase.uncertainty_ns(max(map(abs, _delays(counters)))),
             complete=is_complete,
-            notes=(*job.schedule.notes, *_start_notes(job.program, records), *_notes(job, counters)),
+            notes=(*job.notes, *job.schedule.notes, *_start_notes(job.program, records), *_notes(job, counters)),
         )
 
     def _check_arrival(self, job: _Job, counters: dict[str, int]) -> None:
@@ -344,7 +364,7 @@ def _notes(job: _Job, counters: dict[str, int]) -> list[str]:
     """Return what the reader of the figures must know."""
     missing = job.program.total - job.sent
     notes = {
-        f"{missing} frames were not sent: the train stood still": missing,
+        f"{missing} frames were not sent: the train stood still": missing and not job.notes,
         f"{counters['late']} frames started after their tick, number {counters['first_late']} first": counters["late"]
         and counters["first_late"] != NO_SEQUENCE,
         f"{counters['underruns']} frames were built too late for the line": counters["underruns"],

@@ -44,12 +44,15 @@ class Interrupted(KeyboardInterrupt):
     ----------
     exit_code : int
         128 and the number of the signal, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
+    results : list
+        What the programs that were cut short had measured (TrainResult).
     """
 
     def __init__(self, number: int = signal.SIGINT, kept: str = "") -> None:
         words = WORDS[signal.Signals(number)]
         super().__init__(f"{words}; {kept}" if kept else words)
         self.exit_code = 128 + number
+        self.results: list[Any] = []
 
 
 class Wish:

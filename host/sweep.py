@@ -157,16 +157,26 @@ def _run_all(request: SweepRequest, report: Progress, probe: Probe, sweep: Sweep
         def count(sent: int, total: int, before: int = done) -> None:
             report(before + sent, request.total)
 
-        sweep.results.append(probe.train(program, request.transmit, request.receive, count))
-        sweep.rows.append(summary.row(sweep.results[-1], request.waiting_time_ns))
-        _add_theory(sweep.rows[-1], request)
+        try:
+            _append(sweep, probe.train(program, request.transmit, request.receive, count), request, take)
+        except interrupt.Interrupted as end:
+            for result in end.results:
+                _append(sweep, result, request, take)
+            raise
         done += program.total
         report(done, request.total)
-        if take:
-            take(sweep)
     if request.truth is not None and isinstance(probe.link, SimLink):
         probe.link.sync()
         _add_truth(sweep.rows, sweep.results, request, probe)
+
+
+def _append(sweep: Sweep, result: TrainResult, request: SweepRequest, take: Take | None) -> None:
+    """Put a result and its figures into a sweep."""
+    sweep.results.append(result)
+    sweep.rows.append(summary.row(result, request.waiting_time_ns))
+    _add_theory(sweep.rows[-1], request)
+    if take:
+        take(sweep)
 
 
 def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:

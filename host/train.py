@@ -23,6 +23,7 @@ INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the i
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
 # A crystal is off by 100 ppm at most, and so are two ends by 200: "at line rate" is meant up to that.
 RATE_TOLERANCE = Fraction(200, 10**6)
+LINE_RATE_BPS = 10**9
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,10 @@ def interval_ns_for_rate(length: int, rate_bps: float) -> float:
 
     The rate counts preamble, SFD, FCS and IFG: 1e9 is the line rate of Gigabit Ethernet.
     """
-    if not (math.isfinite(rate_bps) and rate_bps > 0):
-        raise UsageError(f"rate {rate_bps:g} b/s is out of range: give a rate above 0, up to 1G")
+    if not (math.isfinite(rate_bps) and 0 < rate_bps <= LINE_RATE_BPS * (1 + RATE_TOLERANCE)):
+        raise UsageError(
+            f"rate {rate_bps:g} b/s is out of range: give a rate above 0, up to 1G, or none for back to back"
+        )
     return float(Fraction(8 * 10**9 * (length + OVERHEAD)) / Fraction(rate_bps))
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
 from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
@@ -281,9 +281,17 @@ def summary(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = argparse.ArgumentParser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
     default = ProbeConfig()
     parser.add_argument("board", choices=[*BOARDS, *VERILOG_ONLY], help="what to build for")
     parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")

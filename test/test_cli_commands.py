@@ -146,7 +146,20 @@ USAGE = [
     (("train", "--repeat", "0"), "repeats 0 is out of range"),
     (("train", "--count", "100000", "--repeat", "100000"), "is 10000000000 frames: give 4294967295"),
     (("train", "--rate", "0"), "rate 0 b/s is out of range: give a rate above 0"),
-    (("train", "--rate", "1.1G"), "above the line rate for length 1514: give 12304 ns or more"),
+    (
+        ("train", "--rate", "2G"),
+        "rate 2e+09 b/s is out of range: give a rate above 0, up to 1G, or none for back to back",
+    ),
+    (
+        ("train", "--json", "x.json", "--csv", "./x.json"),
+        "--json and --csv are the same file, x.json: give each one of its own",
+    ),
+    (("train", "--gap", "-1us"), "argument --gap: give it a value"),
+    (
+        ("build", "--preset", "monitor", "versa_ecp5"),
+        "options of the gateware come after BOARD: liteprobe build BOARD --help",
+    ),
+    (("calibrate", "--slope", "eight"), "'eight' is not a number: write it like 8 or 0.5"),
     (("train", "--rate", "fast"), "'fast' is not a rate: write it like 500M"),
     (("train", "--interval", "-5"), "'-5' is not a time: write it like 1344, 1344ns or 1.5us"),
     (("train", "--interval", "12303"), "above the line rate for length 1514"),

@@ -15,6 +15,8 @@ from liteprobe.host.errors import UsageError
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
 STDOUT = Path("-")
+INPUTS = ("map", "read", "calibration")
+OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration")
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
@@ -24,6 +26,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of printing the whole usage."""
+        message = message.replace("expected one argument", "give it a value (one that begins with - like --name=-1)")
         raise UsageError(f"{message}; see: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -35,7 +38,7 @@ class Parser(argparse.ArgumentParser):
                 raise self._there_is_no(
                     "option", name, [text for action in self._actions for text in action.option_strings]
                 )
-            self.error(f"'{extras[0]}' is one argument too many")
+            self.error(f"'{extras[0]}' is one argument too many (lists have commas, and no spaces)")
         return found, extras
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -53,7 +56,8 @@ class Parser(argparse.ArgumentParser):
         if close:
             return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
         if what == "option":
-            return UsageError(f"there is no {what} '{name}'; see: {self.prog} --help")
+            see = self.epilog if self.epilog and "\n" not in self.epilog else f"see: {self.prog} --help"
+            return UsageError(f"there is no {what} '{name}'; {see}")
         return UsageError(f"there is no {what} '{name}': give one of {', '.join(names)}; see: {self.prog} --help")
 
 
@@ -90,6 +94,14 @@ def whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number: write it like 10 or 0x1f") from None
 
 
+def number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number: write it like 8 or 0.5") from None
+
+
 def wholes(text: str) -> list[int]:
     """Return whole numbers from a list with commas."""
     return [whole(item) for item in text.split(",")]
@@ -112,6 +124,19 @@ def output(text: str) -> Path:
 def output_or_stdout(text: str) -> Path:
     """Return the path of a file to write; ``-`` is stdout."""
     return STDOUT if text == str(STDOUT) else output(text)
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Raise UsageError when two results, or a result and what is read, would be one file."""
+    taken: dict[Path, str] = {}
+    for name in (*INPUTS, *OUTPUTS):
+        path = getattr(args, name, None)
+        if not isinstance(path, Path) or path == STDOUT or (path.exists() and not path.is_file()):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        other = taken.setdefault(path.resolve(), option)
+        if other != option and (name in OUTPUTS):
+            raise UsageError(f"{other} and {option} are the same file, {path}: give each one of its own")
 
 
 def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from liteprobe.host.cli.arguments import Parser
+from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.parsers import (
     build,
     calibrate,
@@ -107,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         args = make_parser().parse_args(arguments)
+        check_outputs(args)
         logging.basicConfig(format="%(message)s", level=logging.INFO if args.verbose else logging.WARNING)
         importlib.import_module(f"liteprobe.host.cli.{args.command}").run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.

@@ -19,7 +19,7 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        error.filename = str(path)
         raise
 
 

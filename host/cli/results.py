@@ -68,24 +68,26 @@ class Results:
             yield
         except (ProbeError, KeyboardInterrupt) as end:
             if self.measured:
-                self._finish()
-                end.args = (f"{end}; {self.measured} of {self._asked} programs were measured before", *end.args[1:])
+                is_cut = bool(getattr(end, "results", []))
+                self._finish(is_whole=False)
+                last = ", the last one in part" if is_cut else ""
+                end.args = (f"{end}; {self.measured} of {self._asked} programs were measured{last}", *end.args[1:])
             raise
         self._finish()
         if self._args.report:
             print(f"report: {self._args.report}", file=sys.stderr)
 
-    def _finish(self) -> None:
+    def _finish(self, is_whole: bool = True) -> None:
         if self._args.json != STDOUT:
             self._show(self._sweeps)
-        content = self._write(is_end=True)
+        content = self._write(is_end=True, is_whole=is_whole)
         if self._args.report:
             with named(self._args.report):
                 self._report(self._args.report, self._sweeps, content)
 
-    def _write(self, is_end: bool) -> dict[str, Any]:
+    def _write(self, is_end: bool, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
-        content["is_complete"] = self.measured == self._asked
+        content["is_complete"] = is_whole and self.measured == self._asked
         if self._args.json and (is_end or self._args.json.is_file() or not self._args.json.exists()):
             write_text(self._args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
         if self._args.csv and (is_end or self._args.csv.is_file() or not self._args.csv.exists()):

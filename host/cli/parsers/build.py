@@ -9,6 +9,7 @@ HELP = "build a board's bitstream, with its area and timing report; --load puts 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes; what stands behind the board is passed on."""
+    parser.epilog = "options of the gateware come after BOARD: liteprobe build BOARD --help"
     parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")

@@ -4,7 +4,7 @@
 
 import argparse
 
-from liteprobe.host.cli.arguments import add_json, add_ports, add_probe, time_ns, whole, wholes
+from liteprobe.host.cli.arguments import add_json, add_ports, add_probe, number, time_ns, whole, wholes
 from liteprobe.host.defaults import PAPER_LENGTHS
 
 HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     theory.add_argument(
         "--slope",
         metavar="NS/B",
-        type=float,
+        type=number,
         default=0.0,
         help="0 for a wire (default), 8 for each store-and-forward hop",
     )
