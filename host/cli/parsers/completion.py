@@ -4,13 +4,10 @@
 
 import argparse
 
-import shtab
-
 HELP = "print the completion script for a shell"
+SHELLS = ("bash", "zsh", "tcsh", "fish", "powershell")  # Of shtab, which takes long to load.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "shell", choices=shtab.SUPPORTED_SHELLS, help="source its output from the shell's start-up file"
-    )
+    parser.add_argument("shell", choices=SHELLS, help="source its output from the shell's start-up file")
