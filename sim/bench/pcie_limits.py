@@ -67,5 +67,5 @@ def measure() -> list[Pace]:
     limits, map_file = folder / "limits.jsonl", folder / "csr.json"
     limits.unlink(missing_ok=True)
     values = {"PCIE_MAP": str(map_file), "PCIE_LIMITS": str(limits)}
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_limits", values, is_large=True)
+    run_wire_test(__file__, TOP, writer(map_file), "pcie_limits", values)
     return [Pace(**json.loads(line)) for line in limits.read_text(encoding="utf-8").splitlines()]

@@ -4,7 +4,7 @@
 """Runs cocotb tests on a Verilog module."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +13,7 @@ from cocotb_tools.runner import get_runner
 
 from liteprobe.sim.bench.compiled import MODELS, REPOSITORY, compiled, verilator_environment
 
-LARGE_BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3"]
-BUILD_ARGS = [*LARGE_BUILD_ARGS, "-CFLAGS", "-O2"]
-#: Of a large model: what runs once isn't optimised, on which the compiler would spend many minutes.
-LARGE_MAKEFLAGS = "OPT_FAST=-O2 OPT_SLOW=-O0"
+BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3"]
 TIMESCALE = ("1ns", "1fs")
 
 
@@ -32,13 +29,13 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def compile_model(top: str, folder: Path, build_args: Sequence[str]) -> None:
+def compile_model(top: str, folder: Path) -> None:
     """Compile ``<folder>/<top>.v`` with cocotb inside into ``<folder>/obj``."""
     get_runner("verilator").build(
         sources=[folder / f"{top}.v"],
         hdl_toplevel=top,
         build_dir=folder / "obj",
-        build_args=build_args,
+        build_args=BUILD_ARGS,
         timescale=TIMESCALE,
         log_file=MODELS / f"{top}.log",
     )
@@ -51,8 +48,6 @@ def run_wire_test(
     name: str,
     parameters: Mapping[str, str] | None = None,
     filter_: str | None = None,
-    *,
-    is_large: bool = False,
 ) -> None:
     """Compile ``top``, unless that was done already, and run the cocotb tests of ``test_file``.
 
@@ -66,18 +61,13 @@ def run_wire_test(
         Environment variables for the tests.
     filter_ : str
         Regular expression: which tests to run.
-    is_large : bool
-        Whether the module is a whole SoC.
 
     Raises AssertionError where a test fails, or where none ran.
     """
     folder = REPOSITORY / "build" / "wire" / name
     folder.mkdir(parents=True, exist_ok=True)
-    build_args, values = (LARGE_BUILD_ARGS if is_large else BUILD_ARGS), verilator_environment()
-    if is_large:
-        values["MAKEFLAGS"] += f" {LARGE_MAKEFLAGS}"
-    with environment(values):
-        model = compiled(top, write_verilog, lambda folder: compile_model(top, folder, build_args), [*build_args, *TIMESCALE])
+    with environment(verilator_environment()):
+        model = compiled(top, write_verilog, lambda folder: compile_model(top, folder), [*BUILD_ARGS, *TIMESCALE])
         results = get_runner("verilator").test(
             test_module=Path(test_file).stem,
             hdl_toplevel=top,

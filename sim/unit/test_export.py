@@ -8,6 +8,7 @@ import logging
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -31,6 +32,13 @@ def finalized(**fields):
     soc = ProbeSoC(board("versa_ecp5"), ProbeConfig(**fields))
     soc.finalize()
     return soc
+
+
+@cache
+def standard():
+    """Return the standard SoC, which many tests read and none changes."""
+    logging.disable(logging.INFO)
+    return finalized()
 
 
 def test_verilog_holds_the_hash_of_the_exported_map(tmp_path):
@@ -60,15 +68,15 @@ def test_same_configuration_gives_the_same_sources_in_every_process(tmp_path):
     [{"record_depth": 512}, {"ports": 1}, {"with_cpu": False}, {"ram_bytes": 4096}],
 )
 def test_hash_changes_with_the_map(fields):
-    assert identity(finalized(**fields)) != identity(finalized())
+    assert identity(finalized(**fields)) != identity(standard())
 
 
 def test_hash_stays_where_the_map_stays():
-    assert identity(finalized(ip_address="10.0.0.1", link="uart")) == identity(finalized())
+    assert identity(finalized(ip_address="10.0.0.1", link="uart")) == identity(standard())
 
 
 def test_map_has_the_registers_and_memories_of_the_contract():
-    found = soc_map(finalized())
+    found = soc_map(standard())
     registers, memories = found["csr_registers"], found["memories"]
     for port in (0, 1):
         for name in ("length", "interval_fraction", "checksum_seed", "arm", "state", "first_late", "link_up"):
@@ -151,7 +159,7 @@ def test_no_memory_has_a_page_of_the_csr_bus_but_the_name_of_the_build(fields):
 
 
 def test_no_register_or_memory_overlaps_another():
-    found = soc_map(finalized())
+    found = soc_map(standard())
     spans = sorted(
         [(entry["addr"], entry["addr"] + 4 * entry["size"]) for entry in found["csr_registers"].values()]
         + [
@@ -164,7 +172,7 @@ def test_no_register_or_memory_overlaps_another():
 
 
 def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
-    found = soc_map(finalized())
+    found = soc_map(standard())
     for port in (0, 1):
         base = found["memories"][f"port{port}_snapshot"]["base"]
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}

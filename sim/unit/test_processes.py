@@ -13,7 +13,12 @@ import pytest
 
 from liteprobe.sim.bench.processes import run_group
 
-PARENT = "import subprocess, sys, pathlib; p = subprocess.Popen(['sleep', '600']); pathlib.Path('pid').write_text(str(p.pid)); p.wait()"
+PARENT = """
+import pathlib, subprocess
+child = subprocess.Popen(["sleep", "600"])
+pathlib.Path("pid").write_text(str(child.pid))
+child.wait()
+"""
 
 
 class CutShort(BaseException):

@@ -21,7 +21,7 @@ def test_registers_and_blocks_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(CHANNELS, map_file), "pcie", {"PCIE_MAP": str(map_file)}, is_large=True)
+    run_wire_test(__file__, TOP, writer(CHANNELS, map_file), "pcie", {"PCIE_MAP": str(map_file)})
 
 
 @cocotb.test()

@@ -32,7 +32,7 @@ def test_capture_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_capture"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_capture", {"PCIE_MAP": str(map_file)}, is_large=True)
+    run_wire_test(__file__, TOP, writer(map_file), "pcie_capture", {"PCIE_MAP": str(map_file)})
 
 
 @cocotb.test()
