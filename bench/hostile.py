@@ -11,13 +11,18 @@ import sys
 
 from _figures import Row, run
 from _hostile_capacity import capacity_row
+from _hostile_control import hostile_host, silence, trains, two_hosts
 from _hostile_reports import reports
 from _hostile_signals import signals_row
 
 ROWS: dict[str, Row] = {
+    "trains": trains,
+    "two_hosts": two_hosts,
+    "silence": silence,
+    "signals": signals_row,
+    "hostile_host": hostile_host,
     "capacity": capacity_row,
     "reports": reports,
-    "signals": signals_row,
 }
 
 

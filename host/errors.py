@@ -33,5 +33,13 @@ class NoProbeError(ProbeError):
         super().__init__(message, exit_code=3)
 
 
+class BusyError(ProbeError):
+    """Another host has the probe: exit code 1."""
+
+
+class LeaseLostError(ProbeError):
+    """The probe is not this host's any more, so what it measured is void: exit code 1."""
+
+
 class MapError(ProbeError):
     """The register map does not belong to the gateware that runs in the probe: exit code 1."""

@@ -23,7 +23,6 @@ Progress = Callable[[int, int], None]
 
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
 READY_TIMEOUT_NS = 20_000_000
-HALT_TIMEOUT_NS = 20_000_000
 TICK_NS = 8
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
@@ -115,6 +114,25 @@ class Execution:
             times = schedule(program, increment)
             self._jobs.append(_Job(program, times, devices.ports[transmit], devices.ports[receive]))
 
+    def launch(self) -> int:
+        """Start everything, detached from this host, and return when it ends (ns of the probe's clock).
+
+        Raises
+        ------
+        ProbeError
+            When a link is down.
+        """
+        self._check_links()
+        for job in self._jobs:
+            self._load(job, is_attached=False)
+        try:
+            return self._start()
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            self._devices.link.expect_silence(0)
+
     def run(self) -> list[TrainResult]:
         """Send everything, and return a result for each program.
 
@@ -170,11 +188,11 @@ class Execution:
                         f"the link of port {port.number} is down: plug in its cable, and check the other end"
                     )
 
-    def _load(self, job: _Job) -> None:
-        self._halt(job.transmit)  # A program of someone who was killed may still run.
+    def _load(self, job: _Job, is_attached: bool = True) -> None:
+        job.transmit.halt(self._devices.timebase)  # A program that was detached may still run.
         job.receive.receive.start(job.program.stream_id, job.with_records)
         job.transmit.transmit.clear()
-        job.transmit.transmit.load(job.program, job.schedule)
+        job.transmit.transmit.load(job.program, job.schedule, is_attached)
         job.transmit.transmit.arm()
 
     def _start(self) -> int:
@@ -246,6 +264,8 @@ class Execution:
                 job.drain()
             state, job.sent, is_up = job.transmit.transmit.look()
             job.is_running = state != TransmitState.IDLE
+            if state in (TransmitState.ARMED, TransmitState.READY):
+                raise ProbeError("the probe did not start the train: was a port stopped from its console? Run again")
             if not (is_up and job.receive.receive.is_link_up):
                 self._lose(job, job.receive if is_up else job.transmit)
         sent = sum(job.sent for job in self._jobs)
@@ -266,17 +286,7 @@ class Execution:
         self._devices.link.expect_silence(0)  # A stopped train holds no reply back.
         for job in self._jobs:
             with suppress(ProbeError):
-                self._halt(job.transmit)
-
-    def _halt(self, port: Port) -> None:
-        """Stop what a port sends, and wait until its last frame has left."""
-        if port.transmit.look()[0] == TransmitState.IDLE:
-            return
-        port.transmit.stop()
-        deadline_ns = self._devices.timebase.now_ns + HALT_TIMEOUT_NS
-        while port.transmit.look()[0] != TransmitState.IDLE:
-            if self._devices.timebase.now_ns > deadline_ns:
-                raise ProbeError(f"port {port.number} doesn't stop sending: reset the probe, and report this")
+                job.transmit.halt(self._devices.timebase)
 
     # Afterwards -------------------------------------------------------------------------------
 

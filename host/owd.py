@@ -15,8 +15,8 @@ from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.execute import HALT_TIMEOUT_NS, READY_TIMEOUT_NS, RECORDS_MAX
-from liteprobe.host.port import Port, concatenated, joint_counters
+from liteprobe.host.execute import READY_TIMEOUT_NS, RECORDS_MAX
+from liteprobe.host.port import HALT_TIMEOUT_NS, Port, concatenated, joint_counters
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import TrainProgram, TrainResult, check, schedule
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState
 from liteprobe.host.defaults import FILLS
+from liteprobe.host.errors import ProbeError
 from liteprobe.host.headers import header_words
 from liteprobe.host.link.base import Words
 from liteprobe.host.registers import Registers
@@ -57,6 +58,7 @@ PORT_ACCUMULATORS = (
 )
 WORD = 2**32
 SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
+HALT_TIMEOUT_NS = 20_000_000
 DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
 
 
@@ -88,8 +90,11 @@ class TransmitPort:
         self._prefix = f"port{number}_tx_"
         self._header = f"port{number}_header"
 
-    def load(self, program: TrainProgram, schedule: Schedule) -> None:
-        """Write a program and its headers; nothing is sent before ``arm`` and a start."""
+    def load(self, program: TrainProgram, schedule: Schedule, is_attached: bool = True) -> None:
+        """Write a program and its headers; nothing is sent before ``arm`` and a start.
+
+        An attached program ends when this host lets go of the probe, or is gone.
+        """
         headers = program.headers
         words = header_words(headers.octets(program.length, program.stream_id))
         self._registers.write_memory(self._header, 0, words)
@@ -106,6 +111,7 @@ class TransmitPort:
             payload_offset=headers.payload_offset,
             checksum_enable=int(headers.is_ipv6),
             checksum_seed=headers.checksum_seed(program.length),
+            attached=int(is_attached),
         )
 
     def clear(self) -> None:
@@ -176,8 +182,19 @@ class ReceivePort:
         self._registers.write_many({self._prefix + "records_read": self._read})
 
     def drain(self) -> NDArray[np.void]:
-        """Take the records that have come since the last time, and free their places in the ring."""
+        """Take the records that have come since the last time, and free their places in the ring.
+
+        Raises
+        ------
+        ProbeError
+            When the ring holds more than it can: it was cleared by another.
+        """
         written = self._registers.read(self._prefix + "records_written")
+        if (waiting := (written - self._read) % WORD) > self.depth:
+            raise ProbeError(
+                f"the ring of records was cleared while it was read ({waiting} records wait in {self.depth} places): "
+                f"was the probe reset, or do you use it from its console? Run again"
+            )
         parts = []
         while waiting := (written - self._read) % WORD:
             first = self._read % self.depth
@@ -235,6 +252,23 @@ class Port:
         self.number = number
         self.transmit = TransmitPort(registers, number)
         self.receive = ReceivePort(registers, number, depth)
+
+    def halt(self, timebase: Timebase) -> bool:
+        """Stop what the port sends, wait until its last frame has left, and return whether it sent anything.
+
+        Raises
+        ------
+        ProbeError
+            When it goes on.
+        """
+        if self.transmit.look()[0] == TransmitState.IDLE:
+            return False
+        self.transmit.stop()
+        deadline_ns = timebase.now_ns + HALT_TIMEOUT_NS
+        while self.transmit.look()[0] != TransmitState.IDLE:
+            if timebase.now_ns > deadline_ns:
+                raise ProbeError(f"port {self.number} doesn't stop sending: reset the probe, and report this")
+        return True
 
 
 def joint_counters(transmit: TransmitPort, receive: ReceivePort) -> dict[str, int]:

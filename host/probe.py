@@ -3,19 +3,22 @@
 """A probe: the one object that a script needs."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.execute import Devices, Execution, Progress
+from liteprobe.host.lease import Lease
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.url import open_link
 from liteprobe.host.port import Port
 from liteprobe.host.registers import open_registers
-from liteprobe.host.timebase import Timebase, bound_words
+from liteprobe.host.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.train import TrainProgram, TrainResult
 
+SOC_RESET = 1
 MONITOR_MEMORY = "filter"  # Only a probe of preset ``monitor`` has it.
 
 
@@ -28,11 +31,15 @@ class Probe:
         ``sim://loopback``, ``etherbone://HOST[:PORT]``, ``uart:///dev/ttyUSB0``; or a link that is open.
     map : str, Path or None
         Register map (``csr.json``); None: the one at hand whose hash the probe confirms.
+    steal : bool
+        Take the probe from another host that has it.
 
     Attributes
     ----------
     link : Link
     registers : Registers
+    lease : Lease
+        The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase
     ports : list of Port
         Those that send and measure trains; none on a probe of preset ``monitor``.
@@ -47,13 +54,17 @@ class Probe:
         When no probe answers.
     MapError
         When the map is that of another build.
+    BusyError
+        Later, at the first write, when another host has the probe.
     """
 
-    def __init__(self, url: str | Link, map: str | Path | None = None) -> None:
+    def __init__(self, url: str | Link, map: str | Path | None = None, steal: bool = False) -> None:
         self.url = url if isinstance(url, str) else type(url).__name__
         self.link = open_link(url) if isinstance(url, str) else url
         try:
             self.registers = open_registers(self.link, Path(map) if map else None)
+            self.lease = Lease(self.registers, steal)
+            self.registers.own = self.lease.ensure
             self._identity = self.registers.read_many(
                 ("probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
             )
@@ -77,6 +88,8 @@ class Probe:
 
     def close(self) -> None:
         """Let go of the probe; a simulated one ends."""
+        with suppress(ProbeError):  # What can't be given back ends by itself, soon.
+            self.lease.release()
         self.link.close()
 
     @property
@@ -107,6 +120,20 @@ class Probe:
             raise ProbeError(f"port {port} runs a train: set the time when it has ended")
         self.timebase.set_time(time_ns)
 
+    def reset(self) -> None:
+        """Put the probe back as it was after power-up, but for its clock's time and what its memories hold.
+
+        Whatever runs ends, firmware included; use it after a tool that isn't LiteProbe's has written to the probe.
+        """
+        with suppress(LeaseLostError):  # It may have been reset already: then it is claimed anew.
+            self.registers.read("probe_lease_owner")
+        if "boot_entry" in self.registers.names:
+            self.registers.write("boot_entry", 0)
+        self.timebase.increment = 8 * INCREMENT_ONE
+        with suppress(LeaseLostError):  # The answer to a reset comes from a probe that was reset, if at all.
+            self.registers.write("ctrl_reset", SOC_RESET)
+            self.registers.read("probe_lease_owner")
+
     @property
     def busy_port(self) -> int | None:
         """Number of the first port that runs a train, or has one that waits for its time; None: no step disturbs any."""
@@ -121,8 +148,10 @@ class Probe:
             "map_hash": f"{self.registers.map_hash:08x}",
         }
         facts |= {name.removeprefix("probe_"): value for name, value in self._identity.items()}
+        facts["lease"] = self.lease.holder() or "free"
+        with suppress(BusyError):  # Another's snapshot of the time must not be touched.
+            facts["now_ns"] = self.timebase.now_ns
         facts |= {
-            "now_ns": self.timebase.now_ns,
             "tick_ns": float(self.timebase.tick_ns),
             "clock_state": self.timebase.clock_state,
             "clock_error": bound_words(self.timebase.trust()[1]),
@@ -160,6 +189,37 @@ class Probe:
         """
         return self.trains([(program, transmit, receive)], progress)[0]
 
+    def launch(self, program: TrainProgram, transmit: int = 0) -> int:
+        """Start a program that goes on when this host lets go of the probe, or is gone; ``stop`` ends it.
+
+        Returns
+        -------
+        int
+            When it ends (ns of the probe's clock).
+
+        Raises
+        ------
+        UsageError
+            When the program or the port can't be.
+        ProbeError
+            When the link is down.
+        """
+        self.check_trains()
+        return self._execution([(program, transmit, transmit)]).launch()
+
+    def stop(self, port: int) -> bool:
+        """End the program of a port after its present frame, whoever started it; return whether it had one.
+
+        Raises
+        ------
+        UsageError
+            When there is no such port.
+        """
+        self.check_trains()
+        if not 0 <= port < len(self.ports):
+            raise UsageError(f"there is no port {port}: give 0 to {len(self.ports) - 1}")
+        return self.ports[port].halt(self.timebase)
+
     def trains(
         self,
         requests: Sequence[tuple[TrainProgram, int, int | None]],
@@ -172,5 +232,9 @@ class Probe:
             (program, transmit, self.link.receive_port(transmit, count) if receive is None else receive)
             for program, transmit, receive in requests
         ]
-        devices = Devices(self.link, self.registers, self.timebase, self.ports)
-        return Execution(devices, whole, progress).run()
+        return self._execution(whole, progress).run()
+
+    def _execution(
+        self, requests: Sequence[tuple[TrainProgram, int, int]], progress: Progress | None = None
+    ) -> Execution:
+        return Execution(Devices(self.link, self.registers, self.timebase, self.ports), requests, progress)

@@ -5,7 +5,7 @@
 import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +21,6 @@ HASH_REGISTER = "probe_map_hash"
 WRITE_TRIES = 3
 # A map says nothing of signs.
 SIGNED = ("delay_min", "delay_max", "delay_sum", "delay_origin", "adjust", "clock_offset", "clock_rate", "clock_drift")
-# Doing these twice is not doing them once.
-ONCE = ("set", "adjust_apply", "rxtx")
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,11 @@ class Registers:
     source : str
         What to call the map in errors.
 
+    Attributes
+    ----------
+    own : callable
+        Called before each write: makes sure that this host may (``Lease.ensure``).
+
     Raises
     ------
     UsageError
@@ -87,6 +90,7 @@ class Registers:
     def __init__(self, link: Link, register_map: Mapping[str, Any], source: str = "the map") -> None:
         self.link = link
         self.source = source
+        self.own: Callable[[], None] = lambda: None
         try:
             self.map_hash = map_hash(register_map)
             self._registers = {
@@ -97,6 +101,7 @@ class Registers:
                 name: Memory(name, entry["base"], entry["size"] // 4)
                 for name, entry in register_map.get("memories", {}).items()
             }
+            self._constants = dict(register_map.get("constants", {}))
         except (KeyError, TypeError, AttributeError):
             raise UsageError(f"{source} is no register map: give the csr.json that the build wrote") from None
 
@@ -104,6 +109,10 @@ class Registers:
     def names(self) -> list[str]:
         """Names of all registers, in the order of their addresses."""
         return sorted(self._registers, key=lambda name: self._registers[name].address)
+
+    def constant(self, name: str) -> int:
+        """Return a constant of the build."""
+        return int(_look_up(self._constants, name, "constant", self.source))
 
     @property
     def memory_names(self) -> list[str]:
@@ -144,7 +153,8 @@ class Registers:
             When it is read-only, or ``value`` doesn't fit.
         """
         register = self._writable(name)
-        self.link.write(register.address, register.split(value), repeatable=not _ends_in(name, ONCE))
+        self.own()
+        self.link.write(register.address, register.split(value))
 
     def write_many(self, values: Mapping[str, int]) -> None:
         """Write several registers, neighbours in one burst, and check that they hold what was written.
@@ -167,6 +177,7 @@ class Registers:
         for name, value in values.items():
             register = self._writable(name)
             words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        self.own()
         for address, burst in _bursts(words):
             self.link.write(address, burst)
 
@@ -210,6 +221,7 @@ class Registers:
         return memory
 
     def _write_checked(self, address: int, words: list[int], what: str) -> None:
+        self.own()
         for _ in range(WRITE_TRIES):
             if self.link.write(address, words).tolist() == words:
                 return

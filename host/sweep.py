@@ -68,6 +68,8 @@ class SweepRequest:
         Register map; None: the one at hand whose hash the probe confirms.
     transmit, receive : int or None
         Ports; receive None: the one that the wire leads to.
+    steal : bool
+        Take the probe from another host that has it.
     waiting_time_ns : int or None
         T_max of RFC 7680: how long the probe listens after the last frame was due, and the greatest delay that
         counts; None: as long as its link listens by itself.
@@ -87,6 +89,7 @@ class SweepRequest:
     map: Path | None = None
     transmit: int = 0
     receive: int | None = None
+    steal: bool = False
     waiting_time_ns: int | None = None
     truth: Path | None = None
     theory_bps: float | None = None
@@ -135,7 +138,7 @@ def run(
     ``take`` is given the sweep after each program, with what was measured so far.
     """
     if probe is None:
-        with Probe(request.url, request.map) as opened:
+        with Probe(request.url, request.map, request.steal) as opened:
             return run(request, progress, opened, take)
     report = progress or (lambda sent, total: None)
     if request.waiting_time_ns is not None:

@@ -24,8 +24,12 @@ BASE_LINE   = 13  # Aligned word behind the header of an Etherbone record.
 class ManagementStack(LiteXModule):
     """Answers ARP and ping, and reads and writes the bus for Etherbone requests on UDP port 1234.
 
-    A request is stored, worked off in place, and answered to whoever sent it: nothing is asked, nothing remembered.
-    What is broken, or meant for another, is dropped. A third of the size of a stack that could also call.
+    A request is stored, worked off in place, and answered to whoever sent it: nothing is asked. What is broken, or meant for
+    another, is dropped. A third of the size of a stack that could also call.
+
+    Reads are for everybody. Writes are done once and in order: those of a host that holds no lease, or of a request that
+    comes a second time or behind a later one, are left out, and the answer tells (`cores/formats/lease.py`). While nobody
+    holds the lease, requests without a number may write.
 
     Parameters
     ----------
@@ -38,6 +42,14 @@ class ManagementStack(LiteXModule):
         Frames without preamble and FCS, answers without padding. ``sink`` stalls while a request is worked off.
     bus : wishbone.Interface, master
         What Etherbone reads and writes.
+    lease : Signal(16), in
+        Number of the present lease.
+    is_held, granted : Signal(), in
+        As of `Lease`.
+    heard : Signal(), out
+        One pulse for each request of the present lease.
+    skipped : Signal(), out
+        One pulse for each request whose writes were left out.
 
     Limits: one record a request, within a frame; no Etherbone discovery; no fragments, no options of IP.
     """
@@ -45,6 +57,11 @@ class ManagementStack(LiteXModule):
         self.sink   = stream.Endpoint(eth_phy_description(32))
         self.source = stream.Endpoint(eth_phy_description(32))
         self.bus    = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.lease   = Signal(16, reset=1)
+        self.is_held = Signal()
+        self.granted = Signal()
+        self.heard   = Signal()
+        self.skipped = Signal()
 
         # # #
 
@@ -55,6 +72,7 @@ class ManagementStack(LiteXModule):
         self.fsm     = FSM(reset_state="RECEIVE")
         self.add_store()
         self.add_receive()
+        self.add_order()
         self.add_write()
         self.add_read()
         self.add_send()
@@ -132,6 +150,37 @@ class ManagementStack(LiteXModule):
             )
         )
 
+    def add_order(self):
+        """Decide whether the writes of a request are done, while it is still being received."""
+        request   = self.request
+        last      = Signal(16)                   # The last request whose writes were done.
+        ahead     = Signal(16, reset_less=True)  # Of it, modulo 2^16.
+        is_lease  = Signal(reset_less=True)
+        is_plain  = Signal(reset_less=True)
+        self.may_write = Signal(reset_less=True)
+        self.sync += [
+            is_lease.eq(request.lease == self.lease),
+            is_plain.eq(Cat(request.lease, request.order) == 0),
+            ahead.eq(request.order - last),
+            self.may_write.eq(Mux(is_lease,
+                (request.order == 0) | ((ahead != 0) & ~ahead[-1]),
+                is_plain & ~self.is_held,
+            )),
+            If(self.fsm.ongoing("RECORD"),
+                self.heard.eq(is_lease),
+                self.skipped.eq((request.writes != 0) & ~self.may_write),
+                If((request.writes != 0) & self.may_write & is_lease & (request.order != 0), last.eq(request.order)),
+            ).Else(
+                self.heard.eq(0),
+                self.skipped.eq(0),
+            ),
+            If(self.granted, last.eq(0)),
+        ]
+        self.comb += [
+            self.answer.lease.eq(self.lease),
+            self.answer.order.eq(last),
+        ]
+
     def if_reads(self):
         """Return what goes from the writes of a record to its reads, or to its end."""
         return If(self.request.reads != 0,
@@ -149,11 +198,17 @@ class ManagementStack(LiteXModule):
         place, left, address = self.place, self.left, self.address
         fsm.act("RECORD",
             NextValue(left, self.request.writes),
-            If(self.request.writes != 0,
+            If(self.request.writes == 0,
+                self.if_reads(),
+            ).Elif(self.may_write,
                 NextState("WRITE-BASE"),
             ).Else(
-                self.if_reads(),
+                NextValue(place, place + self.request.writes + 1),
+                NextState("SKIP"),
             )
+        )
+        fsm.act("SKIP",
+            self.if_reads(),
         )
         fsm.act("WRITE-BASE",
             NextValue(address, swapped(read.dat_r)[2:]),

@@ -40,6 +40,8 @@ class Request(LiteXModule):
         Of IP, as a number.
     writes, reads : Signal(8), Signal(8), out
         Of the Etherbone record.
+    lease, order : Signal(16), Signal(16), out
+        Under which lease, and which of its requests this is (`cores/formats/lease.py`).
 
     Source: RFC 826; RFC 791, 3.1; RFC 792; RFC 768; CERN "Etherbone 1.0".
     """
@@ -60,6 +62,8 @@ class Request(LiteXModule):
         self.length       = Signal(16, reset_less=True)
         self.writes       = Signal(8, reset_less=True)
         self.reads        = Signal(8, reset_less=True)
+        self.lease        = Signal(16, reset_less=True)
+        self.order        = Signal(16, reset_less=True)
 
         # # #
 
@@ -86,6 +90,7 @@ class Request(LiteXModule):
                  self.peer_port.eq(word[:16])],
             9:  [self.keep(arp, word == number(*ip))],
             10: [self.keep(etherbone, word == number(0x4e, 0x6f, 0x10, 0x44))],
+            11: [self.lease.eq(swapped(word[:16])), self.order.eq(swapped(word[16:]))],
             12: [self.writes.eq(word[16:24]), self.reads.eq(word[24:])],
         }
         self.sync += [
@@ -119,6 +124,8 @@ class Answer(LiteXModule):
     ----------
     line, stored : Signal(9), Signal(32), in
         Which word of the aligned answer; what the store holds for it.
+    lease, order : Signal(16), Signal(16), in
+        The present lease, and the last of its requests whose writes were done.
     word : Signal(32), out
     last_line, last_be : Signal(9), Signal(4), out
         Of the frame on the wire; right three cycles after the request was.
@@ -128,6 +135,8 @@ class Answer(LiteXModule):
     def __init__(self, mac, ip, request):
         self.line      = Signal(9)
         self.stored    = Signal(32)
+        self.lease     = Signal(16)
+        self.order     = Signal(16)
         self.word      = Signal(32)
         self.last_line = Signal(9)
         self.last_be   = Signal(4)
@@ -176,7 +185,8 @@ class Answer(LiteXModule):
             3:  Cat(C(0x45, 8), C(0, 8), swapped(length)), 4: number(0, 0, 0x40, 0),
             5:  Cat(C(TTL, 8), C(17, 8), swapped(header_checksum)), 6: my_ip, 7: peer_ip,
             8:  Cat(port, request.peer_port), 9: Cat(swapped(udp_length), C(0, 16)),
-            10: number(0x4e, 0x6f, 0x10, 0x44), 11: 0, 12: Cat(C(0, 8), C(0x0f, 8), request.reads, C(0, 8)),
+            10: number(0x4e, 0x6f, 0x10, 0x44), 11: Cat(swapped(self.lease), swapped(self.order)),
+            12: Cat(C(0, 8), C(0x0f, 8), request.reads, C(0, 8)),
         }
         self.comb += [
             udp_length.eq(length - 20),

@@ -21,6 +21,7 @@ from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.soc.bus import BusRegister
 from liteprobe.soc.export import identity, soc_map
+from liteprobe.soc.lease import Lease
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, write_boot_program
 from liteprobe.soc.management_port import ManagementPort
@@ -42,8 +43,10 @@ class ProbeIdentity(LiteXModule):
     map_hash : CSRStatus(32), set when the SoC is finalized
     ports, record_depth, data_width, ticks_per_second : CSRStatus, constants of the build
     start : CSR(ports), write only; ports to start, bit n is port n
+    lease : Lease
+    writes_skipped : CSRStatus(16), requests whose writes were left out (`ManagementStack`)
     """
-    def __init__(self, config):
+    def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
         self.ports            = CSRStatus(8,  reset=config.ports)
         self.record_depth     = CSRStatus(32, reset=0 if config.is_monitor else config.record_depth)
@@ -51,6 +54,8 @@ class ProbeIdentity(LiteXModule):
             self.start        = CSR(config.ports)
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
         self.data_width       = CSRStatus(8,  reset=config.data_width)
+        self.writes_skipped   = CSRStatus(16, description="Requests whose writes came twice, late, or without the lease. Wraps.")
+        self.lease            = Lease(sys_clk_freq)
 
 # Probe --------------------------------------------------------------------------------------------
 
@@ -86,7 +91,7 @@ class ProbeSoC(SoCCore):
         self.add_bus_registers()
 
         # Identity and time ------------------------------------------------------------------------
-        self.probe = ProbeIdentity(config)
+        self.probe = ProbeIdentity(config, self.sys_clk_freq)
         self.add_timebase()
         if config.with_discipline:
             self.add_discipline()
@@ -217,6 +222,7 @@ class ProbeSoC(SoCCore):
             path.source.connect(phy.sink),
             path.phy_link_up.eq(phy.link_up),
             path.start_strobe.eq(self.gate.strobe[number]),
+            path.lease_ended.eq(self.probe.lease.ended),
             self.gate.ready[number].eq(path.ready),
         ]
         header = wishbone.SRAM(path.header)
@@ -249,8 +255,16 @@ class ProbeSoC(SoCCore):
     def add_management(self, receive, transmit, has_room=1):
         """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""
         config = self.probe_config
-        self.management = ManagementStack(config.mac_address, config.ip_address)
-        self.comb += receive.connect(self.management.sink)
+        self.management = stack = ManagementStack(config.mac_address, config.ip_address)
+        lease, skipped  = self.probe.lease, self.probe.writes_skipped.status
+        self.comb += [
+            receive.connect(stack.sink),
+            stack.lease.eq(lease.number),
+            stack.is_held.eq(lease.is_held),
+            stack.granted.eq(lease.granted),
+            lease.heard.eq(stack.heard),
+        ]
+        self.sync += skipped.eq(skipped + stack.skipped)
         if config.is_monitor:
             add_export(self, transmit, has_room)
             self.add_channel_table(self.capture.bus)

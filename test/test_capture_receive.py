@@ -198,7 +198,7 @@ class MemoryLink(Link):
     def read(self, address: int, count: int = 1) -> Words:
         return self.read_scattered(range(address, address + 4 * count, 4))
 
-    def write(self, address: int, words: object, repeatable: bool = True) -> Words:
+    def write(self, address: int, words: object) -> Words:
         self.words |= {address + 4 * place: word for place, word in enumerate(words)}  # type: ignore[call-overload]
         return self.read(address, len(words))  # type: ignore[arg-type]
 
@@ -209,7 +209,7 @@ class MemoryLink(Link):
 class RingLink(MemoryLink):
     """A bus with the registers and the table of a ring: blocks are taken over when it is enabled."""
 
-    def write(self, address: int, words: object, repeatable: bool = True) -> Words:
+    def write(self, address: int, words: object) -> Words:
         found = super().write(address, words)
         if address == 0 and self.words[0]:
             for channel in range(8):

@@ -363,7 +363,7 @@ class RecordingLink(Link):
     def read_scattered(self, addresses: Sequence[int]) -> Words:
         return np.array([self.words.get(address, 0) for address in addresses], np.uint32)
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+    def write(self, address: int, words: Sequence[int]) -> Words:
         self.log.append(address)
         self.words |= {address + 4 * number: int(word) for number, word in enumerate(words)}
         return self.read(address, len(words))

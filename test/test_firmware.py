@@ -49,7 +49,7 @@ class Processor(Link):
     def read_scattered(self, addresses: Sequence[int]) -> Words:
         return np.array([self.words.get(address, 0) for address in addresses], dtype=np.uint32)
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+    def write(self, address: int, words: Sequence[int]) -> Words:
         for number, word in enumerate(words):
             self._write(address + 4 * number, word)
         return self.read(address, len(words))

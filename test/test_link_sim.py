@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link import sim
 from liteprobe.host.link.sim import SimLink, SimOptions, build
+from liteprobe.host.programs import Ended
 
 # Obeys the contract ("The simulated probe"), with a memory for a bus: 1 us a datagram, a reply held back until
 # the time in word 0x100 (ns) has come. Every line that it gets stands in its log.
@@ -36,13 +38,14 @@ def serve():
     while select.select([server], [], [], 0)[0]:
         data, client = server.recvfrom(65536)
         now += 1000
-        writes, reads, base = struct.unpack(">BBI", data[10:16])
-        words = struct.unpack(">%dI" % (writes + reads), data[16:])
+        writes, reads = data[10], data[11]
+        words = list(struct.unpack(">%dI" % (len(data) // 4 - 3), data[12:]))
         if writes:
-            memory.update({base + 4 * n: word for n, word in enumerate(words)})
-        else:
-            found = struct.pack(">%dI" % reads, *(memory.get(address, 0) for address in words))
-            reply = data[:8] + bytes([0, 15, reads, 0]) + data[12:16] + found
+            base, values, words = words[0], words[1 : 1 + writes], words[1 + writes :]
+            memory.update({base + 4 * n: word for n, word in enumerate(values)})
+        if reads:
+            found = struct.pack(">%dI" % reads, *(memory.get(address, 0) for address in words[1:]))
+            reply = data[:8] + bytes([0, 15, reads, 0]) + struct.pack(">I", words[0]) + found
             held.append((reply, client))
     if now >= memory.get(0x100, 0):
         for reply, client in held:
@@ -95,7 +98,7 @@ def test_options_reach_the_executable(folder: Path) -> None:
 def test_words_and_commands_go_through(folder: Path) -> None:
     link = SimLink(SimOptions(build=folder))
     assert link.write(0x40, [1, 2, 3]).tolist() == [1, 2, 3]
-    assert link.now_ns() == 2000
+    assert link.now_ns() == 1000
     link.wait(5e-3)
     link.set_link(1, False)
     link.set_link(0, True)
@@ -112,7 +115,7 @@ def test_expected_silence_is_run_through_in_simulated_time(folder: Path) -> None
     link.expect_silence(5e-3)
     link.write(0x100, [4_500_000])  # No reply before 4.5 ms.
     assert link.read(0x100).tolist() == [4_500_000]
-    assert [line for line in log_of(folder) if line.startswith("run")] == ["run 2000000"] * 2 + ["run 998000"]
+    assert [line for line in log_of(folder) if line.startswith("run")] == ["run 2000000"] * 2 + ["run 997000"]
     link.close()
 
 
@@ -258,11 +261,11 @@ def test_simulator_that_prints_much_is_not_blocked(folder: Path) -> None:
 def test_build_asks_for_what_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(command: list[str], **_: object) -> Ended:
         asked.append(command[1:])
-        return subprocess.CompletedProcess(command, 0, f"compiling\n{tmp_path}\n", "")
+        return Ended(0, f"compiling\n{tmp_path}\n", "")
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(programs, "run", run)
     assert build(SimOptions()) == tmp_path
     assert build(SimOptions(link="shared", with_cpu=False)) == tmp_path
     module = ["-m", "liteprobe.sim.system.build"]
@@ -270,7 +273,9 @@ def test_build_asks_for_what_the_options_say(tmp_path: Path, monkeypatch: pytest
 
 
 def test_build_that_fails_shows_the_end_of_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "\n".join(f"line {number}" for number in range(100))
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", said))
+    said = "for number in range(100): print('line', number, file=sys.stderr)"
+    command = [sys.executable, "-c", f"import sys\n{said}\nsys.exit(1)"]
+    run = programs.run
+    monkeypatch.setattr(programs, "run", lambda _, **how: run(command, **how))
     with pytest.raises(ProbeError, match=r"can't be built.*\nline 85\n(.*\n)*line 99$"):
         build(SimOptions())

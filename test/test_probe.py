@@ -303,6 +303,7 @@ def test_program_that_still_runs_is_stopped_before_the_next(make: MakeProbe, tmp
         probe.train(TrainProgram(1514, 100_000), progress=vanish)
     link.model._tx_stop = stop  # type: ignore[method-assign]
     assert link.model.values["port0_tx_state"] == 4
+    link.model.values["probe_lease_owner"] = 0x8002  # As two seconds of silence leave it.
     result = Probe(link).train(TrainProgram(60, 10))
     assert (len(result.records), result.complete) == (10, True)
 

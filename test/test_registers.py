@@ -22,12 +22,12 @@ class NotingLink(FakeLink):
 
     def __init__(self, model: ModelProbe, folder: Path, keeps: bool = True) -> None:
         super().__init__(model, folder)
-        self.written: list[tuple[int, list[int], bool]] = []
+        self.written: list[tuple[int, list[int]]] = []
         self.keeps = keeps
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
-        self.written.append((address, list(words), repeatable))
-        return super().write(address, words, repeatable) if self.keeps else self.read(address, len(words))
+    def write(self, address: int, words: Sequence[int]) -> Words:
+        self.written.append((address, list(words)))
+        return super().write(address, words) if self.keeps else self.read(address, len(words))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_value_is_put_together_from_its_words(link: NotingLink, name: str, bits:
 def test_value_is_written_high_word_first(link: NotingLink, name: str, value: int, words: list[int]) -> None:
     registers = registers_of(link)
     registers.write(name, value)
-    assert link.written == [(registers.register(name).address, words, True)]
+    assert link.written == [(registers.register(name).address, words)]
     assert registers.read(name) == value
 
 
@@ -78,13 +78,7 @@ def test_neighbours_are_written_in_one_burst(link: NotingLink) -> None:
     registers.write_many({"port0_tx_repeats": 3, "port0_tx_count": 2, "port0_tx_length": 1, "port0_tx_start_time": 4})
     base = registers.register("port0_tx_length").address
     start = registers.register("port0_tx_start_time").address
-    assert link.written == [(base, [1, 2, 3], True), (start, [0, 4], True)]
-
-
-@pytest.mark.parametrize("name", ["timebase_set", "timebase_adjust_apply"])
-def test_what_may_not_happen_twice_is_marked(link: NotingLink, name: str) -> None:
-    registers_of(link).write(name, 1)
-    assert [repeatable for _, _, repeatable in link.written] == [False]
+    assert link.written == [(base, [1, 2, 3]), (start, [0, 4])]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from liteprobe.cores.formats.clock import *
 from liteprobe.cores.formats.filter import *
 from liteprobe.cores.formats.firmware import *
 from liteprobe.cores.formats.identity import *
+from liteprobe.cores.formats.lease import *
 from liteprobe.cores.formats.measure import *
 from liteprobe.cores.formats.pcie import *
 from liteprobe.cores.formats.train import *

@@ -52,6 +52,8 @@ class TransmitPath(LiteXModule):
     arm, stop, clear : Signal(), in, ``sys``
         One pulse each. ``arm`` is ignored unless idle, and for a count, a repeats or a length (below 60) that
         no program has; it clears what is counted for a program.
+    lease_ended : Signal(), in, ``sys``
+        One pulse: the host that held the probe is gone, and with it the program, if its register ``attached`` is set.
     state : Signal(3), out, ``sys``
         ``formats.TransmitState``.
     sent, late, first_late, management_sent : Signal(32), out, ``sys``
@@ -72,6 +74,7 @@ class TransmitPath(LiteXModule):
         self.arm          = Signal()
         self.stop         = Signal()
         self.clear        = Signal()
+        self.lease_ended  = Signal()
         self.state        = Signal(3)
         self.start_strobe = Signal()
         self.ready        = Signal()

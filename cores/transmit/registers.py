@@ -53,10 +53,13 @@ def add_registers(path):
         path.comb += getattr(path.program, name).eq(register.storage)
     settings = [getattr(path, f"_{name}") for name, _ in program_layout]
     path.comb += path.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
+    attached = Setting(1, name="attached", description="The program ends with the lease of the host that started it.")
+    path._attached = attached
+    ends = {"stop": path.lease_ended & attached.storage}
     for name, description in STROBES.items():
         register = CSRStorage(1, name=name, description=description)
         setattr(path, f"_{name}", register)
-        path.comb += getattr(path, name).eq(register.re)
+        path.comb += getattr(path, name).eq(register.re | ends.get(name, 0))
     for name, description in STATUS.items():
         signal   = getattr(path, name)
         register = CSRStatus(len(signal), name=name, description=description)

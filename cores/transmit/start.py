@@ -12,7 +12,9 @@ from liteprobe.cores.crossing import HeldCrossing
 # Start Gate ---------------------------------------------------------------------------------------
 
 class StartGate(LiteXModule):
-    """Starts programs on several ports in the same tick, once all of them are ready.
+    """Starts programs on several ports in the same tick, if all of them are ready.
+
+    A start that finds a port unready does nothing and is forgotten: no program of later begins by it.
 
     Parameters
     ----------
@@ -23,8 +25,7 @@ class StartGate(LiteXModule):
     mask : Signal(ports), in, ``sys``
         Ports to start; bit n is port n.
     request : Signal(), in, ``sys``
-        One pulse: take ``mask``. It replaces a start that still waits; a mask of 0 cancels it. The next
-        one must come four cycles later or more.
+        One pulse: take ``mask``. The next one must come four cycles later or more.
     ready : Signal(ports), in, ``timebase``
     strobe : Signal(ports), out, ``timebase``
         One pulse for all masked ports in one tick.
@@ -37,20 +38,12 @@ class StartGate(LiteXModule):
 
         # # #
 
-        pending       = Signal(ports)
-        is_ready      = Signal()
         self.crossing = crossing = HeldCrossing(ports, "sys", "timebase")
         self.comb += [
             crossing.i.eq(self.mask),
             crossing.take.eq(self.request),
-            is_ready.eq((pending & ~self.ready) == 0),
         ]
         self.sync.timebase += [
             self.strobe.eq(0),
-            If(crossing.taken,
-                pending.eq(crossing.o),
-            ).Elif(is_ready,
-                self.strobe.eq(pending),
-                pending.eq(0),
-            ),
+            If(crossing.taken & ((crossing.o & ~self.ready) == 0), self.strobe.eq(crossing.o)),
         ]

@@ -71,7 +71,7 @@ class Begun:
     clock_s: Callable[[], float]
 
 
-def open_probe(url: str, register_map: Path | None) -> Probe:
+def open_probe(url: str, register_map: Path | None, steal: bool = False) -> Probe:
     """Return a probe that can capture.
 
     Raises
@@ -79,7 +79,7 @@ def open_probe(url: str, register_map: Path | None) -> Probe:
     UsageError
         When it is built for trains.
     """
-    probe = Probe(url, register_map)
+    probe = Probe(url, register_map, steal)
     try:
         CaptureRing(probe.registers)
     except BaseException:

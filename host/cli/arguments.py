@@ -162,6 +162,11 @@ def add_probe(parser: argparse.ArgumentParser) -> None:
         f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {DEFAULT_PROBE})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
+    group.add_argument(
+        "--steal",
+        action="store_true",
+        help="take the probe from another host that has it, and stop what that one sends",
+    )
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

@@ -159,7 +159,7 @@ def _seconds(text: str | None) -> int:
 def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
     """Return a capture from a probe, which has been told, and has begun."""
     wanted = settings(args)
-    probe = stack.enter_context(live.open_probe(args.probe, args.map))
+    probe = stack.enter_context(live.open_probe(args.probe, args.map, args.steal))
     way = live.open_way(probe, live.Way(args.via, args.udp_port or 0), wanted.channels, stack)
     if way.remark:
         print(way.remark, file=sys.stderr)

@@ -79,7 +79,7 @@ def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
 
 def _status(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map))
+        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
         lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
         live = None
         if args.json != STDOUT:
@@ -103,7 +103,7 @@ def _status(args: argparse.Namespace) -> None:
 def _log(args: argparse.Namespace) -> None:
     count = 0
     try:
-        with Probe(args.probe, args.map) as probe, args.out.open("w", encoding="utf-8") as stream:
+        with Probe(args.probe, args.map, args.steal) as probe, args.out.open("w", encoding="utf-8") as stream:
             clock = probe.timebase.clock
             with named(args.out):
                 writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
@@ -147,7 +147,7 @@ def _plot(args: argparse.Namespace) -> None:
 def _set(args: argparse.Namespace) -> None:
     if args.mode is None and args.time != "now" and not args.time.isdecimal():
         raise UsageError(f"'{args.time}' is not a time: give nanoseconds since 1970 (TAI), or now")
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         if args.mode is not None:
             probe.timebase.clock.set_mode(ClockMode[args.mode.replace("-", "_").upper()])
             print(f"mode: {args.mode}")
@@ -165,7 +165,7 @@ def _discipline(args: argparse.Namespace) -> None:
 
     has_begun = False
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map))
+        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
         discipline = Discipline(probe, None if args.period is None else round(args.period))
         writer = None
         if args.log:

@@ -40,18 +40,18 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _state(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         print(STATES[boot_state(probe.registers)])
 
 
 def _load_and_talk(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         _load(probe, args.image)
         _talk(probe, args.lines, args.follow / 1e9)
 
 
 def _console(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         _talk(probe, args.lines, args.follow / 1e9)
 
 

@@ -13,7 +13,7 @@ from liteprobe.host.probe import Probe
 
 def run(args: argparse.Namespace) -> None:
     """Print the probe's facts."""
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         found = probe.info()
     if args.json:
         write_text(args.json, json.dumps(found, indent=2) + "\n")

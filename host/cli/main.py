@@ -24,6 +24,7 @@ from liteprobe.host.cli.parsers import (
     monitor,
     owd,
     regs,
+    stop,
     train,
 )
 from liteprobe.host.errors import ProbeError
@@ -36,6 +37,7 @@ COMMANDS: dict[str, ModuleType] = {
     "capture": capture,
     "monitor": monitor,
     "calibrate": calibrate,
+    "stop": stop,
     "clock": clock,
     "info": info,
     "regs": regs,

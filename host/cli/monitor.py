@@ -49,7 +49,7 @@ PLAIN = (
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown."""
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map))
+        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
         looker = Looker(probe, args.ports)
         bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> None:
         results.take(sweeps)
 
     with results.kept(), ExitStack() as stack:
-        sender = stack.enter_context(Probe(args.probe, args.map))
-        receiver = stack.enter_context(Probe(to, args.map_to))
+        sender = stack.enter_context(Probe(args.probe, args.map, args.steal))
+        receiver = stack.enter_context(Probe(to, args.map_to, args.steal))
         tend = _disciplined(args, sender, receiver)
         sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:

@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"regs {args.action} needs a register: see 'liteprobe regs list'")
     if (args.action == "write") != (args.value is not None):
         raise UsageError("a value belongs to regs write, and to it alone: liteprobe regs write NAME VALUE")
-    with Probe(args.probe, args.map) as probe:
+    with Probe(args.probe, args.map, args.steal) as probe:
         registers = probe.registers
         if args.action == "write":
             registers.write(args.name, args.value)

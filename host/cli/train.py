@@ -11,6 +11,7 @@ from liteprobe.host.analysis import calibration
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.parsers.train import HEADER_OPTIONS
 from liteprobe.host.cli.results import Results
+from liteprobe.host.errors import UsageError
 from liteprobe.host.headers import Headers
 from liteprobe.host.probe import Probe
 from liteprobe.host.train import TrainProgram
@@ -42,6 +43,7 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
         url=args.probe,
         programs=programs,
         map=args.map,
+        steal=args.steal,
         transmit=args.transmit,
         receive=args.receive,
         waiting_time_ns=None if args.waiting_time is None else round(args.waiting_time),
@@ -50,14 +52,40 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
 
 def measure(request: sweep.SweepRequest, take: sweep.Take | None = None) -> sweep.Sweep:
     """Run a sweep with a progress bar; ``take`` is given what was measured after each program."""
-    with Probe(request.url, request.map) as probe, tables.progress_bars() as bars:
+    with Probe(request.url, request.map, request.steal) as probe, tables.progress_bars() as bars:
         task = bars.add_task(request.name, total=request.total)
         return sweep.run(request, lambda sent, total: bars.update(task, completed=sent), probe, take)
+
+
+def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
+    """Start a train that goes on without this host, and say how to end it.
+
+    Raises
+    ------
+    UsageError
+        When it is more than one, or results are asked for, which nobody would be there to take.
+    """
+    asked = [name for name in ("json", "csv", "report", "calibration", "receive") if getattr(args, name) is not None]
+    if len(request.programs) > 1 or asked:
+        what = "several lengths or counts" if not asked else f"--{asked[0]}"
+        raise UsageError(
+            f"a detached train is not measured, so {what} can't be had: leave it out, or leave --detach out"
+        )
+    with Probe(request.url, request.map, request.steal) as probe:
+        end_ns = probe.launch(request.programs[0], request.transmit)
+        seconds = (end_ns - probe.timebase.now_ns) / 1e9
+    print(
+        f"port {request.transmit} sends {request.total} frames for {max(seconds, 0):.3g} s; "
+        f"liteprobe stop --port {request.transmit} ends it sooner"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure, print and write."""
     request = request_of(args)
+    if args.detach:
+        launch(args, request)
+        return
     calibrated = calibration.load(args.calibration) if args.calibration else None
     results = Results(args, len(request.programs), lambda sweeps: tables.trains(sweeps[0].rows), _write_report)
 

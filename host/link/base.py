@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a link to a probe can do, whatever it runs over."""
 
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from liteprobe.host.errors import ProbeError
 
 Words = NDArray[np.uint32]
 
@@ -20,6 +23,10 @@ class Link(ABC):
 
     Attributes
     ----------
+    lease : int
+        Number of the lease under which this host writes; 0: none.
+    lease_lost : callable
+        Gives the error to raise when the probe answers under another lease.
     arrival_timeout_s : float
         How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
     look_ns : float
@@ -34,6 +41,10 @@ class Link(ABC):
         The register map of the probe, where the link knows it.
     """
 
+    lease: int = 0
+    lease_lost: Callable[[], ProbeError] = staticmethod(
+        lambda: ProbeError("the probe is under another lease: run again")
+    )
     arrival_timeout_s: float = 1.0
     look_ns: float = 5_000_000.0
     is_in_band: bool = True
@@ -50,15 +61,45 @@ class Link(ABC):
         """Return the words at ``addresses``, in their order."""
 
     @abstractmethod
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards.
-
-        A write that may not happen twice (``repeatable`` False) is sent once, even when the answer gets lost.
-        """
+    def write(self, address: int, words: Sequence[int]) -> Words:
+        """Write ``words`` from ``address`` upwards, once, and return what a read of them gives afterwards."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the link; closing twice is harmless."""
+
+    def post(self, address: int, words: Sequence[int]) -> None:
+        """Write ``words`` from ``address`` upwards, and don't wait until they are there. Any thread may call it."""
+        self.write(address, words)
+
+    def claim(self, address: int, word: int, lease: int) -> None:
+        """Write a claim of the lease that comes after ``lease``, as often as it takes."""
+        self.write(address, [word])
+
+    def hold(self, lease: int) -> None:
+        """Write under ``lease`` from now on; 0: under none."""
+        self.lease = lease
+
+    def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
+        """Call ``act`` every ``period_s`` of the probe's time, until what is returned is called."""
+        ended = threading.Event()
+
+        def run() -> None:
+            while not ended.wait(period_s):
+                try:
+                    act()
+                except ProbeError:
+                    return  # Whoever uses the link is told.
+
+        thread = threading.Thread(target=run, name="lease", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            ended.set()
+            if thread is not threading.current_thread():
+                thread.join()
+
+        return stop
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""

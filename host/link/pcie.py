@@ -140,7 +140,7 @@ class PcieLink(Link):
         """Return the words at ``addresses``, in their order."""
         return np.array([self._exchange(address) for address in addresses], dtype=np.uint32)
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+    def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         self.post(address, words)
         return self.read(address, len(words))

@@ -2,26 +2,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
 
-import contextlib
-import subprocess
 import sys
-import threading
-import weakref
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import ClassVar
 
 from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink, Patience
+from liteprobe.host.link.sim_process import SimProcess
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
 PROBES = ("a", "b")  # Of a pair.
-USAGE_EXIT_CODE = 2
-CLOSE_TIMEOUT_S = 5.0
-LOOK_TIMEOUT_S = 0.02  # A reply that takes longer is asked after: see SimLink._receive.
+LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
+LOOK_TRIES = 50  # The network between may be a bad one.
 RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
 
 
@@ -52,6 +48,8 @@ class SimOptions:
         Captures that come to the ports over and over, one for each port.
     preset : str
         What is built in: ``train`` or ``monitor``.
+    network : str
+        What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
     oscillators : tuple of float
         Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     probe : str
@@ -70,6 +68,7 @@ class SimOptions:
     receivers: tuple[Path, ...] = ()
     play: tuple[Path, ...] = ()
     preset: str = "train"
+    network: str = ""
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
 
@@ -86,122 +85,6 @@ def build(options: SimOptions) -> Path:
     return Path(lines[-1])
 
 
-class SimProcess:
-    """A running ``liteprobe-sim``: commands go to its stdin, one line of answer comes back for each.
-
-    Parameters
-    ----------
-    command : list of str
-        The executable and its options.
-
-    Attributes
-    ----------
-    udp_ports : list of int
-        Where it listens on localhost, for each probe.
-
-    Raises
-    ------
-    UsageError
-        When it refuses its options (a wire that can't be).
-    ProbeError
-        When it ends without an answer.
-    """
-
-    def __init__(self, command: list[str]) -> None:
-        self._said: deque[str] = deque(maxlen=50)
-        self._commands = 0
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,  # Ctrl-C is for the host, which then stops the train.
-            )
-        except OSError as error:
-            raise ProbeError(
-                f"cannot start {command[0]} ({error.strerror}): leave build= out of the URL, and a simulated probe is built"
-            ) from None
-        self.close = weakref.finalize(self, _end, self._process)
-        # A pipe that nobody reads would block it.
-        self._listener = threading.Thread(target=_listen, args=(self._process.stderr, self._said), daemon=True)
-        self._listener.start()
-        word, *numbers = self._answer().split(" ")
-        if word != "listening" or not numbers or not all(number.isdecimal() for number in numbers):
-            raise self._failure(f"'{' '.join([word, *numbers])}' where 'listening PORT' was due")
-        self.udp_ports = [int(number) for number in numbers]
-
-    def command(self, line: str) -> str:
-        """Send a line, and return what stands behind ``ok`` in the answer.
-
-        Each line has a number, which its answer repeats: an interrupt may come before a line is sent, or before its answer
-        is read, and the next command must not take that answer for its own.
-        """
-        stdin = self._process.stdin
-        assert stdin is not None
-        self._commands += 1
-        mark = f"#{self._commands} "
-        try:
-            stdin.write(mark + line + "\n")
-            stdin.flush()
-        except OSError:
-            raise self._failure("its input is closed") from None
-        answer = self._answer()
-        while not answer.startswith(mark):
-            answer = self._answer()
-        answer = answer.removeprefix(mark)
-        word, _, rest = answer.partition(" ")
-        if word != "ok":
-            raise ProbeError(f"the simulated probe refuses '{line}': {answer}")
-        return rest
-
-    def _answer(self) -> str:
-        stdout = self._process.stdout
-        assert stdout is not None
-        line = stdout.readline()
-        if not line:
-            raise self._failure("it ended")
-        return line.strip()
-
-    def _failure(self, what: str) -> ProbeError:
-        """Return the error of a process that doesn't answer, with what it printed last."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
-        self._listener.join(1.0)
-        said = list(self._said)
-        if self._process.returncode == USAGE_EXIT_CODE:
-            return UsageError(
-                "\n".join(said) or "the simulated probe refuses its options: see sim://switch?latency=3us"
-            )
-        tail = "\n".join(said[-5:])
-        return ProbeError(f"the simulated probe failed ({what}, exit code {self._process.returncode}): {tail}")
-
-
-def _listen(stderr: IO[str], said: deque[str]) -> None:
-    """Keep the last lines that the process prints."""
-    with stderr:
-        said.extend(line.rstrip() for line in stderr)
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    """End the process, asking first, so that its truth and capture files are whole."""
-    assert process.stdin is not None
-    if process.poll() is None:
-        with contextlib.suppress(OSError, ValueError):
-            process.stdin.write("quit\n")
-            process.stdin.flush()
-        try:
-            process.wait(CLOSE_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
-
-
 def start(options: SimOptions) -> tuple[SimProcess, Path]:
     """Start a simulation; return its process and the register map of its probes."""
     folder = options.build or build(options)
@@ -209,6 +92,7 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
     command += ["--truth", str(options.truth)] if options.truth else []
     command += ["--pcap", str(options.pcap)] if options.pcap else []
     command += ["--flash", str(options.flash)] if options.flash else []
+    command += ["--network", options.network] if options.network else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
     for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
@@ -280,8 +164,10 @@ class SimLink(EtherboneLink):
         if options.oscillators:
             self.oscillator_ppm = EtherboneLink.oscillator_ppm
         self._silence_until_ns = 0
+        self._beats: tuple[Callable[[], None], int] | None = None
+        self._since_beat_ns = 0
         port = self._process.udp_ports[PROBES.index(options.probe) if options.oscillators else 0]
-        super().__init__("127.0.0.1", port, Patience(timeout_s=LOOK_TIMEOUT_S))
+        super().__init__("127.0.0.1", port, Patience(LOOK_TIMEOUT_S, LOOK_TRIES))
         for test_port, capture in enumerate(options.play):
             self.play(test_port, capture, repeats=0)
 
@@ -293,6 +179,16 @@ class SimLink(EtherboneLink):
         """Return the simulated time since the start (s)."""
         return self.now_ns() / 1e9
 
+    def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
+        """Call ``act`` every ``period_s`` of the simulated time, which passes in ``wait``, until what is returned is called."""
+        self._beats = (act, round(period_s * 10**9))
+        self._since_beat_ns = 0
+
+        def stop() -> None:
+            self._beats = None
+
+        return stop
+
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
         return int(self._process.command("time"))
@@ -302,8 +198,15 @@ class SimLink(EtherboneLink):
         left_ns = round(seconds * 10**9)
         while left_ns > 0:
             step_ns = min(left_ns, RUN_STEP_NS)
-            self._process.command(f"run {step_ns}")
+            self._run(step_ns)
             left_ns -= step_ns
+
+    def _run(self, step_ns: int) -> None:
+        self._process.command(f"run {step_ns}")
+        self._since_beat_ns += step_ns
+        if self._beats and self._since_beat_ns >= self._beats[1]:
+            self._since_beat_ns = 0
+            self._beats[0]()
 
     def set_link(self, port: int, is_up: bool) -> None:
         """Plug (True) or pull (False) the cable of a port."""
@@ -334,6 +237,14 @@ class SimLink(EtherboneLink):
             When it is no capture of Ethernet frames.
         """
         return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
+
+    def network_counts(self) -> str:
+        """Return how many datagrams the network took, lost, doubled and delayed, towards the probe and back."""
+        sent, lost, doubled, delayed, *back = self._process.command("network").split()
+        return (
+            f"{sent} datagrams to the probe ({lost} lost, {doubled} doubled, {delayed} delayed), "
+            f"{back[0]} back ({back[1]} lost, {back[2]} doubled, {back[3]} delayed)"
+        )
 
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""
@@ -382,10 +293,10 @@ class SimLink(EtherboneLink):
         left_ns = self._silence_until_ns - self.now_ns()
         if left_ns <= 0:
             return False
-        self._process.command(f"run {min(left_ns, RUN_STEP_NS)}")
+        self._run(min(left_ns, RUN_STEP_NS))
         return True
 
-    def _unreachable(self) -> str:
+    def _no_answer(self) -> str:
         return (
             "the simulated probe doesn't answer: that is a fault of the simulation; please report it with the command"
         )

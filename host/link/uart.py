@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone speaks it."""
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -78,6 +79,7 @@ class UARTLink(Link):
     def __init__(self, line: SerialLine, name: str) -> None:
         self._line = line
         self._name = name
+        self._lock = threading.RLock()  # A beat of the lease may come from another thread.
 
     def read(self, address: int, count: int = 1) -> Words:
         """Return ``count`` words from ``address`` upwards."""
@@ -97,13 +99,19 @@ class UARTLink(Link):
                 first = last
         return np.concatenate(words) if words else np.empty(0, dtype=np.uint32)
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+    def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
+        with self._lock:
+            self.post(address, words)
+            return self.read(address, len(words))
+
+    def post(self, address: int, words: Sequence[int]) -> None:
+        """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
         for first in range(0, len(words), WRITE_WORDS):
             burst = words[first : first + WRITE_WORDS]
             command = encode(COMMAND_WRITE, address + 4 * first, len(burst))
-            self._send(command + np.asarray(burst, dtype=">u4").tobytes())
-        return self.read(address, len(words))
+            with self._lock:
+                self._send(command + np.asarray(burst, dtype=">u4").tobytes())
 
     def close(self) -> None:
         """Close the line."""
@@ -113,9 +121,10 @@ class UARTLink(Link):
 
     def _read_burst(self, address: int, count: int) -> Words:
         for _ in range(TRIES):
-            self._line.reset_input_buffer()
-            self._send(encode(COMMAND_READ, address, count))
-            octets = self._line.read(4 * count)
+            with self._lock:
+                self._line.reset_input_buffer()
+                self._send(encode(COMMAND_READ, address, count))
+                octets = self._line.read(4 * count)
             if len(octets) == 4 * count:
                 return np.frombuffer(octets, dtype=">u4").astype(np.uint32)
             time.sleep(1.5 * BRIDGE_TIMEOUT_S)  # Octets got lost: let the bridge drop its half command.

@@ -29,7 +29,17 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash")
-SIM_OPTIONS = ("link", "cpu", "preset", "pps", "jitter", "receivers", "play", *SIM_PATHS)  # The wire has all others.
+SIM_OPTIONS = (
+    "link",
+    "cpu",
+    "preset",
+    "network",
+    "pps",
+    "jitter",
+    "receivers",
+    "play",
+    *SIM_PATHS,
+)  # The wire has all others.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
 SIM_PRESETS = ("train", "monitor")
@@ -158,6 +168,7 @@ def sim_options(url: str) -> SimOptions:
         receivers=_files(url, own["receivers"], 1 + is_pair, ("receivers", "probes")) if "receivers" in own else (),
         play=_files(url, own["play"], SIM_PORTS, ("captures", "ports")) if "play" in own else (),
         preset=preset,
+        network=own.get("network", ""),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
     )

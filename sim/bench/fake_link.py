@@ -3,7 +3,7 @@
 """A link to the model of a probe: what tests of the host use where a board or the simulation would stand."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,11 +56,15 @@ class FakeLink(Link):
         self.model.advance(REQUEST_TICKS + WORD_TICKS * len(addresses))
         return np.array([self.model.read(address) for address in addresses], dtype=np.uint32)
 
-    def write(self, address: int, words: Sequence[int], repeatable: bool = True) -> Words:
+    def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, and read them back."""
         for number, word in enumerate(words):
             self.model.write(address + 4 * number, word)
         return self.read(address, len(words))
+
+    def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
+        """Nothing: the lease of the model never ends in silence."""
+        return lambda: None
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

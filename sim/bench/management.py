@@ -20,7 +20,8 @@ RAM_WORDS   = 256
 class ManagementBench(LiteXModule):
     """The stack and what its Etherbone reads and writes.
 
-    Pins: ``sys_clk``, ``sys_rst``; ``sink_*`` and ``source_*`` (valid, ready, last, data, last_be) of the stack.
+    Pins: ``sys_clk``, ``sys_rst``; ``sink_*`` and ``source_*`` (valid, ready, last, data, last_be), ``lease``, ``is_held``,
+    ``granted``, ``heard``, ``skipped`` of the stack.
     """
     def __init__(self):
         self.cd_sys = ClockDomain()
@@ -31,6 +32,11 @@ class ManagementBench(LiteXModule):
         # # #
 
         self.comb += stack.bus.connect(self.ram.bus)
+        for name in ["lease", "is_held", "granted", "heard", "skipped"]:
+            signal = getattr(stack, name)
+            pin    = Signal(len(signal), name_override=name)
+            self.pins.add(pin)
+            self.comb += pin.eq(signal) if name in ["heard", "skipped"] else signal.eq(pin)
         for prefix, endpoint, driven in [
             ("sink",   stack.sink,   ["valid", "last", "data", "last_be"]),
             ("source", stack.source, ["ready"]),

@@ -130,7 +130,13 @@ class TransmitDriver:
         await self.cycles(5)
 
     async def start(self, ports: Sequence[int]) -> None:
-        """Ask for a start of all ``ports`` in one tick."""
+        """Ask for a start of all ``ports`` in one tick, once they are ready."""
+        for port in ports:
+            await self.until(port, TransmitState.READY)
+        await self.request_start(ports)
+
+    async def request_start(self, ports: Sequence[int]) -> None:
+        """Ask for a start, whatever the ports do."""
         await self.cycles(1)
         self.dut.start_mask.value = sum(1 << port for port in ports)
         self.dut.start_request.value = 1

@@ -29,10 +29,12 @@ PORT_STRIDE = 0x01000000
 OVERHEAD = 24
 INCREMENT_ONE = 2**40
 TICKS_PER_SECOND = 125_000_000
+SYS_HZ, LEASE_UNITS = 62_500_000, 120
 BUILD_TICKS = 500  # From arm to ready.
 
 # Registers of each module: name -> width in bits; those in STROBES act when written.
 PROBE = {"map_hash": 32, "ports": 8, "record_depth": 32, "start": 2, "ticks_per_second": 32, "data_width": 8}
+LEASE = {"owner": 32, "claim": 32, "steal": 32, "release": 32, "left": 8, "timeout": 8, "name": 512, "expired": 16}
 TIMEBASE = {
     "latch": 1,
     "now": 64,
@@ -76,7 +78,7 @@ TX_STATUS = {
     "management_dropped": 16,
     "disturbed": 16,
 }
-TX = PROGRAM | {"arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
+TX = PROGRAM | {"attached": 1, "arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
 ACCUMULATORS = {
     "frames": 32,
     "octets": 64,
@@ -98,13 +100,14 @@ RX_STATUS = {"records_written": 32, "records_lost": 32, "link_up": 1}
 MANAGEMENT = {"management_frames": 32, "management_dropped": 32}
 RX = RX_CONTROL | RX_STATUS | ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
 READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "stream_any", "records_read", "records_enable"}
-READ_WRITE |= {*PPS_CONTROL, *PUBLISHED, "watchdog", "mode"} - {"state"}
-STROBES = {"start", "latch", "set", "adjust_apply", "arm", "stop", "clear", "update"}
+READ_WRITE |= {"attached", "timeout", "name", *PPS_CONTROL, *PUBLISHED, "watchdog", "mode"} - {"state"}
+STROBES = {"claim", "steal", "release", "start", "latch", "set", "adjust_apply", "arm", "stop", "clear", "update"}
 
 
 def register_map(ports: int, depth: int, with_clock: bool = False) -> dict[str, Any]:
     """Return a map as LiteX writes it (``csr.json``), for a probe of ``ports`` with rings of ``depth`` records."""
-    modules = {"probe": PROBE, "timebase": TIMEBASE} | ({"pps": PPS, "clock": CLOCK} if with_clock else {})
+    modules = {"probe": PROBE, "probe_lease": LEASE, "timebase": TIMEBASE}
+    modules |= {"pps": PPS, "clock": CLOCK} if with_clock else {}
     for port in range(ports):
         modules |= {f"port{port}_tx": TX, f"port{port}_rx": RX}
     registers, address = {}, CSR_BASE
@@ -119,7 +122,8 @@ def register_map(ports: int, depth: int, with_clock: bool = False) -> dict[str, 
         offset = PORT_STRIDE * port
         memories[f"port{port}_header"] = {"base": HEADER_BASE + offset, "size": HEADER_OCTETS, "type": "io"}
         memories[f"port{port}_records"] = {"base": RECORDS_BASE + offset, "size": depth * RECORD_OCTETS, "type": "io"}
-    return {"csr_bases": {}, "csr_registers": registers, "constants": {}, "memories": memories}
+    constants = {"config_clock_frequency": SYS_HZ}
+    return {"csr_bases": {}, "csr_registers": registers, "constants": constants, "memories": memories}
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,12 @@ class ModelProbe:
         self.values = dict.fromkeys(self.map["csr_registers"], 0)
         self.values |= {"probe_map_hash": map_hash(self.map), "probe_ports": ports, "probe_record_depth": depth}
         self.values |= {"probe_ticks_per_second": TICKS_PER_SECOND, "probe_data_width": 32}
-        self.values["timebase_increment"] = 8 * INCREMENT_ONE
+        self.values |= {"timebase_increment": 8 * INCREMENT_ONE}
+        self.values |= {
+            "probe_lease_owner": 0x8000,
+            "probe_lease_timeout": LEASE_UNITS,
+            "probe_lease_left": LEASE_UNITS,
+        }
         self._words = {
             entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
             for name, entry in self.map["csr_registers"].items()
@@ -252,11 +261,26 @@ class ModelProbe:
             self.values |= {"clock_updates": self.values["clock_updates"] + 1, "clock_alive": 1}
         elif name == "pps_latch":
             pass  # A test sets the last edge.
+        elif module == "probe_lease":
+            self._lease(strobe, word)
         elif name == "probe_start":
             self._start([port for port in range(self.ports) if word >> port & 1])
         elif strobe in ("arm", "stop", "clear", "latch"):
             port, direction = int(module[4]), module[-2:]
             getattr(self, f"_{direction}_{strobe}")(port)
+
+    def _lease(self, strobe: str, word: int) -> None:
+        """Claim, steal or release the probe; time doesn't end the lease of this model."""
+        owner = self.values["probe_lease_owner"]
+        is_held, is_present = owner >> 16 > 0, (word ^ owner) & 0xFFFF == 0 and word >> 16 > 0
+        if not is_present or (strobe == "claim" and is_held) or (strobe == "release" and word != owner):
+            return
+        self.values["probe_lease_owner"] = (
+            (0 if strobe == "release" else word >> 16 << 16) | 0x8000 | (owner + 1) & 0x7FFF
+        )
+        for port in range(self.ports):
+            if is_held and self.values[f"port{port}_tx_attached"]:
+                self._tx_stop(port)
 
     def _set_clock(self, time_ns: Fraction) -> None:
         self._set_tick, self._set_ns = self.tick, time_ns

@@ -25,6 +25,7 @@ from liteprobe.sim.system.build import FLASH_OFFSET
 PORTS          = 3
 SAMPLES        = 4    # Of the PPS input, a tick: what boards have.
 SDRAM_CLK_FREQ = 50e6 # Of the boards that have one.
+RESET_TICKS    = 1000 # Shorter than any PLL needs, longer than any clock-domain crossing.
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ class SimulatedClocks(LiteXModule):
     Attributes
     ----------
     rst : Signal(), in
-        Resets ``sys`` and ``timebase``; driven by the SoC controller.
+        Resets ``sys`` and ``timebase`` for RESET_TICKS, as a board's PLL does while it locks again; driven by the SoC controller.
 
     Only ``sys`` is reset at power-up (the CPU needs it): the timebase counts from its first edge, so that
     the harness's tick is the SoC's tick.
@@ -94,14 +95,26 @@ class SimulatedClocks(LiteXModule):
         self.rst         = Signal()
         self.cd_sys      = ClockDomain()
         self.cd_timebase = ClockDomain()
+        self.cd_lock     = cd_lock = ClockDomain(reset_less=True)
 
         # # #
 
+        left     = Signal(max=RESET_TICKS + 1)
+        is_reset = Signal()
         self.comb += [
             self.cd_sys.clk.eq(clocks.sys),
-            self.cd_sys.rst.eq(rst_sys | self.rst),
+            self.cd_sys.rst.eq(rst_sys | is_reset),
             self.cd_timebase.clk.eq(clocks.timebase),
-            self.cd_timebase.rst.eq(self.rst),
+            self.cd_timebase.rst.eq(is_reset),
+            cd_lock.clk.eq(clocks.timebase),
+        ]
+        self.sync.lock += [
+            If(self.rst,
+                left.eq(RESET_TICKS),
+            ).Elif(left != 0,
+                left.eq(left - 1),
+            ),
+            is_reset.eq(left != 0), # Registered: a reset without glitches.
         ]
 
 # PHY ----------------------------------------------------------------------------------------------

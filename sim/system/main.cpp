@@ -101,7 +101,7 @@ Session::Session(const Options &options) : options_(options) {
     for (unsigned probe = 0; probe < simulator_->probes(); probe++) {
         Node &node = simulator_->node(probe);
         uint16_t port = options.port ? options.port + probe : 0;
-        managements_.push_back(std::make_unique<Management>(PROBE_IP, port, node.feeders[MANAGEMENT_PORT]));
+        managements_.push_back(std::make_unique<Management>(PROBE_IP, port, node.feeders[MANAGEMENT_PORT], options.network));
         node.taps[MANAGEMENT_PORT].management = managements_.back().get();
     }
 }
@@ -262,6 +262,8 @@ std::string Session::answer(Node &node, const std::string &command, std::istring
     }
     if (command == "time")
         return "ok " + std::to_string(simulator_->time_ns());
+    if (command == "network" && !managements_.empty())
+        return "ok " + managements_[0]->counts();
     if (command == "sync") {
         truth_.flush();
         return "ok";
@@ -296,7 +298,7 @@ std::string Session::answer(Node &node, const std::string &command, std::istring
         node.set_rate(parse_rate(first));
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, rate (of a pair), sync or quit");
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, network, rate (of a pair), sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.

@@ -53,12 +53,13 @@ uint16_t checksum(const uint8_t *data, size_t size) {
     return ~sum & 0xffff;
 }
 
-// Etherbone: only reads and probes are answered. Source: CERN "Etherbone 1.0", packet and record headers.
+// Etherbone: only a record that reads, and whose counts agree with its length, is answered. Source: CERN "Etherbone 1.0".
 bool wants_reply(const std::vector<uint8_t> &payload) {
-    if (payload.size() < 4 || payload[0] != 0x4e || payload[1] != 0x6f)
+    constexpr size_t HEADERS = 12;
+    if (payload.size() < HEADERS || get(payload.data(), 4) != 0x4e6f1044)
         return false;
-    bool is_probe = payload[2] & 1;
-    return is_probe || (payload.size() >= 12 && payload[11] != 0);
+    size_t writes = payload[10], reads = payload[11];
+    return reads && payload.size() == HEADERS + 4 * (writes + (writes != 0) + reads + 1);
 }
 
 }  // namespace
@@ -71,7 +72,8 @@ bool is_for_client(const uint8_t *content, size_t size) {
     return std::memcmp(content, CLIENT_PREFIX, sizeof(CLIENT_PREFIX)) == 0;
 }
 
-Management::Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder) : probe_ip_(probe_ip), feeder_(feeder) {
+Management::Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder, const NetworkSpec &network)
+    : probe_ip_(probe_ip), feeder_(feeder), to_probe_(network, 0), to_host_(network, 1) {
     socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -111,6 +113,18 @@ static uint32_t ip_of(uint32_t probe_ip, unsigned client) {
 }
 
 Management::Request Management::receive() {
+    while (arrived_.empty()) {
+        Request request = read();
+        if (!request.got)
+            return request;
+        to_probe_.pass(request, arrived_);
+    }
+    Request request = std::move(arrived_.front());
+    arrived_.pop_front();
+    return request;
+}
+
+Management::Request Management::read() {
     Request request;
     request.payload.resize(65536);
     sockaddr_in from{};
@@ -215,7 +229,10 @@ void Management::take_ipv4(const uint8_t *content, size_t size) {
         sockaddr_in to = clients_[client].address;
         if (port != ETHERBONE_PORT)
             to.sin_port = htons(port);
-        sendto(socket_, content + 42, udp_size - 8, 0, reinterpret_cast<sockaddr *>(&to), sizeof(to));
+        std::deque<Answer> arrived;
+        to_host_.pass({to, {content + 42, content + 34 + udp_size}}, arrived);
+        for (auto &answer : arrived)
+            sendto(socket_, answer.payload.data(), answer.payload.size(), 0, reinterpret_cast<sockaddr *>(&answer.to), sizeof(answer.to));
         clients_[client].replies += port == ETHERBONE_PORT;
     }
 }

@@ -8,9 +8,11 @@
 #include <netinet/in.h>
 
 #include <array>
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "network.h"
 #include "pins.h"
 
 namespace liteprobe {
@@ -23,7 +25,7 @@ bool is_for_client(const uint8_t *content, size_t size);
 class Management : public Sink {
 public:
     // Opens the socket on 127.0.0.1; port 0 picks one. `probe_ip` in host order.
-    Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder);
+    Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder, const NetworkSpec &network);
     ~Management() override;
 
     int socket() const { return socket_; }
@@ -40,6 +42,7 @@ public:
     bool knows_probe() const { return knows_probe_; }
     void ask_for_probe(unsigned client);   // ARP request.
     void send(const Request &request);     // As a frame, to the feeder.
+    std::string counts() const { return to_probe_.counts() + " " + to_host_.counts(); }
     uint64_t replies(unsigned client) const { return clients_[client].replies; }
 
     void ended(const FramePtr &frame, uint64_t tick) override;  // A frame of the probe.
@@ -49,6 +52,11 @@ private:
         sockaddr_in address;
         uint64_t replies;
     };
+    struct Answer {
+        sockaddr_in to{};
+        std::vector<uint8_t> payload;
+    };
+    Request read();
     unsigned client_of(const sockaddr_in &address);
     void take_arp(const uint8_t *content, size_t size);
     void take_ipv4(const uint8_t *content, size_t size);
@@ -62,6 +70,9 @@ private:
     Mac probe_mac_{};
     std::vector<Client> clients_;
     unsigned oldest_ = 0;
+    Network<Request> to_probe_;
+    Network<Answer> to_host_;
+    std::deque<Request> arrived_;
 };
 
 }  // namespace liteprobe

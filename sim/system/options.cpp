@@ -16,7 +16,7 @@ constexpr uint64_t LATEST_PHASE_PS = 7900;  // Of a pair's lines: before the nex
 
 const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--truth FILE] [--pcap PREFIX] [--free-run]
                      [--pps SPEC] [--receiver FILE] [--flash FILE] [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--oscillators PPM,PPM]
-                     [--benchmark TICKS]
+                     [--network SPEC] [--benchmark TICKS]
   --port UDPPORT     Etherbone on 127.0.0.1 (0, the default, picks one; of a pair the second is the next, or picked)
   --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... (docs/simulation.md)
   --truth FILE       what was on the pins, rows of 32 octets     --pcap PREFIX   the same as pcap files
@@ -24,6 +24,7 @@ const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--tru
   --pps SPEC         pulses on the PPS input: period=1ms&first=1ms&width=10us&jitter=5ns&ppm=0&seed=1
   --receiver FILE    a GNSS receiver's doings: lines 'pps <ns> [<width ns>]' and 'gnss <ns> <hex octets>'
                      (both of a pair: given twice for each probe its own, once for both)
+  --network SPEC     what datagrams meet, both ways: loss=5%,duplicate=5%,reorder=5%,seed=1
   --flash FILE       what is in the SPI flash at the place of firmware (nothing: it is erased)
   --ppm A,B,C        receive clocks of the ports against the timebase (parts in a million)
   --phase A,B,C      their first edge, later by this (ps); of a pair: A, B add to the delay of the lines to each probe
@@ -31,7 +32,7 @@ const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--tru
   --benchmark TICKS  run this many ticks, print the speed and end
 )";
 
-const std::vector<std::string> KNOWN = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--flash", "--ppm", "--phase", "--oscillators", "--benchmark"};
+const std::vector<std::string> KNOWN = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--flash", "--network", "--ppm", "--phase", "--oscillators", "--benchmark"};
 
 template <size_t N> std::array<double, N> parse_list(const std::string &name, const std::string &text, double least, double most) {
     std::array<double, N> values{};
@@ -62,6 +63,8 @@ void set(Options &options, const std::string &name, const std::string &value) {
         options.pps.push_back(value);
     else if (name == "--receiver")
         options.receivers.push_back(value);
+    else if (name == "--network")
+        options.network = parse_network(value);
     else if (name == "--flash")
         options.flash = value;
     else if (name == "--benchmark")

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <sstream>
 
 namespace liteprobe {
 
@@ -167,6 +168,26 @@ WireSpec parse_wire(const std::string &text, bool shared) {
         if (equals == std::string::npos)
             throw UsageError("wire option '" + option + "' has no value: write " + option + "=...");
         setter->second(setter->first, option.substr(equals + 1));
+    }
+    return spec;
+}
+
+NetworkSpec parse_network(const std::string &text) {
+    NetworkSpec spec;
+    std::stringstream options(text);
+    for (std::string option; std::getline(options, option, ',');) {
+        size_t equals = option.find('=');
+        std::string name = option.substr(0, equals), value = equals == std::string::npos ? "" : option.substr(equals + 1);
+        if (name == "loss")
+            spec.loss = parse_part(name, value, PPB);
+        else if (name == "duplicate")
+            spec.duplicate = parse_part(name, value, PPB);
+        else if (name == "reorder")
+            spec.reorder = parse_part(name, value, PPB);
+        else if (name == "seed")
+            spec.seed = parse_count(name, value, 0, ~0ull);
+        else
+            throw UsageError("network option '" + name + "' is unknown: choose from duplicate, loss, reorder, seed");
     }
     return spec;
 }

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "network.h"
+
 namespace liteprobe {
 
 constexpr uint64_t NS_PER_TICK = 8;
@@ -44,6 +46,8 @@ struct WireSpec {
 
 // Throws UsageError on anything unknown or out of range. `shared`: management is in band on port 0.
 WireSpec parse_wire(const std::string &text, bool shared);
+// As `loss=5%,duplicate=1%,reorder=1%,seed=7`.
+NetworkSpec parse_network(const std::string &text);
 uint64_t parse_count(const std::string &name, const std::string &text, uint64_t least, uint64_t most);
 
 }  // namespace liteprobe

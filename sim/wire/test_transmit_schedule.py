@@ -159,18 +159,27 @@ async def stamps_follow_a_clock_of_any_increment(dut):
 
 
 @cocotb.test()
-async def no_masked_port_starts_before_all_are_ready(dut):
+async def a_start_before_all_masked_ports_are_ready_starts_nothing_then_or_later(dut):
     bench = TransmitDriver(dut, look_at=0)
     await bench.reset()
     await bench.arm(1, ProbeFrame(1514), Program(count=1))
-    await bench.start([0, 1])
+    await bench.until(1, TransmitState.READY)
+    await bench.request_start([0, 1])
     await Timer(60, "us")
     assert bench.state(1) == TransmitState.READY and not bench.sinks[1].frames
     await bench.arm(0, ProbeFrame(60), Program(count=1))
+    await Timer(60, "us")
+    assert [bench.state(port) for port in (0, 1)] == [TransmitState.READY] * 2
+    await bench.start([0, 1])
+    await bench.request_start([0, 1])  # Doubled on its way.
     await bench.until(0, TransmitState.IDLE)
     await bench.until(1, TransmitState.IDLE)
     assert [len(sink.frames) for sink in bench.sinks] == [1, 1]
     assert bench.sinks[0].frames[0].start == bench.sinks[1].frames[0].start
+    for port in (0, 1):
+        await bench.arm(port, ProbeFrame(60), Program(count=1))
+    await Timer(60, "us")
+    assert [bench.state(port) for port in (0, 1)] == [TransmitState.READY] * 2
 
 
 @cocotb.test()

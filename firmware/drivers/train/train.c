@@ -21,7 +21,7 @@ LOG_MODULE_REGISTER(lp_train, CONFIG_LITEPROBE_LOG_LEVEL);
 struct train_config {
 	uint32_t port;
 	mem_addr_t length, count, repeats, interval_ticks, interval_fraction, gap_ticks, start_time, timed, fill;
-	mem_addr_t payload_offset, checksum_enable, arm, stop, clear;
+	mem_addr_t payload_offset, checksum_enable, attached, arm, stop, clear;
 	mem_addr_t state, sent, late, underruns, link_up;
 	mem_addr_t header_memory;
 };
@@ -71,6 +71,7 @@ int lp_train_arm(const struct device *dev, const struct lp_train_program *progra
 	lp_csr_write(config->fill, 0);
 	lp_csr_write(config->payload_offset, program->payload_offset);
 	lp_csr_write(config->checksum_enable, 0);
+	lp_csr_write(config->attached, 0); /* It outlives the lease of any host. */
 	lp_csr_write(config->clear, 1);
 	lp_csr_write(config->arm, 1);
 
@@ -124,8 +125,8 @@ uint32_t lp_train_number(const struct device *dev)
 		TRAIN_REG(n, length),    TRAIN_REG(n, count),          TRAIN_REG(n, repeats),                          \
 		TRAIN_REG(n, interval_ticks), TRAIN_REG(n, interval_fraction), TRAIN_REG(n, gap_ticks),                \
 		TRAIN_REG(n, start_time), TRAIN_REG(n, timed),         TRAIN_REG(n, fill),                             \
-		TRAIN_REG(n, payload_offset), TRAIN_REG(n, checksum_enable), TRAIN_REG(n, arm), TRAIN_REG(n, stop),    \
-		TRAIN_REG(n, clear),     TRAIN_REG(n, state),          TRAIN_REG(n, sent),  TRAIN_REG(n, late),        \
+		TRAIN_REG(n, payload_offset), TRAIN_REG(n, checksum_enable), TRAIN_REG(n, attached), TRAIN_REG(n, arm), \
+		TRAIN_REG(n, stop),      TRAIN_REG(n, clear),     TRAIN_REG(n, state),          TRAIN_REG(n, sent),  TRAIN_REG(n, late),        \
 		TRAIN_REG(n, underruns), TRAIN_REG(n, link_up),        TRAIN_REG(n, header_memory),                    \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &train_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \

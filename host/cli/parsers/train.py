@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ports(parser)
     add_headers(parser)
     add_outputs(parser)
+    parser.add_argument(
+        "--detach", action="store_true", help="start the train, let it go on without this host, and measure nothing"
+    )
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
