@@ -51,6 +51,7 @@ class _Job:
     drained: int = 0
     sent: int = 0
     is_running: bool = True
+    is_cut: bool = False
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -322,7 +323,7 @@ class Execution:
                 job.sent = job.transmit.transmit.look()[1]
                 job.drain()
                 asked, sent = job.program, -(-job.sent // job.program.count)
-                job.program = replace(asked, repeats=max(1, sent))
+                job.program, job.is_cut = replace(asked, repeats=max(1, sent)), True
                 job.notes.append(f"interrupted: {job.sent} of {asked.total} frames were sent")
             return [self._result(job) for job in self._jobs]
         except ProbeError:
@@ -332,7 +333,8 @@ class Execution:
         counters = joint_counters(job.transmit.transmit, job.receive.receive)
         self._check_arrival(job, counters)
         records = concatenated(job.records)
-        is_complete = job.sent == job.program.total and job.with_records and counters["records_lost"] == 0
+        is_whole = job.sent == job.program.total and not job.is_cut
+        is_complete = is_whole and job.with_records and counters["records_lost"] == 0
         return TrainResult(
             program=job.program,
             records=records,

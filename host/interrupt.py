@@ -7,6 +7,7 @@ it. Then, and when Python had to ignore the exception (in a destructor, in the c
 again soon after.
 """
 
+import os
 import signal
 import sys
 import time
@@ -107,6 +108,12 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def pass_on() -> None:
+    """Raise Interrupted where a signal has come: what fails then fails because a worker got the signal, too."""
+    if _State.number:
+        raise Interrupted(_State.number)
+
+
 @contextmanager
 def wished() -> Iterator[Wish]:
     """Make the first signal a wish, so that nothing is cut in the middle; the next one raises Interrupted as always."""
@@ -144,7 +151,8 @@ def start_worker(process: "BaseProcess") -> None:
 
 
 def be_worker() -> None:
-    """Be a process of `start_worker`: deaf to the terminal, ended by SIGTERM at once."""
+    """Be a process of `start_worker`: deaf to what the whole group gets, ended by a SIGTERM of its own at once."""
+    os.setpgrp()  # timeout(1) and shells send SIGTERM to the group, while the parent still wants what has come.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

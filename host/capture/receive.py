@@ -182,6 +182,7 @@ class Receiver:
 
     def _check_alive(self) -> None:
         if not self._process.is_alive():
+            interrupt.pass_on()
             raise ProbeError("the process that receives blocks has ended: start the capture again")
 
     def free(self, count: int) -> None:
