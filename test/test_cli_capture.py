@@ -233,9 +233,10 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MonitorProbe:
         return FakeLink(made, tmp_path)
 
     monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
-    monitor = Monitor(Probe("sim://loopback"), 1)
-    monitor.watch(stream_base=3)
-    monitor.set_bins({BinKind.LENGTH: BinSetting(0, 6), BinKind.DELAY: BinSetting(0, 5)})
+    with Probe("sim://loopback") as probe:
+        monitor = Monitor(probe, 1)
+        monitor.watch(stream_base=3)
+        monitor.set_bins({BinKind.LENGTH: BinSetting(0, 6), BinKind.DELAY: BinSetting(0, 5)})
     for number in range(300):
         stamp = FIRST + 2000 * number
         made.arrive(

@@ -151,6 +151,15 @@ def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: 
     )
 
 
+def add_steal(group: "argparse._ArgumentGroup") -> None:
+    """Add what takes a probe from another host."""
+    group.add_argument(
+        "--steal",
+        action="store_true",
+        help="take the probe from another host that has it, and stop what that one sends",
+    )
+
+
 def add_probe(parser: argparse.ArgumentParser) -> None:
     """Add what says which probe is meant."""
     group = parser.add_argument_group("probe")
@@ -162,11 +171,7 @@ def add_probe(parser: argparse.ArgumentParser) -> None:
         f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {DEFAULT_PROBE})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
-    group.add_argument(
-        "--steal",
-        action="store_true",
-        help="take the probe from another host that has it, and stop what that one sends",
-    )
+    add_steal(group)
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

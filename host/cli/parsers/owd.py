@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import output, time_ns, whole
+from liteprobe.host.cli.arguments import add_steal, output, time_ns, whole
 from liteprobe.host.cli.parsers import train
 
 HELP = "measure the one-way delay from one probe to another, on a PPS"
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--to", metavar="URL", help="probe that receives (default: the other one of a sim://pair)")
     group.add_argument("--map", metavar="FILE", type=Path, help="register map of the build that runs in --from")
     group.add_argument("--map-to", metavar="FILE", type=Path, help="of the build in --to (default: the same)")
+    add_steal(group)
     group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
     group.add_argument("--receive", metavar="PORT", type=whole, default=0, help="port that receives (default: 0)")
     group.add_argument("--both-ways", action="store_true", help="send back at the same time, too")
