@@ -108,7 +108,7 @@ def free_running(*options: str) -> Iterator[tuple[SimProcess, list[str]]]:
 def command(*arguments: str) -> "subprocess.Popen[str]":
     """Start ``liteprobe``."""
     return subprocess.Popen(
-        [sys.executable, "-m", "liteprobe.host.cli.main", *arguments],
+        [sys.executable, "-m", "liteprobe.host.cli", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
