@@ -116,7 +116,7 @@ def command(*arguments: str) -> "subprocess.Popen[str]":
 
 
 def two_hosts(is_full: bool) -> Iterator[Figure]:
-    """Two hosts start at random times: each one's figures are right, or it is told who has the probe."""
+    """Two hosts start at random times: each one's figures are right, or it is refused with the name of the other."""
     rand = random.Random(13)
     found: Counter[str] = Counter()
     starts = STARTS if is_full else STARTS // 4

@@ -21,8 +21,8 @@ TIMEOUT_S = 2.0
 class Lease(LiteXModule):
     """Grants the probe to one host at a time, and takes it back from a host that has fallen silent.
 
-    A host claims it by the number of the next lease, which each claim and each end changes: of two hosts that claim at once
-    one gets it, and a claim that the network doubled or delayed comes too late to do anything.
+    A claim names the number of the present lease, which each claim and each end changes. So of two hosts that claim at once
+    one gets it, and a claim that the network doubled or delayed does nothing.
 
     Parameters
     ----------

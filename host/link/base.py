@@ -89,7 +89,7 @@ class Link(ABC):
                 try:
                     act()
                 except ProbeError:
-                    return  # Whoever uses the link is told.
+                    return  # The next use of the link raises it.
 
         thread = threading.Thread(target=run, name="lease", daemon=True)
         thread.start()
