@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Turns Ctrl-C, SIGTERM and SIGHUP into one exception, raised where it is safe, so that every program ends in the same way.
 
-It is raised from the signal's handler, but never while a C extension is loaded, which swallows an exception there, or prints
-it. Then, and when Python had to ignore the exception (in a destructor, in the callback of a weak reference), it is raised
-again soon after.
+It is raised from the signal's handler, but never while a module is imported: a C extension swallows an exception then, the
+start of a class turns it into another. Then, and when Python had to ignore the exception (in a destructor, in the callback of
+a weak reference), it is raised again soon after.
 """
 
 import os
@@ -28,7 +28,6 @@ WORDS = {
 AGAIN_S = 0.01
 PATIENCE_S = 1.0  # Within it, a second signal is taken for the first: timeout(1) and terminals often send two.
 IMPORTER = "<frozen importlib"
-LOADS_EXTENSION = ("create_module", "exec_module")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -106,6 +105,14 @@ def ignore() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def behind(error: BaseException) -> Interrupted | None:
+    """Return the Interrupted that somebody's code made ``error`` of, or None."""
+    before: BaseException | None = error
+    while before is not None and not isinstance(before, Interrupted):
+        before = before.__cause__ or before.__context__
+    return before
 
 
 def pass_on() -> None:
@@ -186,12 +193,9 @@ def _raise(frame: FrameType | None) -> None:
 
 
 def _is_delicate(frame: FrameType | None) -> bool:
-    """Return whether an exception would be lost at ``frame``: in Python's importer, or below the start of an extension."""
-    if frame is not None and frame.f_code.co_filename.startswith(IMPORTER):
-        return True
+    """Return whether an exception at ``frame`` would be lost, or turned into another: while a module is imported."""
     while frame is not None:
-        is_loader = frame.f_code.co_filename.startswith(IMPORTER) and frame.f_code.co_name in LOADS_EXTENSION
-        if is_loader and type(frame.f_locals.get("self")).__name__ == "ExtensionFileLoader":
+        if frame.f_code.co_filename.startswith(IMPORTER):
             return True
         frame = frame.f_back
     return False

@@ -33,10 +33,20 @@ def program() -> int:
         code = main()
         interrupt.ignore()
     except interrupt.Interrupted as stop:  # While it was loaded.
-        interrupt.ignore()
-        print(f"liteprobe: {stop}", file=sys.stderr)
-        code = stop.exit_code
+        code = end(stop)
+    except Exception as error:
+        behind = interrupt.behind(error)
+        if behind is None:
+            raise
+        code = end(behind)
     return code
+
+
+def end(stop: interrupt.Interrupted) -> int:
+    """Say why the program ends, and return its exit code."""
+    interrupt.ignore()
+    print(f"liteprobe: {stop}", file=sys.stderr)
+    return stop.exit_code
 
 
 if __name__ == "__main__":
