@@ -315,7 +315,7 @@ def capture(name: str, least: dict[int, float]) -> Row:
     """
 
     def row(is_full: bool) -> Iterator[Figure]:
-        way = capture_limits.WAYS[name]
+        way = capture_limits.TRANSPORTS[name]
         for length in capture_limits.LENGTHS if is_full else least:
             if length in least or way.with_sdram or length < 9000:
                 reached = capture_limits.limit(way, length)

@@ -126,7 +126,7 @@ def read(path: Path) -> ClockLog:
     lines = text.splitlines()
     heading = HEADING_FORM.fullmatch(lines[0]) if lines else None
     if heading is None:
-        raise UsageError(f"{path} is no PPS log: make one by 'liteprobe clock log --out FILE'")
+        raise UsageError(f"{path} is not a PPS log: make one by 'liteprobe clock log --out FILE'")
     if not text.endswith("\n"):
         lines.pop()  # Still being written.
     rows = list(_rows(path, lines[1:]))
@@ -143,7 +143,7 @@ def _rows(path: Path, lines: Iterable[str]) -> Iterator[dict[str, int | None]]:
             found["qerr_ps"] = int(row["qerr_ps"]) if row.get("qerr_ps") else None
             found["early_ps"] = int(row.get("early_ps") or 0)
         except (KeyError, TypeError, ValueError):
-            raise UsageError(f"line {number} of {path} is no edge: cut it off there, or log anew") from None
+            raise UsageError(f"line {number} of {path} is not an edge: cut it off there, or log anew") from None
         yield found
 
 

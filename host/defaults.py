@@ -21,4 +21,4 @@ TTL = 64
 TRAFFIC_CLASS = 0
 
 KEEPS = ("packets", "headers", "both")  # What a capture keeps of a frame.
-WAYS = ("udp", "dma", "bus")  # How the blocks of a capture come.
+TRANSPORTS = ("udp", "dma", "bus")  # How the blocks of a capture come.

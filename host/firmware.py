@@ -67,7 +67,7 @@ def read_image(path: Path) -> Image:
         raise UsageError(f"can't read {path} ({error.strerror}): make it by 'liteprobe firmware build'") from None
     at = octets.find(SIGNATURE)
     if at < 0 or octets.find(SIGNATURE, at + 1) >= 0 or len(octets) < at + FIELDS.size:
-        raise UsageError(f"{path} is no firmware of LiteProbe: give what 'liteprobe firmware build' made")
+        raise UsageError(f"{path} is not a firmware of LiteProbe: give what 'liteprobe firmware build' made")
     _, version, map_hash, start, end, name = FIELDS.unpack_from(octets, at)
     if version != FORMAT:
         raise UsageError(f"{path} is an image of format {version}, this is a loader of format {FORMAT}: build it again")

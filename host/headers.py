@@ -57,7 +57,7 @@ def mac_octets(mac: str) -> bytes:
     except ValueError:
         octets = b""
     if len(octets) != 6 or any(not 1 <= len(digit) <= 2 for digit in digits):
-        raise UsageError(f"'{mac}' is no MAC address: write six octets, like 02:4c:50:54:00:01")
+        raise UsageError(f"'{mac}' is not a MAC address: write six octets, like 02:4c:50:54:00:01")
     return octets
 
 
@@ -66,7 +66,7 @@ def ip_address(address: str) -> IPAddress:
     try:
         return ipaddress.ip_address(address)
     except ValueError:
-        raise UsageError(f"'{address}' is no IP address: write it like 198.18.0.1 or 2001:2::1") from None
+        raise UsageError(f"'{address}' is not an IP address: write it like 198.18.0.1 or 2001:2::1") from None
 
 
 def _check_range(name: str, value: int, most: int) -> None:

@@ -103,7 +103,7 @@ class Registers:
             }
             self._constants = dict(register_map.get("constants", {}))
         except (KeyError, TypeError, AttributeError):
-            raise UsageError(f"{source} is no register map: give the csr.json that the build wrote") from None
+            raise UsageError(f"{source} is not a register map: give the csr.json that the build wrote") from None
 
     @property
     def names(self) -> list[str]:
@@ -234,14 +234,14 @@ def load_map(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        When the file can't be read, or is no map.
+        When the file can't be read, or is not a map.
     """
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"can't read the register map {path} ({error}): give --map build/BOARD/csr.json") from None
     if not isinstance(loaded, dict):
-        raise UsageError(f"{path} is no register map: give --map build/BOARD/csr.json")
+        raise UsageError(f"{path} is not a register map: give --map build/BOARD/csr.json")
     return loaded
 
 
@@ -298,7 +298,8 @@ def _look_up(table: Mapping[str, Entry], name: str, kind: str, source: str) -> E
         return table[name]
     except KeyError:
         close = difflib.get_close_matches(name, table, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"see {source}"
+        known = "liteprobe regs list" if kind == "register" else source
+        hint = f"did you mean {' or '.join(close)}?" if close else f"see {known}"
         raise UsageError(f"there is no {kind} '{name}': {hint}") from None
 
 

@@ -26,7 +26,7 @@ def unified_headers(octets: bytes) -> NDArray[np.void]:
     """
     if len(octets) % UNIFIED_OCTETS:
         raise ProbeError(
-            f"{len(octets)} octets are no whole unified headers of {UNIFIED_OCTETS}: give all that the probe sent"
+            f"{len(octets)} octets are not whole unified headers of {UNIFIED_OCTETS}: give all that the probe sent"
         )
     return np.frombuffer(octets, UNIFIED_DTYPE)
 

@@ -89,7 +89,7 @@ def load(path: Path) -> dict[str, Any]:
             f"can't read the register map {path} ({error}): give the csr.json that the build wrote"
         ) from None
     if not isinstance(loaded, dict) or not {"csr_registers", "csr_bases", "constants", "memories"} <= set(loaded):
-        raise MapError(f"{path} is no register map: give the csr.json that the build wrote")
+        raise MapError(f"{path} is not a register map: give the csr.json that the build wrote")
     return loaded
 
 

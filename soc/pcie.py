@@ -63,7 +63,7 @@ def check_reach(regions):
             raise ValueError(f"{name} at {region.origin:#x}, {region.size} octets, is out of reach of BAR0: "
                 f"change BAR0_SEGMENTS of cores/formats")
 
-# Way in -------------------------------------------------------------------------------------------
+# Management link ----------------------------------------------------------------------------------
 
 def add_pcie(soc, phy, channels):
     """Give ``soc`` the way in by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.

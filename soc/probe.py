@@ -106,7 +106,7 @@ class ProbeSoC(SoCCore):
             for number in range(config.ports):
                 self.add_port(number, board.phy(number))
 
-        # Way in -----------------------------------------------------------------------------------
+        # Management link --------------------------------------------------------------------------
         {
             "own":    self.add_link_own,
             "shared": self.add_link_shared,
@@ -250,7 +250,7 @@ class ProbeSoC(SoCCore):
         """Give a memory a place on the bus, which nobody caches."""
         self.bus.add_slave(name=name, slave=bus, region=SoCRegion(size=4*words, cached=False))
 
-    # Way in ---------------------------------------------------------------------------------------
+    # Management link ------------------------------------------------------------------------------
 
     def add_management(self, receive, transmit, has_room=1):
         """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""

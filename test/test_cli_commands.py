@@ -167,7 +167,7 @@ USAGE = [
     (("train", "--interval", "2us", "--rate", "1G"), "not allowed with argument"),
     (("train", "--length", "60", "--src-ip", "2001:2::1", "--dst-ip", "2001:2::2"), "give 82 to 9000"),
     (("train", "--src-ip", "2001:2::1"), "of different families"),
-    (("train", "--src-mac", "x"), "'x' is no MAC address"),
+    (("train", "--src-mac", "x"), "'x' is not a MAC address"),
     (("train", "--vlan", "70000"), "VLAN tag 70000 is out of range"),
     (("train", "--transmit", "2"), "there is no transmit port 2: give 0 to 1"),
     (("train", "--receive", "-1"), "there is no receive port -1"),

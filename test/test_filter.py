@@ -183,7 +183,7 @@ def test_channel_and_ports_of_the_probe_are_in_every_term() -> None:
     assert [term >> 22 for term in terms] == [1 << FILTER_ENABLED_BIT - 22 | 5 << 1 | 1] * 2
     with pytest.raises(UsageError, match="there is no channel 8: give 0 to 7"):
         parse("tcp").fit(channel=8)
-    with pytest.raises(UsageError, match="0 is no set of ports"):
+    with pytest.raises(UsageError, match="0 is not a set of ports"):
         parse("tcp").fit(probe_ports=0)
 
 
@@ -315,10 +315,10 @@ def test_two_ways_to_write_the_same(text: str, same: str) -> None:
         ("vlan 4096", "4096 is no VLAN id"),
         ("net 10.0.0.1/8", "give the first address of the network"),
         ("net 10.0.0.0/33", "33 is no length of a prefix"),
-        ("host 10.0.0", "'10.0.0' is no address"),
+        ("host 10.0.0", "'10.0.0' is not an address"),
         ("host 10.0.0.0/8", "write 'net' before it"),
         ("host 02:00:00:00:00:01", "write 'ether host'"),
-        ("ether host 10.0.0.1", "'10.0.0.1' is no MAC"),
+        ("ether host 10.0.0.1", "'10.0.0.1' is not a MAC"),
         ("ether port 5", "'ether port' means nothing"),
         ("icmp port 5", "'icmp' has no ports"),
         ("tcp host 10.0.0.1", "'tcp host' means nothing"),

@@ -15,7 +15,7 @@ from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.owd import OneWayResult
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page, owd_plots
-from liteprobe.host.report.owd_page import Way
+from liteprobe.host.report.owd_page import Direction
 from liteprobe.host.report.owd_plots import Points
 from liteprobe.host.report.page import SIZE_MAX
 from liteprobe.host.sweep import Sweep
@@ -42,7 +42,7 @@ def result(probe: Probe, length: int, delay_ns: float, lost: tuple[int, ...] = (
 
 
 @pytest.fixture
-def ways(tmp_path: Path) -> list[Way]:
+def ways(tmp_path: Path) -> list[Direction]:
     """There, with two frames lost, and back, which takes 6 ns longer."""
     model = ModelProbe(cable(), with_clock=True)
     model.values |= LOCKED
@@ -51,11 +51,13 @@ def ways(tmp_path: Path) -> list[Way]:
     for name, ends, more_ns, lost in (("There", "sim://a to sim://b", 0, LOST), ("Back", "sim://b to sim://a", 6, ())):
         results = [result(probe, length, 1000 + more_ns, lost) for length in (60, 1514)]
         rows = [owd_figures.row(one) for one in results]
-        made.append(Way(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results))
+        made.append(
+            Direction(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results)
+        )
     return made
 
 
-def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[Way]) -> None:
+def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[Direction]) -> None:
     whole = ways[1].results[0]
     train = replace(whole.train, records=whole.train.records[:60], complete=False)
     partial = replace(whole, train=train, arrived=arrivals.packets(train), owd_ns=whole.owd_ns[:60])
@@ -72,14 +74,14 @@ def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe
     assert resolved["uncertainty_ns"] == 24.0 + 4 - 0.5
 
 
-def html(ways: list[Way], folder: Path) -> str:
+def html(ways: list[Direction], folder: Path) -> str:
     """Return the page."""
     path = folder / "owd.html"
     owd_page.write(path, ways, files.document([way.sweep for way in ways], ["liteprobe", "owd"]))
     return path.read_text(encoding="utf-8")
 
 
-def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[Way], tmp_path: Path) -> None:
+def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[Direction], tmp_path: Path) -> None:
     text = html(ways, tmp_path)
     cells = Cells.of(text)
     assert len(text.encode()) < SIZE_MAX and cells.open == [] and text.count("<svg") == 2
@@ -87,7 +89,7 @@ def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[Way
     assert len(cells.ids) == len(set(cells.ids))
 
 
-def test_tables_show_the_figures_of_the_rows(ways: list[Way], tmp_path: Path) -> None:
+def test_tables_show_the_figures_of_the_rows(ways: list[Direction], tmp_path: Path) -> None:
     there, back, clocks, *_ = Cells.of(html(ways, tmp_path)).tables
     for way, table in zip(ways, (there, back), strict=True):
         for row, line in zip(way.sweep.rows, table[1:], strict=True):
@@ -100,13 +102,13 @@ def test_tables_show_the_figures_of_the_rows(ways: list[Way], tmp_path: Path) ->
     }  # fmt: skip
 
 
-def test_half_of_there_less_back_is_told_with_both_ways_alone(ways: list[Way], tmp_path: Path) -> None:
+def test_half_of_there_less_back_is_told_with_both_ways_alone(ways: list[Direction], tmp_path: Path) -> None:
     assert owd_page.asymmetry_ns([way.sweep for way in ways]) == pytest.approx(-3, abs=0.3)
     assert "half of there less back" in html(ways, tmp_path)
     assert "half of there less back" not in html(ways[:1], tmp_path)
 
 
-def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[Way]) -> None:
+def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[Direction]) -> None:
     points = ways[0].points[0]
     sent_ns = points.lost_ns - ways[0].results[0].start_time_ns
     assert np.abs(sent_ns - INTERVAL_NS * np.array(LOST)).max() <= 8
@@ -117,14 +119,14 @@ def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[Way]) -> None:
     ).count("<path")
 
 
-def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[Way]) -> None:
+def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[Direction]) -> None:
     way = ways[0]
     row = {**way.sweep.rows[0], "calibration_ns": 100.0}
     moved = replace(way, sweep=replace(way.sweep, rows=[row, way.sweep.rows[1]]))
     assert moved.points[0].owd_ns == pytest.approx(way.points[0].owd_ns - 100)
 
 
-def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(ways: list[Way], tmp_path: Path) -> None:
+def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(ways: list[Direction], tmp_path: Path) -> None:
     nothing = Points(60, np.zeros(0, np.int64), np.zeros(0), np.array([5, 7]), None)
     assert "nothing to draw" in owd_plots.shares([("There", [nothing])])
     assert "<svg" in owd_plots.over_time([("There", [nothing])])

@@ -191,5 +191,5 @@ def test_file_that_is_no_map_is_a_usage_error(link: NotingLink, tmp_path: Path, 
 
 
 def test_json_without_registers_is_no_map(link: NotingLink) -> None:
-    with pytest.raises(UsageError, match=r"csr\.json is no register map"):
+    with pytest.raises(UsageError, match=r"csr\.json is not a register map"):
         Registers(link, {"csr_registers": {"a": {}}}, "csr.json")

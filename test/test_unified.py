@@ -142,5 +142,5 @@ def test_fuzzed_frames_all_have_a_header() -> None:
 
 
 def test_octets_that_are_no_whole_headers_are_refused() -> None:
-    with pytest.raises(ProbeError, match="200 octets are no whole unified headers"):
+    with pytest.raises(ProbeError, match="200 octets are not whole unified headers"):
         host.unified_headers(bytes(200))

@@ -26,7 +26,7 @@ def map_hash(register_map: Mapping[str, Any]) -> int:
     Raises
     ------
     KeyError
-        If the map has no ``csr_registers`` or an entry lacks a field: it is no register map.
+        If the map has no ``csr_registers`` or an entry lacks a field: it is not a register map.
     """
     registers = sorted(
         [name, entry["addr"], entry["size"], entry["type"]] for name, entry in register_map["csr_registers"].items()

@@ -68,7 +68,7 @@ def load(path: Path) -> Calibration:
         return Calibration(Line(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{path} is no calibration ({error}): make one with 'liteprobe calibrate --json {path}'"
+            f"{path} is not a calibration ({error}): make one with 'liteprobe calibrate --json {path}'"
         ) from None
 
 

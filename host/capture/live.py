@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A capture of a probe: told what is wanted, begun, and ended."""
+"""A capture of a probe: told what is wanted, running, and ended."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,25 +22,25 @@ from liteprobe.host.probe import Probe
 
 
 @dataclass(frozen=True)
-class Way:
-    """How blocks come here: one of WAYS or None (the fastest that the link can), and to which UDP port (0: a free one)."""
+class Transport:
+    """How blocks come here: one of TRANSPORTS or None (the fastest that the link can), and to which UDP port (0: a free one)."""
 
     kind: str | None = None
     udp_port: int = 0
 
 
 @dataclass(frozen=True)
-class OpenWay:
-    """A way that is there, and ours.
+class OpenTransport:
+    """A transport that is there, and ours.
 
     Parameters
     ----------
     kind : str
-        One of WAYS.
+        One of TRANSPORTS.
     udp_port : int
         0: a free one.
     dma : DmaCapture or None
-        The rings of way ``dma``, not started.
+        The rings of transport ``dma``, not started.
     remark : str
         Why it isn't the fastest one, where that is no choice of the user's; else empty.
     """
@@ -52,7 +52,7 @@ class OpenWay:
 
 
 @dataclass(frozen=True)
-class Begun:
+class RunningCapture:
     """A capture that runs.
 
     Parameters
@@ -107,37 +107,37 @@ def tai_utc_s(probe: Probe) -> int:
     return int(known)
 
 
-def open_way(probe: Probe, way: Way, channels: Sequence[int], stack: ExitStack) -> OpenWay:
-    """Return the way that blocks of ``channels`` will come, before the probe is told anything; ``stack`` closes it.
+def open_transport(probe: Probe, transport: Transport, channels: Sequence[int], stack: ExitStack) -> OpenTransport:
+    """Return how blocks of ``channels`` will come, before any setting is written; ``stack`` closes it.
 
-    Rings that another program has are an error even where the way is free to choose: a capture over the bus would end its.
+    Rings that another program has are an error even where any transport would do: a capture over the bus would end its.
 
     Raises
     ------
     UsageError
-        When the link, or the probe, has no such way.
+        When the link, or the probe, has no such transport.
     NoProbeError
         When rings are asked for whose devices can't be opened.
     ProbeError
         When another program has the rings, or the driver was made for other gateware.
     """
     link = probe.link
-    if way.kind == "udp" and not isinstance(link, EtherboneLink):
+    if transport.kind == "udp" and not isinstance(link, EtherboneLink):
         raise UsageError("blocks come by UDP over an Etherbone link only: leave out --via udp")
-    if way.kind == "dma" and not isinstance(link, PcieLink):
+    if transport.kind == "dma" and not isinstance(link, PcieLink):
         raise UsageError(
             "blocks come by DMA from a probe in a PCIe slot only: leave out --via dma, or give --probe pcie:///dev/litepcie0"
         )
-    if isinstance(link, EtherboneLink) and way.kind != "bus":
-        return OpenWay("udp", way.udp_port)
-    if not isinstance(link, PcieLink) or way.kind == "bus":
-        return OpenWay("bus")
+    if isinstance(link, EtherboneLink) and transport.kind != "bus":
+        return OpenTransport("udp", transport.udp_port)
+    if not isinstance(link, PcieLink) or transport.kind == "bus":
+        return OpenTransport("bus")
     try:
-        return OpenWay("dma", dma=_open_rings(probe, link.name, channels, stack))
+        return OpenTransport("dma", dma=_open_rings(probe, link.name, channels, stack))
     except (UsageError, NoProbeError) as error:
-        if way.kind:
+        if transport.kind:
             raise
-        return OpenWay("bus", remark=f"blocks come over the bus, which is slow: {error}")
+        return OpenTransport("bus", remark=f"blocks come over the bus, which is slow: {error}")
 
 
 def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitStack) -> DmaCapture:
@@ -152,8 +152,12 @@ def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitSta
 
 
 def begin(
-    probe: Probe, settings: CaptureSettings, way: OpenWay, stack: ExitStack, trigger: ProbeTrigger | None = None
-) -> Begun:
+    probe: Probe,
+    settings: CaptureSettings,
+    transport: OpenTransport,
+    stack: ExitStack,
+    trigger: ProbeTrigger | None = None,
+) -> RunningCapture:
     """Tell the probe what is wanted, and begin; ``stack`` undoes it.
 
     Raises
@@ -161,21 +165,23 @@ def begin(
     UsageError
         When the probe is to wait for a trigger, and blocks come by DMA, whose pointers don't know what a trigger frees.
     """
-    if trigger and way.dma:
+    if trigger and transport.dma:
         raise UsageError("by DMA all frames come to this host: look for the trigger here (--host-trigger)")
     ring = CaptureRing(probe.registers)
     settings.write(probe.registers, probe.port_count)
     channels = [*settings.channels, *([trigger.channel] if trigger else [])]
-    if way.kind == "udp":
-        return _begin_udp(probe, ring, channels, way.udp_port, stack, trigger)
+    if transport.kind == "udp":
+        return _begin_udp(probe, ring, channels, transport.udp_port, stack, trigger)
     ring.start(channels, trigger=trigger.word if trigger else 0)
     stack.callback(ring.stop)
-    if way.dma:
-        return _begin_dma(probe, ring, channels, way.dma)
+    if transport.dma:
+        return _begin_dma(probe, ring, channels, transport.dma)
     source, overwritten = _waiting(
         probe, ring, channels, trigger, lambda first: BusSource(ring, channels, probe.wait, first)
     )
-    return Begun(source, lambda: _counted(probe, ring, channels) | overwritten(), probe.port_count, probe.link.now_s)
+    return RunningCapture(
+        source, lambda: _counted(probe, ring, channels) | overwritten(), probe.port_count, probe.link.now_s
+    )
 
 
 def _waiting(
@@ -192,10 +198,10 @@ def _waiting(
     return source, lambda: {"overwritten": source.overwritten}
 
 
-def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCapture) -> Begun:
+def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCapture) -> RunningCapture:
     source = DmaSource(ring, dma, probe.wait)
     dma.start()  # Behind the ring's start, or else what an earlier capture left would come first.
-    return Begun(
+    return RunningCapture(
         source,
         lambda: _counted(probe, ring, channels) | {"stalls": source.stalls},
         probe.port_count,
@@ -205,7 +211,7 @@ def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCap
 
 def _begin_udp(
     probe: Probe, ring: CaptureRing, channels: list[int], port: int, stack: ExitStack, trigger: ProbeTrigger | None
-) -> Begun:
+) -> RunningCapture:
     receiver = Receiver(open_sockets(channels, port), channels)
     stack.callback(receiver.close)
     ring.start(channels, trigger=trigger.word if trigger else 0)
@@ -228,7 +234,7 @@ def _begin_udp(
             found |= {"foreign": order.foreign, "came_again": order.repeated}
         return found
 
-    return Begun(source, finish, probe.port_count, probe.link.now_s)
+    return RunningCapture(source, finish, probe.port_count, probe.link.now_s)
 
 
 def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Sampling:
             is_right = False
         if not is_right or len(numbers) > 1 + by_hash:
             raise UsageError(
-                f"'{text}' is no sampling: give 1, 2, 4, 8 or 16 (every so manieth frame), or hash:16 or hash:16:SEED"
+                f"'{text}' is not a sampling: give 1, 2, 4, 8 or 16 (every so manieth frame), or hash:16 or hash:16:SEED"
             )
         return cls(one_of.bit_length() - 1, by_hash, seed)
 

@@ -153,40 +153,40 @@ def _seconds(text: str | None) -> int:
     try:
         return int(text or 0)
     except ValueError:
-        raise UsageError(f"'{text}' is no whole number of seconds: give --utc 37") from None
+        raise UsageError(f"'{text}' is not a whole number of seconds: give --utc 37") from None
 
 
 def _live(args: argparse.Namespace, stack: ExitStack) -> Setup:
-    """Return a capture from a probe, which has been told, and has begun."""
+    """Return a capture from a probe that has its settings and has started."""
     wanted = settings(args)
     probe = stack.enter_context(live.open_probe(args.probe, args.map, args.steal))
-    way = live.open_way(probe, live.Way(args.via, args.udp_port or 0), wanted.channels, stack)
-    if way.remark:
-        print(way.remark, file=sys.stderr)
+    transport = live.open_transport(probe, live.Transport(args.via, args.udp_port or 0), wanted.channels, stack)
+    if transport.remark:
+        print(transport.remark, file=sys.stderr)
     matches = trigger = None
-    if args.trigger and not args.host_trigger and way.kind != "dma":  # By DMA all frames come here as it is.
+    if args.trigger and not args.host_trigger and transport.kind != "dma":  # By DMA all frames come here as it is.
         trigger = ProbeTrigger(free_channel(wanted.channels))
         set_trigger(probe.registers, args.filter, args.trigger, trigger.channel)
     else:
         matches = set_filter(probe.registers, args.filter, on_host=args.host_filter)
     status = live.clock_words(probe)
     tai_utc_s = (live.tai_utc_s(probe) if args.utc == "probe" else _seconds(args.utc)) if args.utc else 0
-    begun = live.begin(probe, wanted, way, stack, trigger)
+    running = live.begin(probe, wanted, transport, stack, trigger)
     snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
     ports = [
         Interface(f"port{number}", f"port {number} of {probe.url}", args.filter or "", status, snap)
-        for number in range(begun.ports)
+        for number in range(running.ports)
     ]
     return Setup(
-        begun.source,
-        begun.finish,
+        running.source,
+        running.finish,
         ports,
         hardware=f"liteprobe {probe.url}",
         comment="Stamps are UTC." if args.utc else "Stamps are of the probe's own time, TAI where its clock is set.",
         shift_ns=-tai_utc_s * 10**9,
         first_numbers=None if trigger else dict.fromkeys(wanted.channels, 0),
         window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 and not trigger else WINDOW_NS,
-        clock_s=begun.clock_s,
+        clock_s=running.clock_s,
         matches=matches,
     )
 

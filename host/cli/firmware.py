@@ -98,7 +98,7 @@ def _build(args: argparse.Namespace) -> None:
 def _option(text: str) -> str:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
-        raise UsageError(f"'{text}' is no option: write it like LITEPROBE_TAI_UTC=37")
+        raise UsageError(f"'{text}' is not an option: write it like LITEPROBE_TAI_UTC=37")
     return text if name.startswith("CONFIG_") else f"CONFIG_{text}"
 
 

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         from liteprobe.host.report import owd_page  # Plots take a second to load.
 
         ways = zip(("There", "Back"), sweeps, found, strict=False)
-        owd_page.write(path, [owd_page.Way(name, sweep, results) for name, sweep, results in ways], content)
+        owd_page.write(path, [owd_page.Direction(name, sweep, results) for name, sweep, results in ways], content)
 
     results = Results(args, len(request.programs) * len(found), show, report)
 

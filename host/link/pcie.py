@@ -92,7 +92,9 @@ def _advice(error: OSError) -> str:
 def gone(name: str, error: OSError) -> NoProbeError:
     """Return what to say of a device that answers no more, or never was one."""
     if error.errno == errno.ENOTTY:
-        return NoProbeError(f"{name} is no device of LitePCIe's driver: give the probe's first one (ls /dev/litepcie*)")
+        return NoProbeError(
+            f"{name} is not a device of LitePCIe's driver: give the probe's first one (ls /dev/litepcie*)"
+        )
     return NoProbeError(f"{name} is gone ({error.strerror}): {NO_DEVICE}")
 
 

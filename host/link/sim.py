@@ -234,7 +234,7 @@ class SimLink(EtherboneLink):
         Raises
         ------
         ProbeError
-            When it is no capture of Ethernet frames.
+            When it is not a capture of Ethernet frames.
         """
         return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
 

@@ -75,7 +75,7 @@ def parse(url: str) -> ProbeURL:
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in EXAMPLES:
-        raise UsageError(f"'{url}' is no probe URL: write it like {', '.join(EXAMPLES.values())}")
+        raise UsageError(f"'{url}' is not a probe URL: write it like {', '.join(EXAMPLES.values())}")
     target, _, query = rest.partition("?")
     options: dict[str, str] = {}
     for item in query.split("&") if query else []:
@@ -207,7 +207,7 @@ def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
     digits = text.rstrip("nums")
     unit = text[len(digits) :]
     if not (digits.isascii() and digits.isdecimal() and int(digits) >= least and unit in TIME_UNITS_NS):
-        raise _bad(url, "sim", f"{name} '{text}' is no time in whole units, like 1ms")
+        raise _bad(url, "sim", f"{name} '{text}' is not a time in whole units, like 1ms")
     return int(digits) * TIME_UNITS_NS[unit]
 
 
@@ -223,7 +223,7 @@ def _only(url: str, parsed: ProbeURL, names: tuple[str, ...]) -> None:
 
 def _number(url: str, parsed: ProbeURL, name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise _bad(url, parsed.scheme, f"{name} '{text}' is no number")
+        raise _bad(url, parsed.scheme, f"{name} '{text}' is not a number")
     return int(text)
 
 
@@ -233,7 +233,7 @@ def _seconds(url: str, parsed: ProbeURL, text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 3600:
-        raise _bad(url, parsed.scheme, f"timeout '{text}' is no number of seconds")
+        raise _bad(url, parsed.scheme, f"timeout '{text}' is not a number of seconds")
     return seconds
 
 

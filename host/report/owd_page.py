@@ -22,7 +22,7 @@ COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
 @dataclass(frozen=True)
-class Way:
+class Direction:
     """One direction: what it is called, its figures, and the results that they are of, program by program."""
 
     name: str
@@ -43,7 +43,7 @@ class Way:
         ]
 
 
-def write(path: Path, ways: Sequence[Way], content: Row) -> None:
+def write(path: Path, ways: Sequence[Direction], content: Row) -> None:
     """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
     sweeps = [way.sweep for way in ways]
     parts = [
@@ -62,7 +62,7 @@ def write(path: Path, ways: Sequence[Way], content: Row) -> None:
     path.write_text(page.document(TITLE, parts), encoding="utf-8")
 
 
-def _sent(ways: Sequence[Way]) -> str:
+def _sent(ways: Sequence[Direction]) -> str:
     rows = [row for way in ways for row in way.sweep.rows]
     return said(
         words.OWD_SENT,
@@ -99,7 +99,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
     return f'<div class="tiles">{cells}</div>'
 
 
-def _figures(ways: Sequence[Way]) -> str:
+def _figures(ways: Sequence[Direction]) -> str:
     named = [(way.name, way.points) for way in ways]
     captions = [
         (owd_plots.over_time(named), "One-way delay over time.", words.OWD_OVER_TIME),
@@ -112,7 +112,7 @@ def _figures(ways: Sequence[Way]) -> str:
     return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
 
 
-def _delays(way: Way) -> str:
+def _delays(way: Direction) -> str:
     heads = ["Length", "Trains", "Mean", "Std", "Least", "Greatest", "p99", "p99.9", "IPDV std", "Bound (95 %)"]
     heads.append("Lost, doubled,<br>reordered, late")
     rows = []
@@ -126,8 +126,16 @@ def _delays(way: Way) -> str:
     return f"{head}\n<h3>One-way delay, ns</h3>\n{table(heads, rows)}"
 
 
-def _clocks(ways: Sequence[Way]) -> str:
-    heads = ["Way, length", "Probe", "State", "Bound, ns (95 %)", "Last offset, ns", "Oscillator, ppm", "Edges refused"]
+def _clocks(ways: Sequence[Direction]) -> str:
+    heads = [
+        "Direction, length",
+        "Probe",
+        "State",
+        "Bound, ns (95 %)",
+        "Last offset, ns",
+        "Oscillator, ppm",
+        "Edges refused",
+    ]
     rows = []
     for way in ways:
         for row in way.sweep.rows:

@@ -19,7 +19,7 @@ MOST_BPS = 1.6e9
 
 
 @dataclass(frozen=True)
-class Way:
+class Transport:
     """A way out: where the ring is, blocks of its one channel, and options of the bench."""
 
     with_sdram: bool
@@ -27,11 +27,11 @@ class Way:
     way: str
 
 
-WAYS = {
-    "blockram": Way(False, 8, "pins"),
-    "sdram": Way(True, 64, "pins"),
-    "udp": Way(True, 64, "udp"),
-    "udp_blockram": Way(False, 8, "udp"),
+TRANSPORTS = {
+    "blockram": Transport(False, 8, "pins"),
+    "sdram": Transport(True, 64, "pins"),
+    "udp": Transport(True, 64, "udp"),
+    "udp_blockram": Transport(False, 8, "udp"),
 }
 
 LEAST_BLOCKS = {"blockram": 1250.0, "sdram": 730.0, "udp": 730.0, "udp_blockram": 950.0}
@@ -50,7 +50,7 @@ def frames(length: int, rate_bps: float, octets: int = OCTETS) -> list[Sent]:
     return sorted(sent, key=lambda one: one.port)
 
 
-def capture(way: Way, sent: Sequence[Sent], **options: int) -> CaptureRun:
+def capture(way: Transport, sent: Sequence[Sent], **options: int) -> CaptureRun:
     """Send frames through a way out."""
     # Staging holds a frame of 9000 octets and one that comes.
     return run(sent, [(0, way.blocks)], way.with_sdram, way=way.way, room=4096, **options)
@@ -61,7 +61,7 @@ def keeps_all(run_: CaptureRun) -> bool:
     return run_.has_all and not any(run_.channels["dropped"]) and not run_.counts["missed"] and not run_.counts["overflowed"]
 
 
-def limit(way: Way, length: int, octets: int = OCTETS) -> float:
+def limit(way: Transport, length: int, octets: int = OCTETS) -> float:
     """Return the greatest rate (bits of frames a second) at which every frame is kept, to 2 %; 0 where none is."""
     low, high = 0.0, MOST_BPS
     if not keeps_all(capture(way, frames(length, 20e6, 0))):
@@ -75,7 +75,7 @@ def limit(way: Way, length: int, octets: int = OCTETS) -> float:
     return low
 
 
-def beyond(way: Way, length: int, rate_bps: float) -> tuple[int, list[str]]:
+def beyond(way: Transport, length: int, rate_bps: float) -> tuple[int, list[str]]:
     """Return how many frames are dropped at a rate, and what is wrong with what is kept and told of.
 
     Short frames may come faster than the writer takes them: those that staging has no place for count, too.
@@ -85,7 +85,7 @@ def beyond(way: Way, length: int, rate_bps: float) -> tuple[int, list[str]]:
     return sum(run_.channels["dropped"]) + run_.counts["missed"], compare(sent, run_)
 
 
-def block_rate(way: Way, length: int) -> float:
+def block_rate(way: Transport, length: int) -> float:
     """Return the bits of blocks a second that a way out gives where too much comes."""
     run_ = capture(way, frames(length, MOST_BPS, 3 * OCTETS))
     # From the first block on, without it.

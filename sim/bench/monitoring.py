@@ -108,14 +108,14 @@ class Monitored:
         settings: CaptureSettings,
         traffic: Callable[[], None],
         for_ns: int,
-        way: live.Way | None = None,
+        way: live.Transport | None = None,
         trigger: ProbeTrigger | None = None,
     ) -> tuple[Gathered, dict[str, int]]:
         """Begin a capture, then the traffic; end it after ``for_ns``, and return what came and what channels dropped."""
         sink = Gathered()
         session = Capture([sink])
         with ExitStack() as stack:
-            opened = live.open_way(self.probe, way or live.Way(), settings.channels, stack)
+            opened = live.open_transport(self.probe, way or live.Transport(), settings.channels, stack)
             begun = live.begin(self.probe, settings, opened, stack, trigger)
             traffic()
             end_ns, is_ending = self.now_ns() + for_ns, False

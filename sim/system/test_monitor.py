@@ -14,7 +14,7 @@ from scapy.all import IP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defi
 
 from liteprobe.host.capture import live
 from liteprobe.host.capture.expression import set_trigger
-from liteprobe.host.capture.live import Way
+from liteprobe.host.capture.live import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.triggered import ProbeTrigger
@@ -82,7 +82,7 @@ def test_whole_frames_of_all_lengths_come_to_the_host(monitor: Monitored, way: s
         for port in range(PORTS):
             monitor.play(port, frames[port], interval_ns=40_000)
 
-    got, dropped = monitor.capture(CaptureSettings(), traffic, for_ns=6_000_000, way=Way(way))
+    got, dropped = monitor.capture(CaptureSettings(), traffic, for_ns=6_000_000, way=Transport(way))
     assert in_order(got.records) == expected(monitor, 65535)
     assert len(got.records) == 240 and not any(dropped.values())
     assert got.counts["ports"] == [{"received": 120, "accepted": 120}] * PORTS
@@ -127,7 +127,7 @@ def test_trigger_in_the_probe_keeps_the_newest_before_it_and_all_that_follows(
             monitor.play(port, frames[port], interval_ns=20_000 + 700 * port)
 
     trigger = ProbeTrigger(channel=3)
-    got, dropped = monitor.capture(CaptureSettings(), traffic, 13_000_000, Way(way), trigger)
+    got, dropped = monitor.capture(CaptureSettings(), traffic, 13_000_000, Transport(way), trigger)
     came = expected(monitor, 65535)
     assert len(came) == PORTS * 600 and not any(dropped.values())
     assert got.records == came[-len(got.records) :]

@@ -103,7 +103,7 @@ def test_frames_of_9000_octets_and_eight_channels_in_sdram_beside_a_processor(rn
 
 @pytest.mark.parametrize("name", capture_limits.LEAST_BLOCKS)
 def test_blocks_leave_at_their_rate(name):
-    assert capture_limits.block_rate(capture_limits.WAYS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]
+    assert capture_limits.block_rate(capture_limits.TRANSPORTS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]
 
 # Triggers -----------------------------------------------------------------------------------------
 

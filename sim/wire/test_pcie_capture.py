@@ -148,9 +148,9 @@ def captured(host, path, channels, length, count, mask):
     with ExitStack() as stack:
         stack.enter_context(patch.object(live, "DeviceFile", lambda path: DriverFile(host, path)))
         probe = stack.enter_context(Probe(BenchLink(host), map_of_run()))
-        way = live.open_way(probe, live.Way(), channels, stack)
-        begun = live.begin(probe, NoSettings(channels), way, stack)
-        assert way.kind == "dma"
+        transport = live.open_transport(probe, live.Transport(), channels, stack)
+        begun = live.begin(probe, NoSettings(channels), transport, stack)
+        assert transport.kind == "dma"
         for line in range(LINES):
             values = {"length": length, "spacing": length + GAP_AND_PREAMBLE, "mask": mask, "count": count}
             probe.registers.write_many({f"line{line}_{name}": value for name, value in values.items()})
@@ -165,7 +165,7 @@ def captured(host, path, channels, length, count, mask):
                 is_stopping = True
         session.finish()
         pcapng.close()
-        return session.decoder.counters, {n: ring.taken for n, ring in way.dma.rings.items()}
+        return session.decoder.counters, {n: ring.taken for n, ring in transport.dma.rings.items()}
 
 
 @cocotb.test()

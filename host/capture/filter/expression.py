@@ -125,7 +125,7 @@ class Expression:
         if channel is not None and not 0 <= channel < CHANNELS:
             raise UsageError(f"there is no channel {channel}: give 0 to {CHANNELS - 1}")
         if not 0 < probe_ports <= ALL_PROBE_PORTS:
-            raise UsageError(f"{probe_ports} is no set of ports: give 1, 2 or 3")
+            raise UsageError(f"{probe_ports} is not a set of ports: give 1, 2 or 3")
         return Filter(self.text, fit(boxes_of(self.tree), self.text), drop, channel, probe_ports)
 
 

@@ -25,9 +25,9 @@ def number_of(word: str, most: int, what: str) -> int:
     try:
         value = int(word, 16 if word[:2].lower() == "0x" else 8 if word[0] == "0" and len(word) > 1 else 10)
     except ValueError:
-        raise UsageError(f"'{word}' is no {what}: give a number from 0 to {most}") from None
+        raise UsageError(f"'{word}' is not a {what}: give a number from 0 to {most}") from None
     if not 0 <= value <= most:
-        raise UsageError(f"{word} is no {what}: give a number from 0 to {most}")
+        raise UsageError(f"{word} is not a {what}: give a number from 0 to {most}")
     return value
 
 
@@ -72,7 +72,7 @@ def is_mac(word: str) -> bool:
 def mac_of(word: str) -> bytes:
     """Return the octets of a MAC."""
     if not is_mac(word):
-        raise UsageError(f"'{word}' is no MAC: give six octets such as 02:4c:50:00:00:01")
+        raise UsageError(f"'{word}' is not a MAC: give six octets such as 02:4c:50:00:00:01")
     if "." in word:
         return bytes.fromhex(word.replace(".", ""))
     return bytes(int(octet, 16) for octet in re.split("[:-]", word))
@@ -89,7 +89,7 @@ def host_of(word: str) -> list[Network]:
     except ValueError:
         pass
     if DOTTED.fullmatch(word):
-        raise UsageError(f"'{word}' is no address: give four numbers up to 255, or write 'net' before it")
+        raise UsageError(f"'{word}' is not an address: give four numbers up to 255, or write 'net' before it")
     try:
         found = socket.getaddrinfo(word, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -115,14 +115,14 @@ def net_of(word: str, mask: str | None = None) -> Network:
             return IPv6Network((whole, bits))
         parts = address.split(".")
         if not DOTTED.fullmatch(address):
-            raise UsageError(f"'{word}' is no network: give one such as 10.0.0.0/8 or 2001:db8::/32")
+            raise UsageError(f"'{word}' is not a network: give one such as 10.0.0.0/8 or 2001:db8::/32")
         four = IPv4Address(".".join([*parts, *["0"] * (4 - len(parts))]))
         if mask is not None:
             return IPv4Network((four, mask))
         return IPv4Network((four, number_of(length, 32, "length of a prefix") if length else 8 * len(parts)))
     except AddressValueError as error:
-        raise UsageError(f"'{word}' is no network: {error}") from None
+        raise UsageError(f"'{word}' is not a network: {error}") from None
     except ValueError as error:
         # As tcpdump: most likely another prefix was meant.
         shown = f"{word} mask {mask}" if mask else word
-        raise UsageError(f"'{shown}' is no network: {error}; give the first address of the network") from None
+        raise UsageError(f"'{shown}' is not a network: {error}; give the first address of the network") from None

@@ -15,7 +15,7 @@ from liteprobe.host.cli.arguments import (
     whole,
     wholes,
 )
-from liteprobe.host.defaults import KEEPS, WAYS
+from liteprobe.host.defaults import KEEPS, TRANSPORTS
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
 
@@ -71,7 +71,7 @@ def _add_kept(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
     group.add_argument(
         "--via",
-        choices=WAYS,
+        choices=TRANSPORTS,
         help="how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
     )
     group.add_argument(
