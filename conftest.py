@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What holds for all tests: which wait for ``--full``, and the CPU time that each folder may take."""
 
+import os
 import resource
+import sys
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 import pytest
 
 CPU = "cpu_s"
+FULL_VARIABLE = "LITEPROBE_FULL"
 SHOWN = 10  # Tests that took most.
+FILE_BY_FILE = ("unit", "test")  # Folders of which a worker takes whole files; of others, single tests or groups.
 
 
 def cpu_s() -> float:
@@ -34,16 +38,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make known the mark of tests that are run by ``--full`` alone, and begin to count."""
     config.addinivalue_line("markers", "full: takes minutes of CPU; run by ./run test --full alone")
+    if config.getoption("--full"):
+        os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
     config.pluginmanager.register(Bookkeeper(config))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is marked ``full``, visibly."""
+    """Skip what is marked ``full``, visibly; keep together what shares a module's fixtures and caches."""
+    for item in items:
+        if item.path.parent.name in FILE_BY_FILE and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
     if config.getoption("--full"):
         return
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="takes minutes of CPU: ./run test --full"))
+
+
+# Names of signals ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def new_names() -> None:
+    """Let Migen forget for which objects it found names: it keeps all of them, and looks through them for each signal."""
+    if tracer := sys.modules.get("migen.fhdl.tracer"):
+        tracer.name_to_idx.clear()
+        tracer.classname_to_objs.clear()
 
 
 # CPU time of each group ----------------------------------------------------------------------------

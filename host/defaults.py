@@ -5,7 +5,7 @@
 PAPER_LENGTHS = (60, 64, 128, 256, 512, 1024, 1514)  # Ruiz et al. 2015, Table 1 (octets without FCS).
 PAPER_COUNTS = (100, 1000)
 PAPER_REPEATS = 10
-DEMO_REPEATS = 3  # Where nothing scatters, three trains of a kind say what ten do.
+DEMO_REPEATS = 2  # Where nothing scatters, two trains of a kind say what ten do.
 
 FILLS = {"zero": 0, "counting": 1, "prbs": 2}
 

@@ -124,7 +124,7 @@ def test_calibration_needs_two_lengths():
 @pytest.mark.parametrize("text", ["", "{}", '{"line": 1}', "[]"])
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(UsageError, match="is no calibration"):
+    with pytest.raises(UsageError, match="is not a calibration"):
         load(tmp_path / "x.json")
 
 

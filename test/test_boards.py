@@ -5,10 +5,12 @@
 
 import logging
 import re
+from functools import cache
 
 import pytest
 
 from liteprobe.boards import BOARDS, board
+from liteprobe.sim.bench.compiled import apart
 from liteprobe.soc.build import elaborate
 from liteprobe.soc.config import ProbeConfig
 
@@ -26,14 +28,25 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
+@pytest.fixture(scope="module")
+def elaborated(tmp_path_factory):
+    """Elaborates a board with a configuration, once."""
+
+    @cache
+    def make(name, config):
+        return apart(elaborate, name, config, tmp_path_factory.mktemp(name))
+
+    return make
+
+
 def pins(constraints):
     """Return the site of each top-level port of an lpf file."""
     return dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "([^"]+)";', constraints))
 
 
 @pytest.mark.parametrize(("name", "config"), CASES)
-def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
-    design, facts = elaborate(name, config, tmp_path)
+def test_board_elaborates_and_constrains_every_clock(name, config, elaborated):
+    design, facts = elaborated(name, config)
     verilog = (design.folder / "liteprobe.v").read_text()
     constraints = (design.folder / "liteprobe.lpf").read_text()
     assert facts["board"] == name
@@ -46,9 +59,9 @@ def test_board_elaborates_and_constrains_every_clock(name, config, tmp_path):
     assert len(sites) == len(set(sites)), "a pin is used twice"
 
 
-def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
+def test_pll_gives_exactly_the_frequencies_that_are_asked_for(elaborated):
     for name in BOARDS:
-        design, _ = elaborate(name, ProbeConfig(), tmp_path / name)
+        design, _ = elaborated(name, ProbeConfig())
         verilog = (design.folder / "liteprobe.v").read_text()
         value = {key: int(found) for key, found in re.findall(r"\.(CLK\w+_DIV)\s*\(\s*\d*'?d?(\d+)", verilog)}
         oscillator = 100.0 if name.startswith("versa") else 25.0
@@ -60,8 +73,8 @@ def test_pll_gives_exactly_the_frequencies_that_are_asked_for(tmp_path):
         assert "DCCA" in verilog
 
 
-def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(tmp_path):
-    design, _ = elaborate("colorlight_5a_75b", ProbeConfig(), tmp_path)
+def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(elaborated):
+    design, _ = elaborated("colorlight_5a_75b", ProbeConfig())
     sites = pins((design.folder / "liteprobe.lpf").read_text())
     # From q3k/chubby75, hardware_V8.0.md.
     assert {port: sites[port] for port in ("clk25", "eth_clocks0_rx", "eth_clocks1_tx", "eth1_tx_data[3]")} == {

@@ -183,7 +183,7 @@ USAGE = [
     (("-w", "x", "-r", "/nowhere"), "can't read /nowhere (No such file or directory): give a file that --blocks wrote"),
     (("-w", "x", "-r", "y", "--utc"), "doesn't know TAI - UTC: give --utc 37"),
     (("-w", "x", "--sample", "3"), "'3' is not a sampling: give 1, 2, 4, 8 or 16"),
-    (("-w", "x", "--sample", "hash:2:3:4"), "is no sampling"),
+    (("-w", "x", "--sample", "hash:2:3:4"), "is not a sampling"),
     (("-w", "x", "--snap", "-1"), "snap length -1 is out of range"),
     (("-w", "x", "--channels", "8"), "channels are 0 to 7"),
     (("-w", "x", "--channels", "1,1"), "a channel is named twice"),

@@ -172,7 +172,7 @@ USAGE = [
     (("train", "--transmit", "2"), "there is no transmit port 2: give 0 to 1"),
     (("train", "--receive", "-1"), "there is no receive port -1"),
     (("train", "--json", "/nowhere/at/all.json"), "make the folder /nowhere/at first, or name another one"),
-    (("train", "--calibration", "/nowhere.json"), "is no calibration"),
+    (("train", "--calibration", "/nowhere.json"), "is not a calibration"),
     (("train", "--what"), "there is no option '--what'; see: liteprobe train --help"),
     (("train", "--lenght", "60"), "there is no option '--lenght': did you mean --length?"),
     (("train", "--fill", "prsb"), "there is no --fill 'prsb': did you mean prbs?"),
@@ -220,7 +220,11 @@ def test_rate_within_the_tolerance_of_clocks_is_left_to_the_probe(run: Run, mode
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [("tcp://x", "is no probe URL"), ("sim://wormhole", "there is no wire 'wormhole'"), ("sim://", "names no probe")],
+    [
+        ("tcp://x", "is not a probe URL"),
+        ("sim://wormhole", "there is no wire 'wormhole'"),
+        ("sim://", "names no probe"),
+    ],
 )
 def test_url_that_means_nothing_is_wrong_use(run: Run, url: str, said: str) -> None:
     code, _, err = run("info", "--probe", url)

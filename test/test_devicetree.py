@@ -9,7 +9,8 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
+from liteprobe.sim.bench.compiled import apart
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.devicetree import MapError, devicetree, load, main, write
@@ -26,6 +28,13 @@ from liteprobe.soc.probe import ProbeSoC
 BEGIN, END, PROP, NOP = 1, 2, 3, 4
 needs_dtc = pytest.mark.skipif(not shutil.which("dtc"), reason="dtc is missing: apt-get install device-tree-compiler")
 needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is missing")
+
+
+def finalized(make_board: Callable[[], Any], config: ProbeConfig) -> Any:
+    """Return the SoC of a board."""
+    soc = ProbeSoC(make_board(), config)
+    soc.finalize()
+    return soc
 
 
 @pytest.fixture(
@@ -39,10 +48,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
         preset = "monitor" if name.endswith("monitor") else "train"
-        soc = ProbeSoC(Board(), ProbeConfig(preset=preset, link="own", main_ram_bytes=ram))
+        soc = apart(finalized, Board, ProbeConfig(preset=preset, link="own", main_ram_bytes=ram))
     else:
-        soc = ProbeSoC(board(name), ProbeConfig())
-    soc.finalize()
+        soc = apart(finalized, partial(board, name), ProbeConfig())
     logging.disable(logging.NOTSET)
     folder = tmp_path_factory.mktemp(name)
     write_map(soc, folder / "csr.json")
@@ -203,8 +211,7 @@ def test_gateware_that_cannot_run_firmware_is_refused(
     config: ProbeConfig, lacks: str, fix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logging.disable(logging.INFO)
-    soc = ProbeSoC(board("versa_ecp5"), config)
-    soc.finalize()
+    soc = apart(finalized, partial(board, "versa_ecp5"), config)
     logging.disable(logging.NOTSET)
     write_map(soc, tmp_path / "csr.json")
     with pytest.raises(MapError, match=re.escape(f"{lacks}: build it {fix}")):

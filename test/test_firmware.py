@@ -178,11 +178,11 @@ def test_gateware_without_ram_is_refused_before_anything_is_built(tmp_path: Path
 @pytest.mark.parametrize(
     ("octets", "text"),
     [
-        (b"", "is no firmware of LiteProbe"),
-        (SIGNATURE, "is no firmware of LiteProbe"),
+        (b"", "is not a firmware of LiteProbe"),
+        (SIGNATURE, "is not a firmware of LiteProbe"),
         (FIELDS.pack(SIGNATURE, 2, 0, RAM, RAM + 99, b""), "is an image of format 2"),
         (FIELDS.pack(SIGNATURE, 1, 0, RAM, RAM + 9, b""), "is damaged"),
-        (2 * FIELDS.pack(SIGNATURE, 1, 0, RAM, RAM + 999, b""), "is no firmware of LiteProbe"),
+        (2 * FIELDS.pack(SIGNATURE, 1, 0, RAM, RAM + 999, b""), "is not a firmware of LiteProbe"),
     ],
 )
 def test_file_that_is_no_image_is_refused(octets: bytes, text: str, tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def test_swapped_headers_are_those_of_the_answer() -> None:
     ("fields", "message"),
     [
         ({"source_mac": "02:00"}, "'02:00' is not a MAC address"),
-        ({"destination_mac": "02:00:00:00:00:0g"}, "is no MAC address"),
-        ({"destination_mac": "02:00:00:00:00:123"}, "is no MAC address"),
+        ({"destination_mac": "02:00:00:00:00:0g"}, "is not a MAC address"),
+        ({"destination_mac": "02:00:00:00:00:123"}, "is not a MAC address"),
         ({"source_ip": "300.0.0.1"}, "'300.0.0.1' is not an IP address"),
         ({"source_ip": "2001:2::1"}, "different families"),
         ({"vlan_tags": (1, 2, 3)}, "3 VLAN tags are too many"),

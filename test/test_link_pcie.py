@@ -171,7 +171,7 @@ def test_device_of_another_user_says_what_to_do(tmp_path: Path, monkeypatch: pyt
 def test_file_that_is_no_device_of_the_driver_is_no_probe(tmp_path: Path) -> None:
     path = tmp_path / "litepcie0"
     path.write_bytes(b"")
-    with pytest.raises(NoProbeError, match="is no device of LitePCIe's driver"), Probe(f"pcie://{path}"):
+    with pytest.raises(NoProbeError, match="is not a device of LitePCIe's driver"), Probe(f"pcie://{path}"):
         pass
 
 

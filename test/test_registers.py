@@ -95,7 +95,7 @@ def test_typo_gets_close_matches(link: NotingLink) -> None:
         registers_of(link).read("port0_tx_cont")
     with pytest.raises(UsageError, match="there is no memory 'port0_header_': did you mean port0_header"):
         registers_of(link).read_memory("port0_header_", 0, 1)
-    with pytest.raises(UsageError, match=r"there is no register 'zzz': see csr\.json"):
+    with pytest.raises(UsageError, match=r"there is no register 'zzz': see liteprobe regs list"):
         registers_of(link).write("zzz", 1)
 
 

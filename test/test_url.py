@@ -71,9 +71,9 @@ def test_etherbone_opens_host_and_port(url: str, host: str, port: int) -> None:
 @pytest.mark.parametrize(
     ("url", "why", "example"),
     [
-        ("", "is no probe URL", "sim://switch"),
-        ("loopback", "is no probe URL", "etherbone://192.168.1.50"),
-        ("http://10.0.0.50", "is no probe URL", "uart:///dev/ttyUSB0"),
+        ("", "is not a probe URL", "sim://switch"),
+        ("loopback", "is not a probe URL", "etherbone://192.168.1.50"),
+        ("http://10.0.0.50", "is not a probe URL", "uart:///dev/ttyUSB0"),
         ("sim://", "it names no probe", "sim://switch"),
         ("sim:///", "it names no probe", "sim://switch"),
         ("sim://hub", "there is no wire 'hub', only loopback, cable, switch", "sim://switch"),
@@ -145,9 +145,9 @@ def test_the_other_of_a_pair_differs_in_nothing_else() -> None:
         ("sim://pair?oscillators=20,nan", "two numbers within 200 ppm"),
         ("sim://pair?receivers=a,b,c", "3 receivers for 2 probes"),
         ("sim://cable?receivers=a,b", "2 receivers for 1 probes"),
-        ("sim://cable?pps=0ms", "pps '0ms' is no time"),
-        ("sim://cable?pps=1.5ms", "pps '1.5ms' is no time"),
-        ("sim://cable?jitter=8", "jitter '8' is no time"),
+        ("sim://cable?pps=0ms", "pps '0ms' is not a time"),
+        ("sim://cable?pps=1.5ms", "pps '1.5ms' is not a time"),
+        ("sim://cable?jitter=8", "jitter '8' is not a time"),
     ],
 )
 def test_a_pair_or_a_receiver_that_can_not_be_is_told(url: str, said: str) -> None:

@@ -23,7 +23,7 @@ LATENCY_NS = 3000
 # A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
 SWITCH_OVERHEAD_NS = 8 * (4 + 8)
 CROSS_LOAD = 0.3
-CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS = 1514, 100, 50
+CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, CROSS_GAP_NS = 1514, 100, 25, 1e6
 
 LEDE = (
     """
@@ -42,7 +42,7 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
     """Return what is measured: the paper's sweep on two wires, and one kind of train against other traffic."""
     template = TrainProgram(length=60, count=1, repeats=repeats)
     paper = sweep.programs_for(PAPER_LENGTHS, PAPER_COUNTS, template)
-    loaded = (TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=1e6),)
+    loaded = (TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=CROSS_GAP_NS),)
     wires: list[tuple[str, str, tuple[TrainProgram, ...], dict[str, Any]]] = [
         ("loopback", "loopback", paper, {"theory_delay": (0.0, LOOP_NS)}),
         ("switch", f"switch?latency={LATENCY_NS}ns", paper, {"theory_delay": (8.0, LATENCY_NS + SWITCH_OVERHEAD_NS)}),

@@ -8,7 +8,7 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,6 +47,7 @@ class CaptureRun:
     has_all: bool = False
 
 
+@cache
 def build(with_sdram: bool, number: int = 0) -> Path:
     """Return the executable, compiled if need be; ``number``: of the first block of each channel."""
     write = partial(write_verilog, with_sdram=with_sdram, number=number)

@@ -9,14 +9,17 @@ import shlex
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 from liteprobe.sim.bench.processes import run_group
 from liteprobe.sim.system.build import bare, numbered_from_zero
 
+T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "build" / "wire" / "models"
 
@@ -53,6 +56,12 @@ def content_key(texts: Sequence[str]) -> str:
     return sha256("\0".join([*tools, *map(bare, texts)]).encode()).hexdigest()[:16]
 
 
+def apart(function: Callable[..., T], *arguments: Any) -> T:
+    """Return ``function(*arguments)``, called with a stack of its own: for each signal, Migen looks through all of the stack."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments).result()
+
+
 def compiled(
     top: str, write_verilog: Callable[[Path], None], compile_: Callable[[Path], None], options: Sequence[str] = ()
 ) -> Path:
@@ -71,7 +80,7 @@ def compiled(
         folder.mkdir()
         source = folder / f"{top}.v"
         with numbered_from_zero():
-            write_verilog(source)
+            apart(write_verilog, source)
         model = MODELS / f"{top}-{content_key([source.read_text(), *options])}"
         with model.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

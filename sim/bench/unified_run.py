@@ -7,6 +7,7 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,6 +30,7 @@ class UnifiedRun:
     cycles: int
 
 
+@cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
     return compiled_program("unified_bench", write_verilog, MAIN)

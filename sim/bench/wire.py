@@ -4,17 +4,32 @@
 """Runs cocotb tests on a Verilog module."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from liteprobe.sim.bench.compiled import MODELS, REPOSITORY, compiled, verilator_environment
 
-BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3"]
+#: cocotb's runner makes each signal of a model public, which keeps Verilator from simplifying anything: pins are enough here.
+BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3", "--no-public-flat-rw"]
+PIN = re.compile(r"^\s*(?:input|output|inout)\s+(?:wire|reg)?\s*(?:signed)?\s*(?:\[[^\]]*\])?\s*(\w+)", re.MULTILINE)
+FULL_VARIABLE = "LITEPROBE_FULL" # Set by ./run test --full (conftest.py).
 TIMESCALE = ("1ns", "1fs")
+
+
+def is_full() -> bool:
+    """Return whether cocotb runs what takes long, too: ``./run test --full``."""
+    return FULL_VARIABLE in os.environ
+
+
+def with_full(values: list[Any], full: list[Any]) -> list[Any]:
+    """Return the values that a cocotb test is run with: ``values``, and in a full run those of ``full``, too."""
+    return [*values, *full] if is_full() else values
 
 
 @contextmanager
@@ -29,10 +44,20 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+def public_pins(top: str, verilog: str) -> str:
+    """Return Verilator's configuration that makes the pins of module ``top``, and nothing else, known to cocotb."""
+    start = verilog.index(f"module {top}")
+    pins = PIN.findall(verilog[start : verilog.index(");", start)])
+    return "`verilator_config\n" + "".join(f'public_flat_rw -module "{top}" -var "{pin}"\n' for pin in pins)
+
+
 def compile_model(top: str, folder: Path) -> None:
     """Compile ``<folder>/<top>.v`` with cocotb inside into ``<folder>/obj``."""
+    source = folder / f"{top}.v"
+    pins = folder / "pins.vlt"
+    pins.write_text(public_pins(top, source.read_text(encoding="utf-8")), encoding="utf-8")
     get_runner("verilator").build(
-        sources=[folder / f"{top}.v"],
+        sources=[pins, source],
         hdl_toplevel=top,
         build_dir=folder / "obj",
         build_args=BUILD_ARGS,

@@ -14,6 +14,7 @@ import pytest
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
+from liteprobe.sim.bench.compiled import apart
 from liteprobe.soc.build import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
@@ -28,21 +29,21 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
-def finalized(**fields):
-    soc = ProbeSoC(board("versa_ecp5"), ProbeConfig(**fields))
-    soc.finalize()
-    return soc
+def map_of(name="versa_ecp5", **fields):
+    """Return the map of a SoC, and the names of its memories on the CSR bus; many tests read them, none changes them."""
+    return apart(map_of_config, name, ProbeConfig(**fields))
 
 
 @cache
-def standard():
-    """Return the standard SoC, which many tests read and none changes."""
-    logging.disable(logging.INFO)
-    return finalized()
+def map_of_config(name, config):
+    soc = ProbeSoC(board(name), config)
+    soc.finalize()
+    assert identity(soc) == map_hash(soc_map(soc))
+    return soc_map(soc) | {"csr_memories": [name for name, *_ in soc.csr_bankarray.srams]}
 
 
 def test_verilog_holds_the_hash_of_the_exported_map(tmp_path):
-    design, facts = elaborate("versa_ecp5", ProbeConfig(), tmp_path)
+    design, facts = apart(elaborate, "versa_ecp5", ProbeConfig(), tmp_path)
     expected = map_hash(json.loads((tmp_path / "csr.json").read_text()))
     verilog = (design.folder / "liteprobe.v").read_text()
     held = re.findall(r"map_hash_status\s*=\s*32'd(\d+);", verilog)
@@ -68,15 +69,15 @@ def test_same_configuration_gives_the_same_sources_in_every_process(tmp_path):
     [{"record_depth": 512}, {"ports": 1}, {"with_cpu": False}, {"ram_bytes": 4096}],
 )
 def test_hash_changes_with_the_map(fields):
-    assert identity(finalized(**fields)) != identity(standard())
+    assert map_hash(map_of(**fields)) != map_hash(map_of())
 
 
 def test_hash_stays_where_the_map_stays():
-    assert identity(finalized(ip_address="10.0.0.1", link="uart")) == identity(standard())
+    assert map_hash(map_of(ip_address="10.0.0.1", link="uart")) == map_hash(map_of())
 
 
 def test_map_has_the_registers_and_memories_of_the_contract():
-    found = soc_map(standard())
+    found = map_of()
     registers, memories = found["csr_registers"], found["memories"]
     for port in (0, 1):
         for name in ("length", "interval_fraction", "checksum_seed", "arm", "state", "first_late", "link_up"):
@@ -110,7 +111,7 @@ CPU_ONLY = {"boot_entry", "boot_state", "boot_ram", "boot_flash"}
 
 @pytest.mark.parametrize("with_cpu", [True, False])
 def test_discipline_adds_its_registers_and_nothing_else(with_cpu):
-    maps = [soc_map(finalized(with_cpu=with_cpu, with_discipline=on)) for on in (False, True)]
+    maps = [map_of(with_cpu=with_cpu, with_discipline=on) for on in (False, True)]
     off, on = (set(found["csr_registers"]) for found in maps)
     expected = {f"{block}_{name}" for block, names in DISCIPLINE.items() for name in names}
     assert on - off == expected - (set() if with_cpu else CPU_ONLY)
@@ -123,7 +124,7 @@ def test_discipline_adds_its_registers_and_nothing_else(with_cpu):
 
 def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
     for on in (False, True):
-        design, _ = elaborate("colorlight_5a_75b", ProbeConfig(with_discipline=on), tmp_path / str(on))
+        design, _ = apart(elaborate, "colorlight_5a_75b", ProbeConfig(with_discipline=on), tmp_path / str(on))
         rom = (design.folder / "liteprobe_rom.init").read_text().split()
         assert [int(word, 16) for word in rom[:2]] == IDLE_PROGRAM if not on else 100 < len(rom) <= 256
         constraints = (design.folder / "liteprobe.lpf").read_text()
@@ -143,23 +144,21 @@ def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
     ],
 )
 def test_each_board_has_ram_for_firmware_with_discipline(name, fields, octets):
-    soc = ProbeSoC(board(name), ProbeConfig(**fields))
-    soc.finalize()
-    found = soc_map(soc)
+    found = map_of(name, **fields)
     assert found["memories"].get("main_ram", {}).get("size") == octets
     assert ("boot_flash" in found["csr_registers"]) == (octets is not None)
 
 
 @pytest.mark.parametrize("fields", [{"link": "own", "ports": 1}, {"link": "shared"}, {"link": "uart"}])
 def test_no_memory_has_a_page_of_the_csr_bus_but_the_name_of_the_build(fields):
-    soc = finalized(**fields)
-    assert [name for name in soc_map(soc)["csr_registers"] if name.endswith("_page")] == []
+    found = map_of(**fields)
+    assert [name for name in found["csr_registers"] if name.endswith("_page")] == []
     # Of the store's words, one page after the other: nobody asks for them.
-    assert [name for name, _, _, _ in soc.csr_bankarray.srams] == ["identifier"]
+    assert found["csr_memories"] == ["identifier"]
 
 
 def test_no_register_or_memory_overlaps_another():
-    found = soc_map(standard())
+    found = map_of()
     spans = sorted(
         [(entry["addr"], entry["addr"] + 4 * entry["size"]) for entry in found["csr_registers"].values()]
         + [
@@ -172,7 +171,7 @@ def test_no_register_or_memory_overlaps_another():
 
 
 def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
-    found = soc_map(standard())
+    found = map_of()
     for port in (0, 1):
         base = found["memories"][f"port{port}_snapshot"]["base"]
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
@@ -184,4 +183,4 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
 
 @pytest.mark.parametrize("with_cpu", [True, False])
 def test_registers_start_where_they_do_in_every_build(with_cpu):
-    assert soc_map(finalized(with_cpu=with_cpu))["memories"]["csr"]["base"] == 0xF0000000
+    assert map_of(with_cpu=with_cpu)["memories"]["csr"]["base"] == 0xF0000000

@@ -24,7 +24,7 @@ from liteprobe.sim.bench.pcie import map_of_run
 from liteprobe.sim.bench.pcie_capture import LINES, TOP, record, writer
 from liteprobe.sim.bench.pcie_capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
 from liteprobe.sim.bench.pcie_driver import BenchLink, DriverFile
-from liteprobe.sim.bench.wire import run_wire_test
+from liteprobe.sim.bench.wire import run_wire_test, with_full
 from liteprobe.sim.models.capture import Gap, decode
 
 
@@ -36,7 +36,7 @@ def test_capture_over_pcie():
 
 
 @cocotb.test()
-@cocotb.parametrize((("length", "count"), [(60, 600), (252, 250), (1516, 60)]))
+@cocotb.parametrize((("length", "count"), with_full([(60, 600)], [(252, 250), (1516, 60)])))
 async def both_lines_at_line_rate_arrive_octet_for_octet(dut, length, count):
     host = Capturing(dut)
     await host.begin(range(CHANNELS))
@@ -83,7 +83,7 @@ async def host_that_comes_back_finds_the_place_of_the_gap(dut):
 
 
 @cocotb.test()
-@cocotb.parametrize(part=[0.1, 0.5])
+@cocotb.parametrize(part=with_full([0.1], [0.5]))
 async def slow_root_complex_loses_nothing_uncounted(dut, part):
     host = Capturing(dut)
     await host.begin(range(CHANNELS))
@@ -169,7 +169,7 @@ def captured(host, path, channels, length, count, mask):
 
 
 @cocotb.test()
-@cocotb.parametrize((("length", "count", "mask"), [(60, 400, 1), (1516, 280, 0)]))
+@cocotb.parametrize((("length", "count", "mask"), with_full([(60, 400, 1)], [(1516, 280, 0)])))
 async def host_library_brings_frames_from_the_gateware_into_pcapng(dut, length, count, mask):
     host = Capturing(dut)
     await host.boot()

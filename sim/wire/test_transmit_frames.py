@@ -7,6 +7,7 @@ import struct
 import zlib
 
 import cocotb
+import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, in6_chksum
 from scapy.layers.l2 import Dot1Q, Ether
@@ -87,6 +88,7 @@ def test_frames():
     run_wire_test(__file__, "transmit_bench", write_verilog, "transmit_frames")
 
 
+@pytest.mark.full
 def test_frames_from_64_bits():
     def write(path):
         write_verilog(path, data_width=64)

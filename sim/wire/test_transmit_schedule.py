@@ -13,7 +13,7 @@ from liteprobe.cores.ethernet import slot_octets
 from liteprobe.cores.formats import NO_SEQUENCE, TransmitState
 from liteprobe.sim.bench.transmit import write_verilog
 from liteprobe.sim.bench.transmit_driver import Program, TransmitDriver
-from liteprobe.sim.bench.wire import run_wire_test
+from liteprobe.sim.bench.wire import run_wire_test, with_full
 from liteprobe.sim.models.probe_frame import ProbeFrame, wire_octets
 from liteprobe.sim.models.schedule import starts
 
@@ -36,7 +36,7 @@ def is_clean(bench, port, sent):
 
 
 @cocotb.test()
-@cocotb.parametrize(sys_mhz=[50, 62.5])
+@cocotb.parametrize(sys_mhz=with_full([50], [62.5]))
 async def trains_of_1000_leave_back_to_back_on_both_ports_at_once(dut, sys_mhz):
     bench = TransmitDriver(dut, sys_mhz, ppm=-100, look_at=0)
     await bench.reset()
