@@ -15,7 +15,10 @@ import pytest
 CPU = "cpu_s"
 FULL_VARIABLE = "LITEPROBE_FULL"
 SHOWN = 10  # Tests that took most.
-FILE_BY_FILE = ("unit", "test")  # Folders of which a worker takes whole files; of others, single tests or groups.
+LONGEST = (
+    "test_build.py",
+    "test_cli_demo.py",
+)  # Files, in the order in which workers begin with them; then all others.
 
 
 def cpu_s() -> float:
@@ -44,10 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is marked ``full``, visibly; keep together what shares a module's fixtures and caches."""
-    for item in items:
-        if item.path.parent.name in FILE_BY_FILE and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    """Begin with the files that take longest, which else one worker ends with alone; skip what is marked ``full``, visibly."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
     if config.getoption("--full"):
         return
     for item in items:

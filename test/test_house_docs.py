@@ -143,7 +143,6 @@ def same(shown: str, real: str) -> None:
     assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"{how}; now it prints:\n{real}"
 
 
-@pytest.mark.xdist_group("transcripts")
 @pytest.mark.parametrize(("page", "command", "output"), transcripts(), ids=[command for _, command, _ in transcripts()])
 def test_a_transcript_is_what_the_command_prints(page: str, command: str, output: str, tmp_path: Path) -> None:
     """The simulated probe does the same each time, so each figure on a page must come out again."""
@@ -151,7 +150,6 @@ def test_a_transcript_is_what_the_command_prints(page: str, command: str, output
     same(output, tool.printed(command, tmp_path))
 
 
-@pytest.mark.xdist_group("transcripts")
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
 def test_the_script_of_a_page_prints_what_stands_below_it(page: str, tmp_path: Path) -> None:
     """The first Python block of the page, and the block after it that names no language."""

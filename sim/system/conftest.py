@@ -43,8 +43,8 @@ def monitor_build() -> Path:
 
 @pytest.fixture(scope="session")
 def monitor_shared() -> Path:
-    """The whole monitor, with Etherbone in band on port 0."""
-    return build_probe("shared", preset="monitor")
+    """The monitor without processor, with Etherbone in band on port 0."""
+    return build_probe("shared", with_cpu=False, preset="monitor")
 
 
 @pytest.fixture(scope="session")
@@ -55,14 +55,14 @@ def sdram() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The whole probe, with Etherbone in band on test port 0."""
-    return build_probe("shared")
+    """The probe without processor, with Etherbone in band on test port 0."""
+    return build_probe("shared", with_cpu=False)
 
 
 @pytest.fixture(scope="session")
 def uart() -> Path:
-    """The whole probe, reached through its serial port."""
-    return build_probe("uart")
+    """The probe without processor, reached through its serial port."""
+    return build_probe("uart", with_cpu=False)
 
 
 @pytest.fixture(scope="session")

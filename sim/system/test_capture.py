@@ -20,8 +20,6 @@ from liteprobe.sim.bench.firmware_run import NOMINAL_NS, boot
 from liteprobe.sim.bench.harness import probe_of
 from liteprobe.sim.models.receiver import rmc, tim_tp, ubx, utc_of
 
-pytestmark = pytest.mark.xdist_group("firmware")
-
 PIN_PORT = 255  # Of the rows of pulses.
 PERIOD_NS = 100_000
 SAMPLES = 4

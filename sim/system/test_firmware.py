@@ -19,8 +19,6 @@ from liteprobe.host.firmware import Image, load, read_image
 from liteprobe.host.firmware_build import Tools, build
 from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 
-pytestmark = pytest.mark.xdist_group("firmware")
-
 
 @pytest.fixture(scope="module")
 def running(own: Path, image: Path) -> Iterator[Running]:
@@ -204,7 +202,7 @@ def test_a_crashed_probe_runs_again_when_it_is_loaded_again(running: Running, im
     running.until({ClockState.LOCKED}, periods=10)
 
 
-def test_monitor_disciplines_its_clock(monitor_build: Path, tools: Tools) -> None:
+def test_monitor_disciplines_its_clock(tools: Tools, monitor_build: Path) -> None:
     """It has no trains, and no commands of them; the clock is the same."""
     image = build(monitor_build / "csr.json", tools).path
     with boot(monitor_build, image) as running:

@@ -21,8 +21,6 @@ from liteprobe.host.train import schedule
 from liteprobe.sim.bench.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
 from liteprobe.sim.models.receiver import sentence
 
-pytestmark = pytest.mark.xdist_group("firmware")
-
 SETTLE = 7  # Periods: two that the simulation knows already, and 3.5 until the firmware misses what should have come.
 FREE, LOCKED, NONE = ClockState.FREE_RUNNING, ClockState.LOCKED, ClockError.NONE
 # What receivers say that see no sky since they were switched on.

@@ -20,8 +20,6 @@ from liteprobe.host.firmware_build import build as build_firmware
 from liteprobe.host.link.sim import SimLink
 from liteprobe.sim.bench.firmware_run import CYCLES_MS, NOMINAL_NS, PROMPT, SYS_NS, Receiver, Running
 
-pytestmark = pytest.mark.xdist_group("firmware")
-
 SLOWEST_BOOT_NS = 1_000_000_000
 
 

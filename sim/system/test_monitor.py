@@ -25,8 +25,6 @@ from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.monitor_line_rate import MACS, line_rate, shortest
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
 
-pytestmark = pytest.mark.xdist_group("monitor")
-
 
 @pytest.fixture
 def monitor(monitor_build: Path, tmp_path: Path) -> Iterator[Monitored]:

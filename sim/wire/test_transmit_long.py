@@ -15,8 +15,6 @@ from liteprobe.sim.models.schedule import starts
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, pytest.param(9000, marks=pytest.mark.full)]
 SYS_SLOW = 10_668  # ps of half a period: 46.875 MHz, slower than any board, less 100 ppm.
 
-pytestmark = pytest.mark.xdist_group("transmit_long")  # Compiled once.
-
 
 @pytest.fixture(scope="module")
 def executable():
