@@ -74,6 +74,7 @@ class _State:
     number = 0  # Of the last signal.
     since_s = -PATIENCE_S
     wish: Wish | None = None
+    held = 0  # Blocks of `held` that run.
 
 
 def install() -> None:
@@ -138,11 +139,13 @@ def wished() -> Iterator[Wish]:
 @contextmanager
 def held() -> Iterator[None]:
     """Hold signals back while the body runs; what starts here never gets those of the terminal."""
+    _State.held += 1  # The mask is the main thread's: another thread takes the signal, and its handler still runs here.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _State.held -= 1
 
 
 def start_worker(process: "BaseProcess") -> None:
@@ -186,7 +189,7 @@ def _handle_again(_: int, frame: FrameType | None) -> None:
 
 
 def _raise(frame: FrameType | None) -> None:
-    if _is_delicate(frame):
+    if _State.held or _is_delicate(frame):
         _raise_later()
     else:
         raise Interrupted(_State.number)

@@ -266,8 +266,8 @@ def test_a_line_still_being_written_is_left_out(model: ModelProbe, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no PPS log"),
-        ("# liteprobe-pps 1, period_ns x\n", "no PPS log"),
+        ("", "is not a PPS log"),
+        ("# liteprobe-pps 1, period_ns x\n", "is not a PPS log"),
         ("# liteprobe-pps 1, period_ns 1000\ncount\n", "0 edges"),
         ("# liteprobe-pps 1, period_ns 1000\ncount,now_ns\n1,2\n", "line 3 of"),
         (

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A signal that comes while a module is imported, or where foreign code makes another exception of it, ends with one line."""
+"""A signal that comes while a module is imported, where foreign code makes another exception of it, or while it is held back."""
 
 import subprocess
 import sys
@@ -47,3 +47,26 @@ def test_signal_is_one_line_and_its_exit_code(tmp_path: Path, module: str, name:
         [sys.executable, "-c", PROGRAM, str(tmp_path), how], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (code, f"liteprobe: {'interrupted' if name == 'INT' else 'terminated'}\n")
+
+
+HELD = """
+import os, signal, sys, threading, time
+from liteprobe.host import interrupt
+from liteprobe.host.cli import __main__, main
+def runs(_):
+    threading.Thread(target=time.sleep, args=(10,), daemon=True).start()
+    with interrupt.held():
+        {signalled}
+        time.sleep(0.2)
+        print("whole", flush=True)
+    time.sleep(10)
+main.main = runs
+main.main.__defaults__ = (None,)
+sys.exit(__main__.program())
+"""
+
+
+def test_held_block_is_whole_though_another_thread_takes_the_signal() -> None:
+    code = HELD.format(signalled=SIGNALLED.format(name="INT"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "whole\n", "liteprobe: interrupted\n")
