@@ -4,6 +4,7 @@
 
 import os
 import resource
+import signal
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -18,6 +19,7 @@ SHOWN = 10  # Tests that took most.
 LONGEST = (
     "test_build.py",
     "test_cli_demo.py",
+    "test_signals.py",
 )  # Files, in the order in which workers begin with them; then all others.
 
 
@@ -44,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
     config.pluginmanager.register(Bookkeeper(config))
+    for number in (signal.SIGINT, signal.SIGHUP):  # Ignored in the background, and so by the programs under test, too.
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # Unlike "ignore", a handler isn't passed on to them.
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

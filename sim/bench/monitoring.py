@@ -24,6 +24,7 @@ from liteprobe.sim.bench.harness import Harness, probe_of
 PORTS = 2
 LINE_OVERHEAD = 24  # Octets of a frame on the line besides its own: preamble, FCS, gap.
 STEP_NS = 20_000
+LOOK_NS = 500_000  # Who waits longer looks again after this: simulated time is dear.
 
 
 @dataclass(frozen=True)
@@ -138,5 +139,5 @@ def monitored(folder: Path, files: Path) -> Iterator[Monitored]:
             harness.run(STEP_NS)
 
         probe.link.idle = idle  # type: ignore[method-assign]
-        probe.link.wait = lambda seconds: (harness.run(round(seconds * 1e9)), None)[1]  # type: ignore[method-assign]
+        probe.link.wait = lambda seconds: (harness.run(min(round(seconds * 1e9), LOOK_NS)), None)[1]  # type: ignore[method-assign]
         yield Monitored(harness, probe, files)

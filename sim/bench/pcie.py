@@ -13,7 +13,7 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, First, RisingEdge, ValueChange, with_timeout
 from cocotbext.pcie.core import Device, Endpoint, RootComplex
 from cocotbext.pcie.core.caps import MsiCapability
 from cocotbext.pcie.core.tlp import Tlp, TlpType
@@ -82,18 +82,20 @@ class PinsEndpoint(Endpoint): # type: ignore[misc]
 
     async def _from_probe(self) -> None:
         dut, octets = self.dut, bytearray()
+        valid, data, enables, last = dut.pcie_tx_valid, dut.pcie_tx_dat, dut.pcie_tx_be, dut.pcie_tx_last # Looked up once.
+        begin, beat = RisingEdge(valid), RisingEdge(dut.clk_sys)
         dut.pcie_tx_ready.value = ready = 1
         while True:
-            if not dut.pcie_tx_valid.value:
-                await RisingEdge(dut.pcie_tx_valid)
-            await RisingEdge(dut.clk_sys)
-            if ready and dut.pcie_tx_valid.value:
+            if not valid.value:
+                await begin
+            await beat
+            if ready and valid.value:
                 self.busy_beats += 1
-                value = int(dut.pcie_tx_dat.value)
+                value = int(data.value)
                 octets += (value & 0xFFFFFFFF).to_bytes(4, "big")
-                if int(dut.pcie_tx_be.value) & 0xF0:
+                if int(enables.value) & 0xF0:
                     octets += (value >> 32).to_bytes(4, "big")
-                if dut.pcie_tx_last.value:
+                if last.value:
                     tlp = Tlp.unpack(octets)
                     assert tlp.check(), tlp
                     octets = bytearray()
@@ -248,8 +250,12 @@ class PinsRing:
 
     async def _note(self) -> None:
         dut = self.dut
+        beat, changes = RisingEdge(dut.clk_sys), [ValueChange(dut.block_done), ValueChange(dut.block_rewind)]
         while True:
-            await RisingEdge(dut.clk_sys)
+            done, rewind = int(dut.block_done.value), int(dut.block_rewind.value)
+            if not done and not rewind:
+                await First(*changes)
+            await beat
             done, rewind = int(dut.block_done.value), int(dut.block_rewind.value)
             for channel in range(len(self.waiting)):
                 if done >> channel & 1:
@@ -260,8 +266,10 @@ class PinsRing:
                     self.given[channel].clear()
 
     def _next(self) -> int | None:
-        is_open = int(self.dut.block_is_open.value)
         count = len(self.waiting)
+        if not any(self.waiting):
+            return None
+        is_open = int(self.dut.block_is_open.value)
         for step in range(1, count + 1):
             channel = (self.last_channel + step) % count
             if self.waiting[channel] and is_open >> channel & 1:
@@ -270,8 +278,9 @@ class PinsRing:
 
     async def _give(self) -> None:
         dut = self.dut
+        data, last, ready, beat = dut.block_data, dut.block_last, dut.block_ready, RisingEdge(dut.clk_sys)
         while True:
-            await RisingEdge(dut.clk_sys)
+            await beat
             channel = None if self.is_paused else self._next()
             if channel is None:
                 continue
@@ -281,11 +290,11 @@ class PinsRing:
             dut.block_valid.value = 1
             dut.block_channel.value = channel
             for at in range(0, len(block), 4):
-                dut.block_data.value = int.from_bytes(block[at : at + 4], "little")
-                dut.block_last.value = at + 4 == len(block)
-                await RisingEdge(dut.clk_sys)
-                while not dut.block_ready.value:
-                    await RisingEdge(dut.clk_sys)
+                data.value = int.from_bytes(block[at : at + 4], "little")
+                last.value = at + 4 == len(block)
+                await beat
+                while not ready.value:
+                    await beat
             dut.block_valid.value = 0
 
 

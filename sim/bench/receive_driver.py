@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import cocotb
+import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
@@ -34,8 +35,9 @@ CLOCKS: dict[str, tuple[float, int, int | None]] = {
     "slowest_sys": (45.0, -50, 50),  # That the receive path is made for.
     "slow_sys": (12.5, 0, 0),
 }
-#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with.
-VARIANTS = [("synchronous", 32), ("asynchronous", 32), ("slow_wire", 64)]
+#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with. One clock for all is the
+#: simulated probe's, so the tests of the whole SoC run with it.
+VARIANTS = [pytest.param("synchronous", 32, marks=pytest.mark.full), ("asynchronous", 32), ("slow_wire", 64)]
 
 DOMAINS = ("sys", "timebase", "eth_rx")
 INPUTS = ("stream_id", "clear", "latch", "records_read", "records_stb", "records_adr", "snapshot_stb", "snapshot_adr")
