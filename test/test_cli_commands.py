@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.cli import main as cli
+from liteprobe.host.cli import results
 from liteprobe.host.link.base import Link
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelFrame, ModelProbe, cable, damaged
@@ -62,6 +63,13 @@ def test_files_hold_the_same_figures_as_the_table(run: Run, model: ModelProbe, t
     (line,) = csv.DictReader(paths["csv"].open())
     assert float(line["dispersion_rate_bps.mean"]) == 5e8 and float(line["owd_ns.p99_9"]) == 8 * DELAY_TICKS
     assert "500.000" in paths["html"].read_text()
+
+
+def test_a_long_run_prints_one_json_document(run: Run, model: ModelProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is written anew now and then; what is printed can't be."""
+    monkeypatch.setattr(results, "AGAIN_S", 0.0)
+    code, out, _ = run("train", "--length", "60,64,512", "--count", "2", "--json")
+    assert code == 0 and [row["length"] for row in json.loads(out)["rows"]] == [60, 64, 512]
 
 
 def test_json_on_stdout_is_all_that_is_printed(run: Run, model: ModelProbe) -> None:

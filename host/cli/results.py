@@ -88,11 +88,16 @@ class Results:
     def _write(self, is_end: bool, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
         content["is_complete"] = is_whole and self.measured == self._asked
-        if self._args.json and (is_end or self._args.json.is_file() or not self._args.json.exists()):
+        if self._args.json and (is_end or _can_be_written_anew(self._args.json)):
             write_text(self._args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
-        if self._args.csv and (is_end or self._args.csv.is_file() or not self._args.csv.exists()):
+        if self._args.csv and (is_end or _can_be_written_anew(self._args.csv)):
             write_text(self._args.csv, _csv(self._sweeps))
         return content
+
+
+def _can_be_written_anew(path: Path) -> bool:
+    """Return whether what is written replaces what was; in a pipe, a device or standard output one follows the other."""
+    return path != STDOUT and (path.is_file() or not path.exists())
 
 
 def _csv(sweeps: list[Sweep]) -> str:
