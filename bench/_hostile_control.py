@@ -159,11 +159,11 @@ def two_hosts(is_full: bool) -> Iterator[Figure]:
 def says_right(text: str, length: int, count: int) -> bool:
     """Return whether the JSON of a train tells what was sent, and of it nothing lost and every delay."""
     (row,) = json.loads(text)["sweeps"][0]["rows"]
-    figures = {name: row[name] for name in ("length", "count", "repeats", "sent", "received", "lost", "late")}
+    figures = {name: row[name] for name in ("length", "count", "repeat", "sent", "received", "lost", "late")}
     wanted = {
         "length": length,
         "count": count,
-        "repeats": 3,
+        "repeat": 3,
         "sent": 3 * count,
         "received": 3 * count,
         "lost": 0,
