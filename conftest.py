@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from liteprobe.sim.bench.wire import FULL_VARIABLE
+
 CPU = "cpu_s"
-FULL_VARIABLE = "LITEPROBE_FULL"
 SHOWN = 10  # Tests that took most.
 LONGEST = (
     "test_build.py",

@@ -124,7 +124,7 @@ def two_hosts(is_full: bool) -> Iterator[Figure]:
         for _ in range(starts):
             hosts = []
             for length in (rand.randrange(60, 100), rand.randrange(100, 1500)):
-                count = rand.randrange(2, 200)
+                count = rand.randrange(200, 1000)
                 train = (
                     "train",
                     *options,
@@ -139,7 +139,7 @@ def two_hosts(is_full: bool) -> Iterator[Figure]:
                     "--json",
                 )
                 hosts.append((length, count, command(*train)))
-                time.sleep(rand.uniform(0, 1.5))
+                time.sleep(rand.uniform(0, 1.0))
             for length, count, host in hosts:
                 out, error = host.communicate(timeout=300)
                 if host.returncode == 0:
@@ -261,7 +261,7 @@ def hostile_host(is_full: bool) -> Iterator[Figure]:
             probe.reset()
             right = sum(is_right(probe.train(random_program(rand)), 40) for _ in range(10))
         print(
-            f"hostile host, seed {seed}: {answered} of {requests} requests answered, the others reset the probe",
+            f"hostile host, seed {seed}: {answered} of {requests} requests answered",
             file=sys.stderr,
         )
         yield Figure(f"hostile_host_trains_right_{seed}", right, "of 10", 10, is_least=True)

@@ -35,8 +35,8 @@ CLOCKS: dict[str, tuple[float, int, int | None]] = {
     "slowest_sys": (45.0, -50, 50),  # That the receive path is made for.
     "slow_sys": (12.5, 0, 0),
 }
-#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with. One clock for all is the
-#: simulated probe's, so the tests of the whole SoC run with it.
+#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with. With the first one
+#: the receive clock is the timebase; both tick together in the simulated probe, too, whose tests are always run.
 VARIANTS = [pytest.param("synchronous", 32, marks=pytest.mark.full), ("asynchronous", 32), ("slow_wire", 64)]
 
 DOMAINS = ("sys", "timebase", "eth_rx")

