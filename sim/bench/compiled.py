@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from liteprobe.sim.bench.processes import run_group
-from liteprobe.sim.system.build import bare, numbered_from_zero
+from liteprobe.sim.system.build import FAST, bare, numbered_from_zero
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ MAKEFLAGS = " ".join(
         "CFG_CXXFLAGS_STD=-std=gnu++17",
         "CFG_CXXFLAGS_STD_NEWEST=-std=gnu++20",
         "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
-        "OPT_FAST=-O1",
+        "OPT_FAST=" + r"\ ".join(FAST),  # make parts its flags at spaces.
         "OPT_SLOW=-O0",
         "OPT_GLOBAL=-O1",
     ]

@@ -28,7 +28,7 @@ def run(clocks: str, filter_: str) -> None:
     run_wire_test(__file__, "management_receive_bench", write_verilog, name, {"LITEPROBE_CLOCKS": clocks}, filter_)
 
 
-@pytest.mark.parametrize("clocks", ["asynchronous", "slow_wire"])
+@pytest.mark.parametrize("clocks", ["asynchronous", pytest.param("slow_wire", marks=pytest.mark.full)])
 def test_frames_leave_whole_or_are_counted(clocks: str) -> None:
     run(clocks, "broken|overlong|without_a_reader|slow_reader")
 

@@ -75,7 +75,7 @@ async def drained(dut, ring):
 
 
 @cocotb.test()
-@cocotb.parametrize(max_payload=[0, 1, 2])
+@cocotb.parametrize(max_payload=with_full([0], [1, 2]))
 async def blocks_of_any_length_fill_slots_of_their_own(dut, max_payload):
     host, ring = await running(dut, max_payload=max_payload)
     sent = [block for words in (1, 2, 3, 4, 5, 31, 32, 33, 367, 368, 383, 384) for block in blocks(0, 2, words, words)]
