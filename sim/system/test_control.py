@@ -46,9 +46,9 @@ def datagrams(link: SimLink) -> list[int]:
 @pytest.mark.parametrize(
     "network",
     [
-        "loss=5%,seed=1",
+        pytest.param("loss=5%,seed=1", marks=pytest.mark.full),
         "duplicate=20%,seed=2",
-        "reorder=10%,seed=3",
+        pytest.param("reorder=10%,seed=3", marks=pytest.mark.full),
         "loss=5%,duplicate=10%,reorder=5%,seed=4",
         "loss=20%,duplicate=20%,reorder=20%,seed=5",
     ],

@@ -129,12 +129,12 @@ def test_what_no_pair_can_be_is_refused(own: Path, options: tuple[str, ...], sai
 
 
 def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Path) -> None:
-    """Both ways at once, on one PPS, after 25 periods: what is measured less what stood on the pins."""
+    """Both ways at once, on one PPS, after 16 periods: what is measured less what stood on the pins."""
     with open_pair(tmp_path / "truth", build=own) as bench:
         assert bench.a.timebase.clock_state == "free-running"
         with pytest.raises(ProbeError, match="free-running, so a delay would be what the clocks differ"):
             OneWay([Direction(TrainProgram(60, 1), bench.a, bench.b)])
-        bench.settle(25)
+        bench.settle(16)
         program = TrainProgram(60, 40, interval_ns=10_000.0)
         ways = [Direction(program, bench.a, bench.b), Direction(program, bench.b, bench.a, 1, 1)]
         there, back = OneWay(ways, tend=bench.tend).run()

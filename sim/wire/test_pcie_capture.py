@@ -24,7 +24,7 @@ from liteprobe.sim.bench.pcie import map_of_run
 from liteprobe.sim.bench.pcie_capture import LINES, TOP, record, writer
 from liteprobe.sim.bench.pcie_capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
 from liteprobe.sim.bench.pcie_driver import BenchLink, DriverFile
-from liteprobe.sim.bench.wire import run_wire_test, with_full
+from liteprobe.sim.bench.wire import is_full, run_wire_test, with_full
 from liteprobe.sim.models.capture import Gap, decode
 
 
@@ -65,7 +65,7 @@ async def host_that_takes_nothing_costs_its_own_frames_and_every_one_is_counted(
     assert gaps == [await host.dropped(channel) for channel in range(CHANNELS)] and gaps[0] == lost
 
 
-@cocotb.test()
+@cocotb.test(skip=not is_full())
 async def host_that_comes_back_finds_the_place_of_the_gap(dut):
     host = Capturing(dut, slots=8)
     await host.begin([0, 2])
@@ -82,7 +82,7 @@ async def host_that_comes_back_finds_the_place_of_the_gap(dut):
     assert gaps[0] > 0 and sum(isinstance(one, Gap) for one in decode(host.found[0], 0)) >= 2
 
 
-@cocotb.test()
+@cocotb.test(skip=not is_full())
 @cocotb.parametrize(part=with_full([0.1], [0.5]))
 async def slow_root_complex_loses_nothing_uncounted(dut, part):
     host = Capturing(dut)
@@ -99,7 +99,7 @@ async def slow_root_complex_loses_nothing_uncounted(dut, part):
     assert (sum(gaps) > 0) == (part == 0.1)
 
 
-@cocotb.test()
+@cocotb.test(skip=not is_full())
 async def stop_and_restart_in_full_flow_lose_nothing_uncounted(dut):
     host = Capturing(dut)
     await host.begin([0, 2])

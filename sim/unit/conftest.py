@@ -1,0 +1,8 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Cores are simulated by Migen, their statements as Python functions."""
+
+from liteprobe.sim.bench import compiled_simulation
+
+compiled_simulation.install()
