@@ -23,6 +23,14 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(opened, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
 
 
+def let_go_of_stderr() -> None:
+    """Throw away what stderr doesn't take, which Python would try again as it ends, with an exit code of its own."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def program() -> int:
     """Run the command line, and return the exit code."""
     try:
@@ -39,6 +47,7 @@ def program() -> int:
         if behind is None:
             raise
         code = end(behind)
+    let_go_of_stderr()
     return code
 
 

@@ -131,6 +131,7 @@ def test_a_program_that_a_terminal_has_left_ends_too(own: Path, tmp_path: Path) 
 
 def shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "PATH": f"{signals.PROGRAM.parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONUNBUFFERED", None)  # With it, what can't be written is known at once.
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {line}"],
         cwd=folder,
