@@ -9,6 +9,7 @@ BOARDS = {
     "colorlight_5a_75b":      ("colorlight_5a_75b", {"revision": "8.0"}),
     "colorlight_5a_75b_v7_0": ("colorlight_5a_75b", {"revision": "7.0"}),
     "colorlight_i5":          ("colorlight_i5",     {}),
+    "colorlight_i9":          ("colorlight_i9",     {}),
     "versa_ecp5":             ("versa_ecp5",        {}),
 }
 # No open tool chain makes their bitstreams: a build ends with Verilog, and what the vendor's tool needs.

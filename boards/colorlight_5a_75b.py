@@ -8,9 +8,8 @@ from litex.build.generic_platform import IOStandard, Pins, Subsignal
 from litex_boards.platforms import colorlight_5a_75b
 
 from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ddr_samples import DdrSamples
-from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
-from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -35,25 +34,15 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board:
-    """What a SoC may ask of this board, and nothing of what it does with it."""
-    ports        = 2
-    sys_clk_freq = 50e6
-    placer       = "heap"
-    block_rams   = 56 # LFE5U-25F.
-    with_serial  = True
-    with_pcie    = False
-    sdram_bytes  = SDRAM_BYTES
-    spare_bytes  = 0
-    flash_offset = 0x100000 # Of firmware; a bitstream of the LFE5U-25F takes 0.7 MB at most.
-    cable        = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
+class Board(Ecp5Board):
+    """Has the two PHYs of the card; the PPS comes by KEY+ of J19 (3.3 V)."""
+    cable  = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
     pps_is_serial_rx = True # Pin KEY+.
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS. NMEA needs rework."
+    limits = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS. NMEA needs rework."
 
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
-        self.seed     = 1 # Of placement; 1 to 3 meet timing (8.0).
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
@@ -65,37 +54,6 @@ class Board:
         self.clocks = _clocks(self.platform, self.sys_clk_freq)
         return self.clocks
 
-    def phy(self, port):
-        """Return the PHY of one port; the PHY delays the transmit clock, the FPGA received data."""
-        return RgmiiPort(
-            clock_pads = self.platform.request("eth_clocks", port),
-            pads       = self.platform.request("eth", port),
-            number     = port,
-            tx_delay   = 0,
-            rx_delay   = 2e-9,
-        )
-
     def pps(self):
-        """Return the pad of the PPS input, KEY+ of J19 (3.3 V)."""
+        """Return the pad of the PPS input, KEY+."""
         return self.platform.request("user_btn_n", 0)
-
-    def pps_samples(self):
-        """Return a module with four samples a tick of the PPS input; after ``crg()``."""
-        self.clocks.add_double()
-        return DdrSamples(self.pps())
-
-    def pps_out(self):
-        """Return the pad of the PPS output."""
-        return self.platform.request("pps_out")
-
-    def gnss(self):
-        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
-        return self.platform.request("gnss")
-
-    def sdram(self):
-        """Return the PHY of the SDRAM, and the frequency at which its times are kept."""
-        return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
-
-    def flash(self):
-        """Return the pads of the SPI flash."""
-        return FlashPins(self.platform.request("spiflash"))

@@ -8,9 +8,8 @@ from litex.build.generic_platform import IOStandard, Pins, Subsignal
 from litex_boards.platforms import colorlight_i5
 
 from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ddr_samples import DdrSamples
-from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
-from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -34,25 +33,12 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board:
-    """What a SoC may ask of this board, and nothing of what it does with it."""
-    name         = "colorlight_i5"
-    ports        = 2
-    sys_clk_freq = 50e6
-    seed         = 1 # Of placement.
-    placer       = "static" # HeAP found no way, with seeds 1 and 2.
-    block_rams   = 56 # LFE5U-25F.
-    with_serial  = True
-    with_pcie    = False
-    sdram_bytes  = SDRAM_BYTES
-    spare_bytes  = 0
-    flash_offset = 0x100000 # Of firmware; a bitstream of the LFE5U-25F takes 0.7 MB at most.
-    pps_is_serial_rx = False
-    cable        = "cmsisdap" # DAPLink of the extension board.
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+class Module(Ecp5Board):
+    """Has the SODIMM module's PHYs, and the connectors of the extension board."""
+    cable = "cmsisdap" # DAPLink of the extension board.
 
-    def __init__(self, toolchain="trellis"):
-        self.platform = colorlight_i5.Platform(board="i5", revision="7.0", toolchain=toolchain)
+    def __init__(self, revision, toolchain="trellis"):
+        self.platform = colorlight_i5.Platform(board=self.name.removeprefix("colorlight_"), revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
         for port in range(self.ports):
             leave_out(self.platform, "eth", port, _left_out[port])
@@ -62,37 +48,10 @@ class Board:
         self.clocks = _clocks(self.platform, self.sys_clk_freq)
         return self.clocks
 
-    def phy(self, port):
-        """Return the PHY of one port; the PHY delays the transmit clock, the FPGA received data."""
-        return RgmiiPort(
-            clock_pads = self.platform.request("eth_clocks", port),
-            pads       = self.platform.request("eth", port),
-            number     = port,
-            tx_delay   = 0,
-            rx_delay   = 2e-9,
-        )
+class Board(Module):
+    """Is the i5 7.0."""
+    name   = "colorlight_i5"
+    placer = "static" # HeAP found no way, with seeds 1 and 2.
 
-    def pps(self):
-        """Return the pad of the PPS input."""
-        return self.platform.request("pps")
-
-    def pps_samples(self):
-        """Return a module with four samples a tick of the PPS input; after ``crg()``."""
-        self.clocks.add_double()
-        return DdrSamples(self.pps())
-
-    def pps_out(self):
-        """Return the pad of the PPS output."""
-        return self.platform.request("pps_out")
-
-    def gnss(self):
-        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
-        return self.platform.request("gnss")
-
-    def sdram(self):
-        """Return the PHY of the SDRAM, and the frequency at which its times are kept."""
-        return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
-
-    def flash(self):
-        """Return the pads of the SPI flash."""
-        return FlashPins(self.platform.request("spiflash"))
+    def __init__(self, toolchain="trellis"):
+        super().__init__("7.0", toolchain)

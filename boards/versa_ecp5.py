@@ -8,9 +8,8 @@ from litex.build.generic_platform import IOStandard, Pins, Subsignal
 from litex_boards.platforms import lattice_versa_ecp5
 
 from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ddr_samples import DdrSamples
-from liteprobe.boards.memories import FlashPins
-from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -34,22 +33,16 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board:
-    """What a SoC may ask of this board, and nothing of what it does with it."""
+class Board(Ecp5Board):
+    """Has a device of twice the size, faster, and PHYs that delay both directions; its DDR3 isn't wired."""
     name         = "versa_ecp5"
-    ports        = 2
     sys_clk_freq = 62.5e6
-    seed         = 1 # Of placement.
-    placer       = "heap"
     block_rams   = 108 # LFE5UM5G-45F.
-    with_serial  = True
-    with_pcie    = False
-    sdram_bytes  = 0 # Its DDR3 isn't wired.
+    sdram_bytes  = 0
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
-    flash_offset = 0x200000 # Of firmware; a bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
-    pps_is_serial_rx = False
+    flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
     cable        = "ft2232" # On board.
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+    rx_delay     = 0
 
     def __init__(self, toolchain="trellis"):
         self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
@@ -61,34 +54,3 @@ class Board:
         """Return the clocks and resets."""
         self.clocks = _clocks(self.platform, self.sys_clk_freq)
         return self.clocks
-
-    def phy(self, port):
-        """Return the PHY of one port; the PHY delays both directions."""
-        return RgmiiPort(
-            clock_pads = self.platform.request("eth_clocks", port),
-            pads       = self.platform.request("eth", port),
-            number     = port,
-            tx_delay   = 0,
-            rx_delay   = 0,
-        )
-
-    def pps(self):
-        """Return the pad of the PPS input."""
-        return self.platform.request("pps")
-
-    def pps_samples(self):
-        """Return a module with four samples a tick of the PPS input; after ``crg()``."""
-        self.clocks.add_double()
-        return DdrSamples(self.pps())
-
-    def pps_out(self):
-        """Return the pad of the PPS output."""
-        return self.platform.request("pps_out")
-
-    def gnss(self):
-        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
-        return self.platform.request("gnss")
-
-    def flash(self):
-        """Return the pads of the SPI flash."""
-        return FlashPins(self.platform.request("spiflash"))

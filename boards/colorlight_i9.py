@@ -1,0 +1,19 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Colorlight i9 (7.2): the i5's module with a LFE5U-45F, on the same extension board."""
+
+from liteprobe.boards.colorlight_i5 import Module
+
+# IOs, CRG: those of the i5. -----------------------------------------------------------------------
+
+# Board --------------------------------------------------------------------------------------------
+
+class Board(Module):
+    """Is the i9 7.2: 43,848 LUTs, which hold everything that a probe can be made of."""
+    name         = "colorlight_i9"
+    block_rams   = 108 # LFE5U-45F.
+    flash_offset = 0x200000 # A bitstream of the LFE5U-45F takes 1.3 MB at most.
+
+    def __init__(self, toolchain="trellis"):
+        super().__init__("7.2", toolchain)

@@ -1,0 +1,80 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the ECP5 boards have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
+
+from liteprobe.boards.ddr_samples import DdrSamples
+from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
+from liteprobe.boards.rgmii import RgmiiPort
+
+class Ecp5Board:
+    """Names what a SoC may ask of a board, and nothing of what it does with it.
+
+    A board sets ``platform`` and ``clocks`` (`ProbeClocks`, made by its ``crg``), and what differs from here.
+
+    Attributes
+    ----------
+    name : str, as in ``liteprobe build``.
+    ports : int, Ethernet PHYs.
+    sys_clk_freq : float, Hz
+    seed, placer : int, str
+        Of placement: the ones that are known to meet timing.
+    block_rams : int, of the device.
+    with_serial, with_pcie : bool
+    sdram_bytes : int, that a probe can use; 0: none.
+    spare_bytes : int
+        Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
+    flash_offset : int, where firmware lies in the flash, behind the bitstream.
+    pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
+    cable : str, of openFPGALoader.
+    limits : str, what the board can't do, for docs/boards.md.
+    rx_delay : float, seconds that the FPGA delays received data by.
+    """
+    ports        = 2
+    sys_clk_freq = 50e6
+    seed         = 1
+    placer       = "heap"
+    block_rams   = 56 # LFE5U-25F.
+    with_serial  = True
+    with_pcie    = False
+    sdram_bytes  = SDRAM_BYTES
+    spare_bytes  = 0
+    flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
+    pps_is_serial_rx = False
+    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+    rx_delay     = 2e-9
+
+    def phy(self, port):
+        """Return the PHY of one port; the PHY delays the transmit clock, and where it doesn't, the FPGA received data."""
+        return RgmiiPort(
+            clock_pads = self.platform.request("eth_clocks", port),
+            pads       = self.platform.request("eth", port),
+            number     = port,
+            tx_delay   = 0,
+            rx_delay   = self.rx_delay,
+        )
+
+    def pps(self):
+        """Return the pad of the PPS input."""
+        return self.platform.request("pps")
+
+    def pps_samples(self):
+        """Return a module with four samples a tick of the PPS input; after ``crg()``."""
+        self.clocks.add_double()
+        return DdrSamples(self.pps())
+
+    def pps_out(self):
+        """Return the pad of the PPS output."""
+        return self.platform.request("pps_out")
+
+    def gnss(self):
+        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
+        return self.platform.request("gnss")
+
+    def sdram(self):
+        """Return the PHY of the SDRAM, and the frequency at which its times are kept."""
+        return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
+
+    def flash(self):
+        """Return the pads of the SPI flash."""
+        return FlashPins(self.platform.request("spiflash"))
