@@ -56,7 +56,7 @@ class _Job:
 
     @property
     def with_records(self) -> bool:
-        return self.program.total <= RECORDS_MAX
+        return self.receive.receive.depth > 0 and self.program.total <= RECORDS_MAX
 
     @property
     def fits(self) -> bool:
@@ -125,7 +125,7 @@ class Execution:
         """
         self._check_links()
         for job in self._jobs:
-            self._load(job, is_attached=False)
+            self._load(job, is_measured=False)
         try:
             return self._start()
         except BaseException:
@@ -189,11 +189,13 @@ class Execution:
                         f"the link of port {port.number} is down: plug in its cable, and check the other end"
                     )
 
-    def _load(self, job: _Job, is_attached: bool = True) -> None:
+    def _load(self, job: _Job, is_measured: bool = True) -> None:
+        """Load a program; one that isn't measured goes on without this host, and leaves the meters to others."""
         job.transmit.halt(self._devices.timebase)  # A program that was detached may still run.
-        job.receive.receive.start(job.program.stream_id, job.with_records)
+        if is_measured:
+            job.receive.receive.start(job.program.stream_id, job.with_records)
         job.transmit.transmit.clear()
-        job.transmit.transmit.load(job.program, job.schedule, is_attached)
+        job.transmit.transmit.load(job.program, job.schedule, is_attached=is_measured)
         job.transmit.transmit.arm()
 
     def _start(self) -> int:
@@ -386,6 +388,7 @@ def _notes(job: _Job, counters: dict[str, int]) -> list[str]:
         f"send fewer frames at once, or a gap between trains": counters["records_lost"],
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
-        f"more than {RECORDS_MAX} frames: measured by accumulators, without records": not job.with_records,
+        f"more than {RECORDS_MAX} frames: measured by accumulators, without records": job.program.total > RECORDS_MAX,
+        "this probe keeps no records of trains: measured by accumulators alone": not job.receive.receive.depth,
     }
     return [note for note, holds in notes.items() if holds]

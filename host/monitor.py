@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from liteprobe.cores.formats import (
     lost_frames,
 )
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.probe import Probe
+from liteprobe.host.registers import Registers
 
 FCS_OCTETS = 4
 OVERHEAD_OCTETS = FCS_OCTETS + 8 + 12  # With preamble, SFD and gap.
@@ -212,6 +213,13 @@ class PortMeasurement:
     is_saturated: bool
 
 
+class Metered(Protocol):
+    """What has meters: a `Probe`, or what stands for one."""
+
+    registers: Registers
+    port_count: int
+
+
 class Monitor:
     """The meters of a port.
 
@@ -226,7 +234,7 @@ class Monitor:
         When the probe has no such port, or no meters.
     """
 
-    def __init__(self, probe: Probe, port: int) -> None:
+    def __init__(self, probe: Metered, port: int) -> None:
         ports = probe.port_count
         if not 0 <= port < ports:
             raise UsageError(f"the probe has no port {port}: give 0 to {ports - 1}")
@@ -235,7 +243,7 @@ class Monitor:
         self._prefix = f"port{port}_measure_"
         self._streams, self._bins = f"port{port}_streams", f"port{port}_bins"
         if self._streams not in probe.registers.memory_names:
-            raise UsageError("this probe measures trains only: build and load one with --preset monitor")
+            raise UsageError("this probe measures trains only: build and load one with --preset monitor or tester")
         latch, self._counted = f"port{port}_monitor_latch", f"port{port}_rx_"
         names = probe.registers.names
         self._latches = [latch] if latch in names else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import ClockState, TransmitState
+from liteprobe.cores.formats import ClockState, Part, TransmitState
 from liteprobe.host.analysis import arrivals, line_clock
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
@@ -181,7 +181,7 @@ class OneWay:
             ("transmit", direction.sender, direction.transmit),
             ("receive", direction.receiver, direction.receive),
         ):
-            probe.check_trains()
+            probe.need(Part.GENERATE)
             if not 0 <= number < len(probe.ports):
                 raise UsageError(f"there is no {name} port {number} in {probe.url}: give 0 to {len(probe.ports) - 1}")
         check(direction.program)

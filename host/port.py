@@ -3,15 +3,17 @@
 """A test port: its transmit program, its receive counters and its ring of records."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState
+from liteprobe.cores.formats import RECORD_DTYPE, RECORD_WORDS, TransmitState, lost_frames
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.headers import header_words
 from liteprobe.host.link.base import Words
+from liteprobe.host.monitor import Monitor
 from liteprobe.host.registers import Registers
 from liteprobe.host.timebase import Timebase
 from liteprobe.host.train import Schedule, TrainProgram
@@ -238,20 +240,92 @@ class ReceivePort:
         return {name.removeprefix(self._prefix): value for name, value in values.items()}
 
 
+@dataclass
+class Meters:
+    """What `Monitor` must know of a probe."""
+
+    registers: Registers
+    port_count: int
+
+
+class StreamPort:
+    """The receive side of a port that keeps no records of trains: one stream of its meters takes their place.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+        Of the port.
+    """
+
+    depth = 0
+
+    def __init__(self, registers: Registers, number: int) -> None:
+        self._registers = registers
+        self._link_up = f"port{number}_monitor_link_up"
+        self._meter = Monitor(Meters(registers, number + 1), number)
+
+    def start(self, stream_id: int | None, with_records: bool = True) -> None:
+        """Begin anew, taking ``stream_id`` only; the counters of all frames go on, and are taken from here on."""
+        del with_records
+        self._meter.watch(stream_id or 0)
+        self._before = self._meter.events()
+
+    def drain(self) -> NDArray[np.void]:
+        """Return no records."""
+        return concatenated([])
+
+    def missing(self, sent: int) -> int:
+        """Return how many of ``sent`` frames have not come yet."""
+        stream = self._meter.accumulators()[2]
+        return max(sent - (stream["frames"] - stream["duplicated"]), 0)
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch: none."""
+        del timebase
+        return 0.0
+
+    @property
+    def is_link_up(self) -> bool:
+        """Whether the PHY has a link, as far as the board can tell."""
+        return bool(self._registers.read(self._link_up))
+
+    def counters(self) -> dict[str, int]:
+        """Return all accumulators, by the names of `ReceivePort`; those of the stream are of one moment."""
+        port, other, stream, *more = self._meter.accumulators()
+        now = self._meter.events()
+        found = {
+            name: (now[name] - self._before[name]) % 2 ** (64 if name == "all_octets" else 32)
+            for name in PORT_ACCUMULATORS
+        }
+        found |= stream | {
+            "lost": lost_frames(stream),
+            "foreign_streams": sum(slot["frames"] for slot in (other, *more)),
+        }
+        return found | {"length_errors": port["bad_probes"], "records_written": 0, "records_lost": 0}
+
+
 class Port:
     """A test port.
 
+    Parameters
+    ----------
+    registers : Registers
+    number : int
+    depth : int
+        Records that its ring holds; 0: it has none.
+
     Attributes
     ----------
-    number : int
     transmit : TransmitPort
-    receive : ReceivePort
+    receive : ReceivePort or StreamPort
     """
 
     def __init__(self, registers: Registers, number: int, depth: int) -> None:
         self.number = number
         self.transmit = TransmitPort(registers, number)
-        self.receive = ReceivePort(registers, number, depth)
+        self.receive = ReceivePort(registers, number, depth) if depth else StreamPort(registers, number)
 
     def halt(self, timebase: Timebase) -> bool:
         """Stop what the port sends, wait until its last frame has left, and return whether it sent anything.
@@ -271,7 +345,7 @@ class Port:
         return True
 
 
-def joint_counters(transmit: TransmitPort, receive: ReceivePort) -> dict[str, int]:
+def joint_counters(transmit: TransmitPort, receive: ReceivePort | StreamPort) -> dict[str, int]:
     """Return the counters of both ends of a program; where both have one of a name, the sender's is ``transmit_<name>``."""
     received = receive.counters()
     sent = {("transmit_" + name if name in received else name): value for name, value in transmit.counters().items()}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.execute import Devices, Execution, Progress
 from liteprobe.host.lease import Lease
@@ -19,7 +19,6 @@ from liteprobe.host.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.train import TrainProgram, TrainResult
 
 SOC_RESET = 1
-MONITOR_MEMORY = "filter"  # Only a probe of preset ``monitor`` has it.
 
 
 class Probe:
@@ -42,7 +41,7 @@ class Probe:
         The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase
     ports : list of Port
-        Those that send and measure trains; none on a probe of preset ``monitor``.
+        Those that send trains, and measure them; none on a probe without the part ``generate``.
     port_count : int
         Test ports.
 
@@ -66,7 +65,7 @@ class Probe:
             self.lease = Lease(self.registers, steal)
             self.registers.own = self.lease.ensure
             self._identity = self.registers.read_many(
-                ("probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
+                ("probe_parts", "probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
             )
         except BaseException:
             self.link.close()
@@ -74,9 +73,8 @@ class Probe:
         self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
         depth = self._identity["probe_record_depth"]
         self.port_count = self._identity["probe_ports"]
-        self.ports = (
-            [] if self.is_monitor else [Port(self.registers, number, depth) for number in range(self.port_count)]
-        )
+        count = self.port_count if Part.GENERATE in self.parts else 0
+        self.ports = [Port(self.registers, number, depth) for number in range(count)]
 
     def __enter__(self) -> "Probe":
         return self
@@ -93,15 +91,16 @@ class Probe:
         self.link.close()
 
     @property
-    def is_monitor(self) -> bool:
-        """Whether the probe's preset is ``monitor``: it captures and counts, and sends no trains."""
-        return MONITOR_MEMORY in self.registers.memory_names
+    def parts(self) -> Part:
+        """What is built in."""
+        return Part(self._identity["probe_parts"])
 
-    def check_trains(self) -> None:
-        """Raise UsageError unless the probe can send and measure trains."""
-        if self.is_monitor:
+    def need(self, part: Part) -> None:
+        """Raise UsageError, naming the presets that have it, unless ``part`` is built in."""
+        if part not in self.parts:
+            presets = " or ".join(name for name, parts in PRESETS.items() if part in parts)
             raise UsageError(
-                f"{self.url} is a monitor, which sends no trains: use a probe that was built with --preset train"
+                f"{self.url} was built without the part {str(part.name).lower()}: build and load one with --preset {presets}"
             )
 
     def wait(self, seconds: float) -> None:
@@ -156,7 +155,7 @@ class Probe:
             "clock_state": self.timebase.clock_state,
             "clock_error": bound_words(self.timebase.trust()[1]),
         }
-        facts["preset"] = "monitor" if self.is_monitor else "train"
+        facts["preset"] = preset_of(self.parts)
         facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
         return facts
 
@@ -204,8 +203,12 @@ class Probe:
         ProbeError
             When the link is down.
         """
-        self.check_trains()
-        return self._execution([(program, transmit, transmit)]).launch()
+        return self.launch_all([(program, transmit)])
+
+    def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:
+        """Start several programs, their first SFDs in the same tick, as `launch` does; each is (program, transmit)."""
+        self.need(Part.GENERATE)
+        return self._execution([(program, transmit, transmit) for program, transmit in requests]).launch()
 
     def stop(self, port: int) -> bool:
         """End the program of a port after its present frame, whoever started it; return whether it had one.
@@ -215,7 +218,7 @@ class Probe:
         UsageError
             When there is no such port.
         """
-        self.check_trains()
+        self.need(Part.GENERATE)
         if not 0 <= port < len(self.ports):
             raise UsageError(f"there is no port {port}: give 0 to {len(self.ports) - 1}")
         return self.ports[port].halt(self.timebase)
@@ -226,7 +229,7 @@ class Probe:
         progress: Progress | None = None,
     ) -> list[TrainResult]:
         """Send several programs, their first SFDs in the same tick; each is (program, transmit, receive)."""
-        self.check_trains()
+        self.need(Part.GENERATE)
         count = len(self.ports)
         whole = [
             (program, transmit, self.link.receive_port(transmit, count) if receive is None else receive)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.soc.config import PRESETS
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 
 PAGE = Path("docs/boards.md")
 HEAD = """\
@@ -65,7 +65,7 @@ def timing_table(reports: list[dict[str, Any]]) -> str:
 def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     """Return the section of a board with a preset."""
     target = board(name)
-    title = name if preset == PRESETS[0] else f"{name}, preset {preset}"
+    title = name if preset == DEFAULT_PRESET else f"{name}, preset {preset}"
     parts = [f"## {title}", f"{target.ports} ports, `sys` at {target.sys_clk_freq / 1e6:g} MHz. {target.limits}"]
     if not reports:
         return "\n\n".join([*parts, f"Not built yet: `./run build {name}`."])
@@ -86,8 +86,8 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
 
 def page(build: Path) -> str:
     """Return the page of all boards."""
-    sections = [section(name, reports_of(name, build), PRESETS[0]) for name in BOARDS]
-    for preset in PRESETS[1:]:
+    sections = [section(name, reports_of(name, build), DEFAULT_PRESET) for name in BOARDS]
+    for preset in (name for name in PRESETS if name != DEFAULT_PRESET):
         reports = {name: reports_of(f"{name}_{preset}", build) for name in BOARDS}
         sections += [section(name, found, preset) for name, found in reports.items() if found]
     return "\n".join([HEAD, "\n\n".join(sections), ""])

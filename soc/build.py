@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
-from liteprobe.soc.config import LINKS, PRESETS, RINGS, ProbeConfig, most_ports
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.load import detect, load
 from liteprobe.soc.probe import ProbeSoC
@@ -358,14 +359,14 @@ def main(arguments: list[str] | None = None) -> int:
     args = parse(arguments)
     logging.disable(logging.INFO)
     names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
-    out = args.out or BUILD / (args.board if args.preset == PRESETS[0] else f"{args.board}_{args.preset}")
+    out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
     try:
         target = board(args.board)
         args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
         args.link = args.link or default_link(target, args.preset, args.ports)
         fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
         if args.with_cpu is None:
-            fields["with_cpu"] = args.preset == PRESETS[0] or holds_cpu(target, fields)
+            fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds_cpu(target, fields)
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, ProbeConfig(**fields), out)
         config = ProbeConfig(**fields)

@@ -9,9 +9,8 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
-from liteprobe.cores.formats import CHANNELS
+from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, Part
 
-PRESETS = ("train", "monitor")
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
 CPU_VARIANTS = ("lite", "standard")
@@ -21,6 +20,7 @@ BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of
 RECORD_BITS = 6 * 32
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
+GENERATE_PORT_RAMS = 2  # Of each port that sends.
 LARGEST_CAPTURE_BLOCKS = 1024
 LEAST_FOR_MORE = 100  # Block RAMs of a device that holds more than a monitor of one port; its LUTs grow with them.
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
@@ -65,12 +65,16 @@ class Holder(Protocol):
 
 
 def most_ports(board: Holder, preset: str) -> int:
-    """Return how many test ports ``board`` can have: a monitor on a LFE5U-25F one.
+    """Return how many test ports ``board`` can have: on a LFE5U-25F a monitor one.
 
     Two would fit, by the count of its LUTs, but nextpnr finds no way to route them (docs/design/monitor.md).
     """
-    is_small = board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
-    return 1 if preset == "monitor" and is_small else board.ports
+    return 1 if Part.MONITOR in PRESETS[preset] and is_small(board) else board.ports
+
+
+def is_small(board: Holder) -> bool:
+    """Return whether ``board`` has a LFE5U-25F, or less."""
+    return board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ class ProbeConfig:
     Parameters
     ----------
     preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
-        measures and captures what comes in (docs/design/monitor.md).
+        measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains, and does all that a monitor
+        does. ``PRESETS`` has the parts of each.
     ports : test ports, from 1.
     link : the way in: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
@@ -103,7 +108,7 @@ class ProbeConfig:
         clocks, and the registers that start firmware.
     """
 
-    preset: str = "train"
+    preset: str = DEFAULT_PRESET
     ports: int = 2
     link: str = "shared"
     record_depth: int = 1024
@@ -124,9 +129,19 @@ class ProbeConfig:
     capture_blocks: int = 8
 
     @property
-    def is_monitor(self) -> bool:
-        """Whether ports have a monitor path in the place of transmitter and receive path."""
-        return self.preset == "monitor"
+    def parts(self) -> Part:
+        """Which parts are built in."""
+        return PRESETS[self.preset]
+
+    @property
+    def generates(self) -> bool:
+        """Whether ports send trains."""
+        return Part.GENERATE in self.parts
+
+    @property
+    def monitors(self) -> bool:
+        """Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone."""
+        return Part.MONITOR in self.parts
 
     @property
     def phys(self) -> int:
@@ -171,10 +186,14 @@ class ProbeConfig:
             raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
         if self.ring not in RINGS:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
-        if not self.is_monitor:
+        if not self.monitors:
             return
+        if self.generates and is_small(board):
+            raise ValueError(
+                f"{board.name} is too small for preset tester: use preset train or monitor, or the board colorlight_i9"
+            )
         if self.data_width != 32:
-            raise ValueError(f"data_width {self.data_width} is not supported by preset monitor: use 32")
+            raise ValueError(f"data_width {self.data_width} is not supported by preset {self.preset}: use 32")
         if self.ring == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
@@ -188,7 +207,7 @@ class ProbeConfig:
         if self.ports > most_ports(board, self.preset):
             raise ValueError(
                 f"{board.name} is too small for a monitor of {self.ports} ports, which nextpnr doesn't get routed: "
-                f"set ports={most_ports(board, self.preset)}, or take the board versa_ecp5"
+                f"set ports={most_ports(board, self.preset)}, or take the board colorlight_i9 or versa_ecp5"
             )
         if self.phys > board.ports:
             raise ValueError(
@@ -268,11 +287,12 @@ class ProbeConfig:
     def block_rams_needed(self, board: Holder) -> int:
         """Return how many block RAMs of ``board`` this takes at least; of a monitor exactly, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
-        if not self.is_monitor:
+        if not self.monitors:
             return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
-        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + ring + cpu
+        send = GENERATE_PORT_RAMS * self.ports if self.generates else 0
+        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + send + ring + cpu
 
     def _check_block_rams(self, board: Holder) -> None:
         if board.block_rams is None:
@@ -280,7 +300,7 @@ class ProbeConfig:
         # Of a train: what is known before synthesis. FIFOs of the paths come on top, so a build may still not fit.
         needed = self.block_rams_needed(board)
         if needed > board.block_rams:
-            what = "ports, capture_blocks, or leave the processor out (--no-cpu)" if self.is_monitor else (
+            what = "ports, capture_blocks, or leave the processor out (--no-cpu)" if self.monitors else (
                 "record_depth, ram_bytes or main_ram_bytes"
             )
             raise ValueError(f"memories need {needed} block RAMs, {board.name} has {board.block_rams}: lower {what}")

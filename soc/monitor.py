@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The preset ``monitor``: ports that classify, measure and capture, and send nothing but management."""
+"""Ports that classify, measure and capture what they receive, and what collects it from all of them."""
 
 from migen import *
 
@@ -33,14 +33,13 @@ def add_monitor_ports(soc):
     soc.monitor_ports = [add_monitor_port(soc, number) for number in range(config.ports)]
 
 def add_monitor_port(soc, number):
-    """Monitor what a PHY receives; return the port.
+    """Monitor what a PHY receives; return the port. One that sends nothing else sends management by itself.
 
     Registers ``port<n>_monitor``, ``port<n>_measure``; memories ``port<n>_snapshot``, ``port<n>_streams``, ``port<n>_bins``.
     """
     config    = soc.probe_config
-    is_shared = config.link == "shared" and number == 0
-    phy       = soc.board.phy(number)
-    soc.add_module(name=f"port{number}_phy", module=phy)
+    is_shared = soc.carries_management(number)
+    phy       = soc.phys[number]
     port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None)
     meter  = PortMeter()
     domain = soc.add_local_timebase(f"rx{number}")
@@ -60,7 +59,7 @@ def add_monitor_port(soc, number):
     soc.add_memory(f"port{number}_streams", meter.streams.bus, STREAM_SLOTS*STREAM_SLOT_WORDS)
     soc.add_memory(f"port{number}_bins", meter.histograms.bus, STREAM_SLOTS*BIN_SLOT_WORDS)
     soc.snapshots[f"port{number}"] = path.tally.layout
-    if is_shared:
+    if is_shared and not config.generates:
         soc.port0_transmit = transmit = ManagementTransmit()
         soc.comb += transmit.source.connect(phy.sink)
     return port

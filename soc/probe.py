@@ -41,6 +41,7 @@ class ProbeIdentity(LiteXModule):
     Attributes
     ----------
     map_hash : CSRStatus(32), set when the SoC is finalized
+    parts : CSRStatus(8), ``formats.Part``
     ports, record_depth, data_width, ticks_per_second : CSRStatus, constants of the build
     start : CSR(ports), write only; ports to start, bit n is port n
     lease : Lease
@@ -48,9 +49,10 @@ class ProbeIdentity(LiteXModule):
     """
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
+        self.parts            = CSRStatus(8,  reset=int(config.parts), description="Parts: 1 generate, 2 record, 4 monitor.")
         self.ports            = CSRStatus(8,  reset=config.ports)
-        self.record_depth     = CSRStatus(32, reset=0 if config.is_monitor else config.record_depth)
-        if not config.is_monitor:
+        self.record_depth     = CSRStatus(32, reset=0 if config.monitors else config.record_depth)
+        if config.generates:
             self.start        = CSR(config.ports)
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
         self.data_width       = CSRStatus(8,  reset=config.data_width)
@@ -98,13 +100,17 @@ class ProbeSoC(SoCCore):
 
         # Ports ------------------------------------------------------------------------------------
         self.snapshots = {} # Of each port: where its memory has each accumulator (`Tally.layout`).
-        if config.is_monitor:
+        self.phys      = [self.add_phy(number) for number in range(config.ports)]
+        if config.generates:
+            self.add_start()
+            for number, phy in enumerate(self.phys):
+                self.add_transmit(number, phy)
+        if config.monitors:
             add_monitor_ports(self)
             add_capture(self)
         else:
-            self.add_start()
-            for number in range(config.ports):
-                self.add_port(number, board.phy(number))
+            for number, phy in enumerate(self.phys):
+                self.add_receive(number, phy)
 
         # Management link --------------------------------------------------------------------------
         {
@@ -133,7 +139,7 @@ class ProbeSoC(SoCCore):
         SoCCore.add_csr_bridge(self, name, origin, register=True)
         # With more modules than 16: a monitor with a processor, or a bank for each DMA.
         config    = self.probe_config
-        bank_bits = BANK_BITS + (config.link == "pcie" or (config.is_monitor and config.with_cpu))
+        bank_bits = BANK_BITS + (config.link == "pcie" or (config.monitors and (config.with_cpu or config.generates)))
         self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus
 
@@ -190,12 +196,15 @@ class ProbeSoC(SoCCore):
 
     # Ports ----------------------------------------------------------------------------------------
 
-    def add_port(self, number, phy):
-        """Send and measure on a PHY; port 0 carries management too when it is in band."""
-        is_shared = self.probe_config.link == "shared" and number == 0
+    def add_phy(self, number):
+        """Add the PHY of a test port, and return it."""
+        phy = self.board.phy(number)
         self.add_module(name=f"port{number}_phy", module=phy)
-        self.add_transmit(number, phy, is_shared)
-        self.add_receive(number, phy, is_shared)
+        return phy
+
+    def carries_management(self, number):
+        """Return whether management is in band on a test port: on port 0 alone."""
+        return self.probe_config.link == "shared" and number == 0
 
     def add_local_timebase(self, part):
         """Give a part of the probe the clock ``timebase`` with a reset of its own; return the domain's name.
@@ -212,9 +221,9 @@ class ProbeSoC(SoCCore):
         self.last_timebase = name
         return name
 
-    def add_transmit(self, number, phy, with_management):
+    def add_transmit(self, number, phy):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
-        path = TransmitPath(self.timebase, self.probe_config.data_width, with_management)
+        path = TransmitPath(self.timebase, self.probe_config.data_width, self.carries_management(number))
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
@@ -230,10 +239,10 @@ class ProbeSoC(SoCCore):
         self.add_memory(f"port{number}_header", header.bus, path.header.depth)
         self.comb += path.header_write.eq(header.bus.cyc & header.bus.stb & header.bus.we & header.bus.ack)
 
-    def add_receive(self, number, phy, with_management):
+    def add_receive(self, number, phy):
         """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
         config = self.probe_config
-        path   = ReceivePath(self.timebase, config.data_width, with_management, config.record_depth,
+        path   = ReceivePath(self.timebase, config.data_width, self.carries_management(number), config.record_depth,
             with_line_clock = config.with_discipline)
         domain = self.add_local_timebase(f"rx{number}")
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
@@ -265,7 +274,7 @@ class ProbeSoC(SoCCore):
             lease.heard.eq(stack.heard),
         ]
         self.sync += skipped.eq(skipped + stack.skipped)
-        if config.is_monitor:
+        if config.monitors:
             add_export(self, transmit, has_room)
             self.add_channel_table(self.capture.bus)
         else:
@@ -279,7 +288,7 @@ class ProbeSoC(SoCCore):
     def add_link_uart(self):
         """Reach the bus through the serial port."""
         self.add_uartbone(baudrate=self.probe_config.uart_baud)
-        if self.probe_config.is_monitor:
+        if self.probe_config.monitors:
             self.add_channel_table(self.capture.bus)
 
     def add_link_pcie(self):
@@ -287,7 +296,7 @@ class ProbeSoC(SoCCore):
         # LitePCIe is only needed here.
         from liteprobe.soc.pcie import BAR0_BYTES, add_pcie, connect_ring
         add_pcie(self, self.board.pcie_phy(BAR0_BYTES), self.probe_config.dma_channels)
-        if self.probe_config.is_monitor:
+        if self.probe_config.monitors:
             self.add_channel_table(connect_ring(self, self.capture))
 
     def add_link_own(self):
@@ -300,11 +309,12 @@ class ProbeSoC(SoCCore):
 
     def add_link_shared(self):
         """Reach the bus by Etherbone in band, on test port 0."""
-        if self.probe_config.is_monitor:
-            transmit = self.port0_transmit
-            self.add_management(self.port0_monitor.management_source, transmit.sink, transmit.has_room)
+        receive = self.port0_monitor if self.probe_config.monitors else self.port0_rx
+        if self.probe_config.generates:
+            sink, has_room = self.port0_tx.management_sink, self.port0_tx.management_has_room
         else:
-            self.add_management(self.port0_rx.management_source, self.port0_tx.management_sink)
+            sink, has_room = self.port0_transmit.sink, self.port0_transmit.has_room
+        self.add_management(receive.management_source, sink, has_room)
 
     # Identity -------------------------------------------------------------------------------------
 

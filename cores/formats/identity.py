@@ -1,12 +1,38 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What tells one build from another."""
+"""What a probe is made of, and what tells one build from another."""
 
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from enum import IntFlag
+from typing import Any, Final
+
+
+class Part(IntFlag):
+    """Register ``probe_parts``: what is built in."""
+
+    GENERATE = 1  # Ports send trains.
+    RECORD = 2  # Ports keep a record of each frame of a train, and nothing else.
+    MONITOR = 4  # Ports parse, filter, measure and capture all frames.
+
+
+#: The parts of each preset; the first one is the default.
+PRESETS: Final = {
+    "train": Part.GENERATE | Part.RECORD,
+    "monitor": Part.MONITOR,
+    "tester": Part.GENERATE | Part.MONITOR,
+}
+DEFAULT_PRESET: Final = "train"
+
+
+def preset_of(parts: int) -> str:
+    """Return the preset of a probe with ``parts``; ValueError where there is none."""
+    for name, its_parts in PRESETS.items():
+        if its_parts == parts:
+            return name
+    raise ValueError(f"no preset has the parts {parts:#x}: was the gateware built by a later version?")
 
 
 def map_hash(register_map: Mapping[str, Any]) -> int:

@@ -64,6 +64,8 @@ class TransmitPath(LiteXModule):
         To the PHY, registered; ``ready`` is not looked at.
     management_sink : Endpoint(eth_phy_description(32)), in, ``sys``
         With management: frames without preamble, padding and FCS. Never stalls.
+    management_has_room : Signal(), out, ``sys``
+        With management: as of FrameStore.
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     """
@@ -217,6 +219,7 @@ class TransmitPath(LiteXModule):
         """Bring management frames to the line, where the pacer arbitrates."""
         self.management      = management = ManagementQueue()
         self.management_sink = management.sink
+        self.management_has_room = management.has_room
         self.comb += [
             management.source.connect(self.pace.management),
             self.pace.management_waiting.eq(management.waiting),

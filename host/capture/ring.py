@@ -45,7 +45,7 @@ class ChannelState:
 
 
 class CaptureRing:
-    """The ring of a probe of preset ``monitor``.
+    """The ring of a probe that captures.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class CaptureRing:
 
     def __init__(self, registers: Registers) -> None:
         if CHANNEL_MEMORY not in registers.memory_names:
-            raise UsageError("this probe captures nothing: use one that was built with --preset monitor")
+            raise UsageError("this probe captures nothing: use one that was built with --preset monitor or tester")
         self._registers = registers
         self.blocks = registers.read(RING_BLOCKS)
         self._address = registers.read(RING_ADDRESS)

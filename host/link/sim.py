@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.etherbone import EtherboneLink, Patience
@@ -67,7 +68,7 @@ class SimOptions:
     jitter_ns: int = 0
     receivers: tuple[Path, ...] = ()
     play: tuple[Path, ...] = ()
-    preset: str = "train"
+    preset: str = DEFAULT_PRESET
     network: str = ""
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
@@ -77,7 +78,7 @@ def build(options: SimOptions) -> Path:
     """Build the simulated probe, or find it in the cache, and return its folder."""
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
-    command += ["--preset", options.preset] if options.preset != "train" else []
+    command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:

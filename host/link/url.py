@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.errors import UsageError
 from liteprobe.host.link.base import Link
 from liteprobe.host.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
@@ -42,7 +43,6 @@ SIM_OPTIONS = (
 )  # The wire has all others.
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
-SIM_PRESETS = ("train", "monitor")
 SIM_PORTS = 2
 
 
@@ -144,9 +144,9 @@ def sim_options(url: str) -> SimOptions:
     link = own.get("link", "own")
     if link not in SIM_LINKS:
         raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
-    preset = own.get("preset", "train")
-    if preset not in SIM_PRESETS:
-        raise _bad(url, "sim", f"preset is {' or '.join(SIM_PRESETS)}")
+    preset = own.get("preset", DEFAULT_PRESET)
+    if preset not in PRESETS:
+        raise _bad(url, "sim", f"preset is {', '.join(PRESETS)}")
     cpu = own.get("cpu", "1")
     if cpu not in ("0", "1"):
         raise _bad(url, "sim", "cpu is 0 or 1")

@@ -94,10 +94,10 @@ class Monitored:
         """Return the simulated time."""
         return int(self.harness.command("time").split()[1])
 
-    def pins(self, port: int) -> list[tuple[int, bytes]]:
-        """Return time of the SFD (ns) and octets (without FCS) of each frame that a port has got."""
+    def pins(self, port: int, direction: str = "in") -> list[tuple[int, bytes]]:
+        """Return time of the SFD (ns) and octets (without FCS) of each frame that a port has got (``out``: sent)."""
         self.harness.command("sync")
-        stamps, contents = truth.read_pcap(self.files / f"pins.port{port}.in.pcap")
+        stamps, contents = truth.read_pcap(self.files / f"pins.port{port}.{direction}.pcap")
         return list(zip((int(stamp) for stamp in stamps), contents, strict=True))
 
     def events(self, port: int) -> dict[str, int]:
@@ -131,9 +131,9 @@ class Monitored:
 
 
 @contextmanager
-def monitored(folder: Path, files: Path) -> Iterator[Monitored]:
-    """A simulated monitor, built in ``folder``; ``files``: where its captures go."""
-    with probe_of(folder, "--pcap", str(files / "pins")) as (harness, probe):
+def monitored(folder: Path, files: Path, *options: str) -> Iterator[Monitored]:
+    """A simulated monitor, built in ``folder``; ``files``: where its captures go; ``options`` of the harness."""
+    with probe_of(folder, "--pcap", str(files / "pins"), *options) as (harness, probe):
 
         def idle() -> None:
             harness.run(STEP_NS)

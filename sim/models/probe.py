@@ -16,6 +16,7 @@ from liteprobe.cores.formats import (
     DAMAGE,
     HEADER_OCTETS,
     NO_SEQUENCE,
+    PRESETS,
     RECORD_OCTETS,
     RecordFlag,
     TransmitState,
@@ -34,6 +35,7 @@ BUILD_TICKS = 500  # From arm to ready.
 
 # Registers of each module: name -> width in bits; those in STROBES act when written.
 PROBE = {"map_hash": 32, "ports": 8, "record_depth": 32, "start": 2, "ticks_per_second": 32, "data_width": 8}
+PROBE |= {"parts": 8}
 LEASE = {"owner": 32, "claim": 32, "steal": 32, "release": 32, "left": 8, "timeout": 8, "name": 512, "expired": 16}
 TIMEBASE = {
     "latch": 1,
@@ -182,12 +184,9 @@ class ModelProbe:
         self.values = dict.fromkeys(self.map["csr_registers"], 0)
         self.values |= {"probe_map_hash": map_hash(self.map), "probe_ports": ports, "probe_record_depth": depth}
         self.values |= {"probe_ticks_per_second": TICKS_PER_SECOND, "probe_data_width": 32}
-        self.values |= {"timebase_increment": 8 * INCREMENT_ONE}
-        self.values |= {
-            "probe_lease_owner": 0x8000,
-            "probe_lease_timeout": LEASE_UNITS,
-            "probe_lease_left": LEASE_UNITS,
-        }
+        self.values |= {"probe_parts": PRESETS["train"], "timebase_increment": 8 * INCREMENT_ONE}
+        self.values |= dict.fromkeys(("probe_lease_timeout", "probe_lease_left"), LEASE_UNITS)
+        self.values |= {"probe_lease_owner": 0x8000}
         self._words = {
             entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
             for name, entry in self.map["csr_registers"].items()

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.sim.system import FLASH_OFFSET
 
 TOP = "liteprobe_sim"
@@ -387,11 +388,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.system.build", description=__doc__.splitlines()[0])
     parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="the way in (default: own)")
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
-    parser.add_argument("--preset", choices=["train", "monitor"], default="train", help="default: train")
+    parser.add_argument("--preset", choices=list(PRESETS), default=DEFAULT_PRESET, help="default: train")
     parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
     arguments = parser.parse_args()
     options = {"main_ram": "sdram"} if arguments.sdram else {}
-    options |= {"preset": arguments.preset} if arguments.preset != "train" else {}
+    options |= {"preset": arguments.preset} if arguments.preset != DEFAULT_PRESET else {}
     print(build_probe(arguments.link, with_cpu=not arguments.no_cpu, **options))
     return 0
 

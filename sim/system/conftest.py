@@ -48,6 +48,12 @@ def monitor_shared() -> Path:
 
 
 @pytest.fixture(scope="session")
+def tester() -> Path:
+    """The tester without processor, with Etherbone in band on port 0."""
+    return build_probe("shared", with_cpu=False, preset="tester")
+
+
+@pytest.fixture(scope="session")
 def sdram() -> Path:
     """The whole probe, with SDRAM as main RAM, as boards have it."""
     return build_probe("own", main_ram="sdram")

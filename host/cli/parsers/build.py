@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")
     parser.add_argument("--no-compile", action="store_true", help="write Verilog, map and driver; run no tool")
-    parser.add_argument("board", metavar="BOARD", help="colorlight_5a_75b, colorlight_i5, colorlight_i9, versa_ecp5 or sqrl_acorn")
+    parser.add_argument(
+        "board", metavar="BOARD", help="colorlight_5a_75b, colorlight_i5, colorlight_i9, versa_ecp5 or sqrl_acorn"
+    )
     parser.add_argument(
         "rest", nargs=argparse.REMAINDER, metavar="...", help="more options: liteprobe build BOARD --help"
     )
