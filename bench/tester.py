@@ -1,0 +1,67 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what a tester is held to: both ports send at line rate, while both see, capture and measure all that arrives.
+
+Prints one line a figure (``name value unit target ok|short``), writes build/bench/tester.json, and ends with 1 when one
+falls short. The tester is the whole simulated probe, Etherbone in band on port 0, its ports joined by a cable.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from _figures import Figure, Row, run
+
+from liteprobe.sim.bench.monitoring import PORTS
+from liteprobe.sim.bench.tester import Findings, joined, send_and_see
+from liteprobe.sim.system.build import build_probe
+
+LENGTHS = (60, 64, 512, 1514)
+LINE_TICKS = 250_000  # Of each length: 2 ms of the line.
+OVERHEAD = 24
+
+
+def measured(length: int, count: int, snap: int) -> Findings:
+    """Return what became of ``count`` frames a port; what is off is printed."""
+    build = build_probe("shared", with_cpu=False, preset="tester")
+    with TemporaryDirectory() as files, joined(build, Path(files)) as tester:
+        found = send_and_see(tester, length, count, snap)
+    for line in found.measures_off:
+        print(f"{length} octets: {line}", file=sys.stderr)
+    return found
+
+
+def figures(name: str, found: Findings, frames: int) -> Iterator[Figure]:
+    """Return what holds in every run."""
+    yield Figure(f"{name}_frames", found.frames, "frames", frames, is_least=True)
+    yield Figure(f"{name}_starts_off", found.starts_off, "frames", 0)
+    yield Figure(f"{name}_stamps_off", found.stamps_off, "frames", 0)
+    yield Figure(f"{name}_records_off", found.records_off, "records", 0)
+    yield Figure(f"{name}_uncounted", abs(found.uncounted), "frames", 0)
+
+
+def line_rate(is_full: bool) -> Iterator[Figure]:
+    """All frames are kept with 0 octets (short frames) or 64 of each: within what the ring takes at line rate."""
+    for length in LENGTHS:
+        count = LINE_TICKS * (10 if is_full else 1) // (length + OVERHEAD)
+        found = measured(length, count, 0 if length < 512 else 64)
+        name = f"line_rate_{length}"
+        yield from figures(name, found, PORTS * count)
+        yield Figure(f"{name}_dropped", found.dropped, "frames", 0)
+        yield Figure(f"{name}_measures_off", len(found.measures_off), "counters", 0)
+
+
+def beyond(is_full: bool) -> Iterator[Figure]:
+    """Whole frames of 1514 octets at line rate are more than the ring takes: what is dropped is counted exactly."""
+    count = LINE_TICKS * (20 if is_full else 4) // (1514 + OVERHEAD)
+    found = measured(1514, count, 65535)
+    yield from figures("beyond", found, PORTS * count)
+    yield Figure("beyond_dropped", found.dropped, "frames", 1, is_least=True)
+
+
+ROWS: dict[str, Row] = {"line_rate": line_rate, "beyond": beyond}
+
+
+if __name__ == "__main__":
+    sys.exit(run("tester", __doc__, ROWS))
