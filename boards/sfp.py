@@ -42,7 +42,8 @@ class ElasticBuffer(LiteXModule):
 
         # # #
 
-        data, valid   = Signal(8), Signal()
+        data          = Signal(8)
+        valid         = Signal()
         self.crossing = crossing = StreamCrossing([("data", 8)], "timebase", cd_to)
         self.sync.timebase += [data.eq(sink.data), valid.eq(sink.valid)]
         self.comb += [

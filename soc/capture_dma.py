@@ -129,7 +129,7 @@ class CaptureDma(LiteXModule):
         self.is_open   = Signal(CHANNELS)
         self.done      = Signal(CHANNELS)
         self.rewind    = Signal(CHANNELS)
-        self.in_flight = [Signal(4) for _ in range(channels)]
+        self.in_flight = [Signal(4, name=f"channel{number}_in_flight") for number in range(channels)]
         self.channels  = [DmaChannel(endpoint, address_width) for _ in range(channels)] # Modules of the SoC: `add_pcie`.
 
         # # #

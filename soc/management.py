@@ -67,10 +67,14 @@ class Request(LiteXModule):
 
         # # #
 
-        word = self.word
-        to_probe, to_all              = Signal(), Signal()
-        arp, ip_only, ping, etherbone = Signal(), Signal(), Signal(), Signal()
-        is_whole                      = Signal()
+        word       = self.word
+        to_probe   = Signal()
+        to_all     = Signal()
+        arp        = Signal()
+        ip_only    = Signal()
+        ping       = Signal()
+        etherbone  = Signal()
+        is_whole   = Signal()
         self.lines = {
             0:  [self.keep(to_probe, word == number(*mac[2:])), self.keep(to_all, word == 0xffffffff)],
             1:  [self.peer_mac[:32].eq(word)],
@@ -145,8 +149,12 @@ class Answer(LiteXModule):
 
         peer_mac, peer_ip = request.peer_mac, request.peer_ip
         mac_high, mac_low, my_ip = number(*mac[:4]), C(number(*mac[4:]), 16), C(number(*ip), 32)
-        length, header_sum, echo_sum = Signal(16), Signal(18), Signal(17)
-        header_fold, header_checksum, echo_checksum = Signal(17), Signal(16), Signal(16)
+        length          = Signal(16)
+        header_sum      = Signal(18)
+        echo_sum        = Signal(17)
+        header_fold     = Signal(17)
+        header_checksum = Signal(16)
+        echo_checksum   = Signal(16)
 
         for unreset in [length, header_sum, echo_sum, header_fold, header_checksum, echo_checksum]:
             stream.set_reset_less(unreset) # Follow the request at once.

@@ -31,13 +31,13 @@ class RingPointers(LiteXModule):
     def __init__(self, channels):
         self.done      = Signal(channels)
         self.rewind    = Signal(channels)
-        self.in_flight = [Signal(4) for _ in range(channels)]
+        self.in_flight = [Signal(4, name=f"channel{number}_in_flight") for number in range(channels)]
         self.clear     = Signal()
         self.bus       = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
 
         # # #
 
-        freed    = Array(Signal(32) for _ in range(channels))
+        freed    = Array(Signal(32, name=f"channel{number}_freed") for number in range(channels))
         to_free  = Signal(channels) # ``read`` is to be written.
         to_wind  = Signal(channels) # ``sent`` is to be written, behind it.
         channel  = Signal(max=max(2, channels))
@@ -62,7 +62,8 @@ class RingPointers(LiteXModule):
                 ),
             ]
 
-        has_free, has_wind = Signal(), Signal()
+        has_free = Signal()
+        has_wind = Signal()
         self.comb += [
             has_free.eq((to_free >> channel)[0]),
             has_wind.eq((to_wind >> channel)[0]),

@@ -72,10 +72,12 @@ class DescriptorQueue(LiteXModule):
         # Put.
         # ----
         # Start and words go beside the last words, in the bits that make 36 of them.
-        step, writes = Signal(max=slot_words), Signal()
-        written      = Signal(max=2*slots) # A bit more than the number of a slot.
-        start, words = Signal.like(self.given_start), Signal(words_bits)
-        rest         = Signal(36)
+        step    = Signal(max=slot_words)
+        writes  = Signal()
+        written = Signal(max=2*slots) # A bit more than the number of a slot.
+        start   = Signal.like(self.given_start)
+        words   = Signal(words_bits)
+        rest    = Signal(36)
         self.comb += [
             writer.we.eq(writes),
             writer.adr.eq(Cat(step, written[:-1])),
@@ -109,11 +111,14 @@ class DescriptorQueue(LiteXModule):
 
     def add_read(self, reader, written, last):
         """Fetch the next descriptor, with a register behind the block RAM."""
-        source = self.source
-        read, step = Signal.like(written), Signal(max=slot_words)
-        fetches, arrives, arrived = Signal(), Signal(), Signal(max=slot_words)
-        heads = [getattr(source, f"head{number}") for number in range(RECORD_HEAD_WORDS)]
-        rest  = Cat(self.start, source.words, source.has_header, source.lost, self.place)
+        source  = self.source
+        read    = Signal.like(written)
+        step    = Signal(max=slot_words)
+        fetches = Signal()
+        arrives = Signal()
+        arrived = Signal(max=slot_words)
+        heads   = [getattr(source, f"head{number}") for number in range(RECORD_HEAD_WORDS)]
+        rest    = Cat(self.start, source.words, source.has_header, source.lost, self.place)
         stream.set_reset_less(source.payload)
         self.comb += [
             reader.adr.eq(Cat(step, read[:-1])),

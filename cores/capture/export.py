@@ -57,7 +57,10 @@ class DatagramHeader(LiteXModule):
 
         # # #
 
-        length, sum_, fold, checksum = Signal(16), Signal(18), Signal(17), Signal(16)
+        length   = Signal(16)
+        sum_     = Signal(18)
+        fold     = Signal(17)
+        checksum = Signal(16)
         self.sync += [
             length.eq(Cat(C(0, 2), self.words) + IP_OCTETS + UDP_OCTETS),
             sum_.eq(udp_header_sum(ip) + length + swapped(self.peer_ip[:16]) + swapped(self.peer_ip[16:])),

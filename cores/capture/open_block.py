@@ -110,10 +110,12 @@ class OpenBlock(LiteXModule):
 
     def add_time(self, clk_freq):
         """Count microseconds, and say when an open block is to be looked at."""
-        period = round(clk_freq/1e6)
-        cycle, self.now = Signal(max=period), Signal(TIME_BITS)
-        timer = Signal(max=LATEST)
-        self.soon, self.latest = Signal(), Signal()
+        period      = round(clk_freq/1e6)
+        cycle       = Signal(max=period)
+        self.now    = Signal(TIME_BITS)
+        timer       = Signal(max=LATEST)
+        self.soon   = Signal()
+        self.latest = Signal()
         self.sync += [
             cycle.eq(cycle + 1),
             If(cycle == period - 1, cycle.eq(0), self.now.eq(self.now + 1)),

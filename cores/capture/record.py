@@ -37,7 +37,8 @@ class SplitMemory(LiteXModule):
 
         # # #
 
-        top, was_top = self.write_address[-1], Signal()
+        top     = self.write_address[-1]
+        was_top = Signal()
         self.sync += was_top.eq(self.read_address[-1])
         low  = self.add_part(2*words//3, self.write & ~top)
         high = self.add_part(words//3, self.write & top)

@@ -72,12 +72,18 @@ class BlockRing(LiteXModule):
         """Look at one channel after the other, and give its next block away."""
         access, read, clear = self.channels.reader, self.channels.read_data, self.channels.clear
         channel = Signal(CHANNEL_BITS)
-        sent, host = [Signal(32, reset_less=True) for _ in range(2)]           # ``host``: what the host has read.
-        written, left, held = [Signal(16, reset_less=True) for _ in range(3)]  # To send; not read.
-        place      = Signal(PLACE_BITS, reset_less=True)
-        asked, got = Signal(3), Signal(3)
-        arrives    = Signal(2)
-        words      = [ChannelWord.SENT, ChannelWord.WRITTEN, ChannelWord.READ, ChannelWord.TAKEN, ChannelWord.BASE]
+        # ``host``: what the host has read.
+        sent = Signal(32, reset_less=True)
+        host = Signal(32, reset_less=True)
+        # To send; not read.
+        written = Signal(16, reset_less=True)
+        left    = Signal(16, reset_less=True)
+        held    = Signal(16, reset_less=True)
+        place   = Signal(PLACE_BITS, reset_less=True)
+        asked   = Signal(3)
+        got     = Signal(3)
+        arrives = Signal(2)
+        words   = [ChannelWord.SENT, ChannelWord.WRITTEN, ChannelWord.READ, ChannelWord.TAKEN, ChannelWord.BASE]
         self.comb += [
             access.channel.eq(channel),
             self.memory.fetch.unit.eq(unit_of_place(place)),

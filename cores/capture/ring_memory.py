@@ -115,7 +115,8 @@ class BlockRamRing(LiteXModule):
 
     def add_bus(self):
         """Let the bus read where no block's word is read."""
-        bus, step = self.bus, Signal(2)
+        bus  = self.bus
+        step = Signal(2)
         self.comb += [
             self.memory.read_address.eq(Mux(self.asks, self.address, bus.adr[:self.bits])),
             bus.dat_r.eq(self.word),

@@ -85,7 +85,9 @@ class Staging(LiteXModule):
         assert depth <= 2**words_bits
         self.specials += memory
         # Behind the last word that was written, decided on, read.
-        self.written, self.decided, self.read = [Signal(bits + 1) for _ in range(3)]
+        self.written = Signal(bits + 1)
+        self.decided = Signal(bits + 1)
+        self.read    = Signal(bits + 1)
         self.add_write(memory)
         self.add_queue()
         self.add_read(memory)
@@ -95,10 +97,18 @@ class Staging(LiteXModule):
         sink, bits = self.sink, self.bits
         writer = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += writer
-        left, octets   = Signal(16, reset=0xffff), Signal(16) # To be kept; kept of the present frame.
-        count, present = Signal(3), Signal(3) # Octets of the word that are kept, that are there.
-        start, level   = Signal(bits + 1), Signal(bits + 1)
-        fits, is_cut, is_lost, writes = Signal(), Signal(), Signal(), Signal()
+        # To be kept; kept of the present frame.
+        left   = Signal(16, reset=0xffff)
+        octets = Signal(16)
+        # Octets of the word that are kept, that are there.
+        count   = Signal(3)
+        present = Signal(3)
+        start   = Signal(bits + 1)
+        level   = Signal(bits + 1)
+        fits    = Signal()
+        is_cut  = Signal()
+        is_lost = Signal()
+        writes  = Signal()
         self.comb += [
             sink.ready.eq(1),
             present.eq(Mux(sink.last, bytes_of_last_be(sink.last_be), 4)),
@@ -111,8 +121,10 @@ class Staging(LiteXModule):
             writer.adr.eq(self.written[:bits]),
             *[writer.dat_w[8*lane:8*lane + 8].eq(sink.data[8*lane:8*lane + 8] & Replicate(count > lane, 8)) for lane in range(4)],
         ]
-        in_frame, classified = Signal(), Signal()
-        snapped, was_lost    = Signal(16, reset_less=True), Signal(reset_less=True)
+        in_frame   = Signal()
+        classified = Signal()
+        snapped    = Signal(16, reset_less=True)
+        was_lost   = Signal(reset_less=True)
         self.sync += [
             classified.eq(sink.valid & self.classifies),
             If(classified, self.snapped.eq(snapped), self.is_lost.eq(was_lost)),
@@ -157,9 +169,14 @@ class Staging(LiteXModule):
         self.buffer = buffer = stream.Buffer([("data", 32)])
         reader = memory.get_port(mode=READ_FIRST)
         self.specials += reader
-        next_read, left = Signal.like(self.read), Signal(words_bits)
-        is_open, is_there, accepts, passes, ends = [Signal() for _ in range(5)]
-        out = buffer.sink
+        next_read = Signal.like(self.read)
+        left      = Signal(words_bits)
+        is_open   = Signal()
+        is_there  = Signal()
+        accepts   = Signal()
+        passes    = Signal()
+        ends      = Signal()
+        out       = buffer.sink
         self.comb += [
             queue.source.connect(descriptor, omit={"valid", "ready"}),
             descriptor.valid.eq(queue.source.valid & ~is_open & ~self.is_reading),

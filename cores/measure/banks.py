@@ -53,8 +53,12 @@ class Banks(LiteXModule):
 
         # # #
 
-        live, shown = Signal(groups), Signal(groups) # Bank of the words, and of those that are shown.
-        seen, shows = Signal(groups), Signal(groups) # There are any.
+        # Bank of the words, and of those that are shown.
+        live  = Signal(groups)
+        shown = Signal(groups)
+        # There are any.
+        seen  = Signal(groups)
+        shows = Signal(groups)
         def of(word, group):
             return Array(word[n] for n in range(groups))[group]
         self.sync += [

@@ -76,7 +76,8 @@ class DelayMeter(LiteXModule):
         # Three cycles after ``check`` the magnitude stands; a product stands two cycles after its factors. The outer
         # products don't overlap, so one addition makes the square.
         step    = Signal(7)
-        a, b    = Signal(16, reset_less=True), Signal(16, reset_less=True)
+        a       = Signal(16, reset_less=True)
+        b       = Signal(16, reset_less=True)
         product = Signal(32, reset_less=True)
         outer   = Signal(64, reset_less=True)
         inner   = Signal(32, reset_less=True)

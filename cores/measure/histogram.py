@@ -33,8 +33,11 @@ class BinFinder(LiteXModule):
     """
     def __init__(self):
         self.sample  = Record(sample_layout)
-        self.origins = {BinKind.LENGTH: Signal(16), BinKind.DELAY: Signal(64), BinKind.ARRIVAL: Signal(32)}
-        self.shifts  = {kind: Signal(5) for kind in BINS}
+        self.origins = {
+            kind: Signal(bits, name=f"{kind.name.lower()}_origin")
+            for kind, bits in [(BinKind.LENGTH, 16), (BinKind.DELAY, 64), (BinKind.ARRIVAL, 32)]
+        }
+        self.shifts  = {kind: Signal(5, name=f"{kind.name.lower()}_shift") for kind in BINS}
         self.clear   = Signal()
         self.valid   = Signal()
         self.address = Signal(max=STREAM_SLOTS*BIN_SLOT_WORDS)
@@ -55,13 +58,15 @@ class BinFinder(LiteXModule):
         """Form value less origin, a word after the other."""
         sample = self.sample
         cases, shift_of = {}, {}
-        origin, shift   = Signal(32), Signal(5)
+        origin = Signal(32)
+        shift  = Signal(5)
         for kind, value in self.origins.items():
             cases[kind]     = Case(sample.is_high, {n: origin.eq(value[32*n:32*n + 32]) for n in range((len(value) + 31)//32)})
             shift_of[kind]  = shift.eq(self.shifts[kind])
         difference = Signal(34)
         borrow     = Signal()
-        low, high  = self.low, self.high = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        low        = self.low      = Signal(32, reset_less=True)
+        high       = self.high     = Signal(32, reset_less=True)
         is_below   = self.is_below = Signal()
         whole      = self.whole    = Signal()
         chosen     = self.chosen   = Signal(5)
@@ -108,7 +113,8 @@ class BinFinder(LiteXModule):
     def add_bin(self):
         """Find the word of the bin."""
         valid, tag, value, is_below, is_over = self.shifted
-        most, place = Signal(6), Signal(7)
+        most  = Signal(6)
+        place = Signal(7)
         self.comb += [
             Case(tag[:2], {kind: most.eq(bins.regular) for kind, bins in BINS.items()}),
         ]
@@ -212,9 +218,11 @@ class Histograms(LiteXModule):
             self.sync += [signal.eq(value) for signal, value in zip(late, stage[-1])]
             self.sync += If(self.clear, late[0].eq(0), late[1].eq(0))
             stage.append(late)
-        count, total = Signal(count_bits, reset_less=True), Signal(count_bits, reset_less=True)
-        carry        = Signal()
-        current, kept = Signal(GENERATION_BITS), Signal(GENERATION_BITS)
+        count   = Signal(count_bits, reset_less=True)
+        total   = Signal(count_bits, reset_less=True)
+        carry   = Signal()
+        current = Signal(GENERATION_BITS)
+        kept    = Signal(GENERATION_BITS)
         self.comb += [
             reader.value.eq(count),
             write.adr.eq(stage[3][2]),

@@ -161,8 +161,8 @@ class RateMeter(LiteXModule):
         self.restart  = Signal()
         self.number   = Signal(32)
         self.is_whole = Signal()
-        self.frames   = [Signal(28) for _ in range(ports)]
-        self.octets   = [Signal(32) for _ in range(ports)]
+        self.frames   = [Signal(28, name=f"port{port}_frames") for port in range(ports)]
+        self.octets   = [Signal(32, name=f"port{port}_octets") for port in range(ports)]
 
         # # #
 
@@ -205,7 +205,7 @@ class RateMeter(LiteXModule):
         """Count from tick to tick; a frame that ends with one waits for the next cycle."""
         waiting = Signal()
         length  = Signal(16, reset_less=True)
-        counts  = [(Signal(28), 1, frames), (Signal(32), length, octets)]
+        counts  = [(Signal(28, name="frame_count"), 1, frames), (Signal(32, name="octet_count"), length, octets)]
         self.sync += [
             waiting.eq(ended.valid | (waiting & tick)),
             If(ended.valid, length.eq(ended.length)),

@@ -67,9 +67,10 @@ class SequenceTracker(LiteXModule):
         write_port = memory.get_port(write_capable=True)
         self.specials += memory, read_port, write_port
 
-        stored = Signal(len(tag), reset_less=True)
-        is_known_low, is_known_high = Signal(), Signal()
-        half = len(tag)//2
+        stored        = Signal(len(tag), reset_less=True)
+        is_known_low  = Signal()
+        is_known_high = Signal()
+        half          = len(tag)//2
         self.comb += [
             read_port.adr.eq(self.sequence[:slot_bits]),
             write_port.adr.eq(self.sequence[:slot_bits]),

@@ -34,7 +34,8 @@ class DelaySquare(LiteXModule):
         bits   = Signal(64)
         sign   = Signal()
         is_far = Signal()
-        a, b   = Signal((17, True), reset_less=True), Signal((17, True), reset_less=True)
+        a      = Signal((17, True), reset_less=True)
+        b      = Signal((17, True), reset_less=True)
         near   = Signal(32)
         low    = Signal((17, True))
         high   = Signal((17, True))
@@ -71,7 +72,8 @@ class DelaySquare(LiteXModule):
             If(step[2][1], inner.eq(product)),
             If(step[2][2], outer[32:].eq(product)),
         ]
-        shifted, upper = Signal((47, True)), Signal(47)
+        shifted = Signal((47, True))
+        upper   = Signal(47)
         self.comb += [
             shifted.eq(inner),
             upper.eq(outer[17:] + shifted),

@@ -63,7 +63,8 @@ class StreamMeter(LiteXModule):
         # ------
         self.running = running = Signal()
         self.step    = [Signal(max=STREAM_SLOT_WORDS)] # Now, and some cycles ago.
-        step, start  = self.step[0], Signal()
+        step         = self.step[0]
+        start        = Signal()
         self.comb += start.eq(measured.valid & (measured.passed | ~self.measure_passed))
         self.sync += [
             step.eq(step + running),
@@ -119,12 +120,14 @@ class StreamMeter(LiteXModule):
     def add_places(self):
         """Read and write words of the banks that are live, between snapshots; show those of the last one."""
         words, reader = self.words, self.words.reader
-        self.port     = port    = Banks(1)
-        self.streams  = streams = Banks(STREAM_SLOTS)
-        self.fresh    = Signal()
-        self.counts   = Signal() # The step counts for something.
-        waiting, take, last = Signal(), Signal(), Signal()
-        since         = Signal(5) # The snapshot: what was under way is written.
+        self.port    = port    = Banks(1)
+        self.streams = streams = Banks(STREAM_SLOTS)
+        self.fresh   = Signal()
+        self.counts  = Signal() # The step counts for something.
+        waiting      = Signal()
+        take         = Signal()
+        last         = Signal()
+        since        = Signal(5) # The snapshot: what was under way is written.
         self.comb += [
             # The banks must stand when a frame starts, a cycle later.
             take.eq(waiting & ~self.running & ~self.measured.valid),
@@ -140,8 +143,9 @@ class StreamMeter(LiteXModule):
             since.eq(Cat(take, since)),
         ]
 
-        asked = reader.bus.adr[:8]
-        is_port, shows_port = Signal(), Signal()
+        asked       = reader.bus.adr[:8]
+        is_port     = Signal()
+        shows_port  = Signal()
         self.slot_0 = slot = Signal(3)
         self.comb += [
             is_port.eq(self.step[0] < PORT_STEPS),
@@ -194,10 +198,11 @@ class StreamMeter(LiteXModule):
         words = self.words
         # The higher word decides, while the lower one waits for it.
         least, most = steps_of("delay_min"), steps_of("delay_max")
-        fresh_2     = late(self, self.fresh, 2)
-        keeps, kept = Signal(), Signal()
-        expected    = steps_of("expected")
-        is_behind   = words.difference[-1]
+        fresh_2   = late(self, self.fresh, 2)
+        keeps     = Signal()
+        kept      = Signal()
+        expected  = steps_of("expected")
+        is_behind = words.difference[-1]
         self.comb  += [
             keeps.eq(~fresh_2 & (words.is_less ^ self.at(2, least[1:]))),
             words.keeps.eq(
@@ -208,7 +213,8 @@ class StreamMeter(LiteXModule):
 
         # What a frame is, known a cycle after its difference.
         place_bits = log2_int(STREAM_WINDOW)
-        was_behind, is_near, is_known = Signal(), Signal(), self.window.is_known
+        was_behind = Signal()
+        is_near    = Signal()
         self.sync += If(self.at(3, expected),
             was_behind.eq(is_behind),
             is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``STREAM_WINDOW`` behind.
@@ -220,13 +226,13 @@ class StreamMeter(LiteXModule):
                 self.at(3, steps_of("frames")) |
                 (self.at(3, steps_of("bad_probes"))    & self.is_bad) |
                 (self.at(3, expected)                  & ~is_behind) |
-                (self.at(3, steps_of("duplicated"))    & is_near & is_known) |
-                (self.at(3, steps_of("reordered"))     & is_near & ~is_known) |
+                (self.at(3, steps_of("duplicated"))    & is_near & self.window.is_known) |
+                (self.at(3, steps_of("reordered"))     & is_near & ~self.window.is_known) |
                 (self.at(3, steps_of("beyond_window")) & is_beyond)),
             self.window.slot.eq(self.slot),
             self.window.sequence.eq(self.measured.sequence),
             self.window.clear.eq(self.clear),
-            # The last use of ``is_known`` is past.
+            # The last use of ``self.window.is_known`` is past.
             self.window.commit.eq(self.at(1, [20]) & self.running & self.is_counted & ~is_beyond & ~self.clear),
         ]
 

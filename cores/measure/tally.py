@@ -197,11 +197,18 @@ class Tally(LiteXModule):
         self.comb  += self.reader.wait.eq(self.busy | self.latch)
 
         is_frame = Signal()
-        operand, forget, carries = Signal(WORD_BITS, reset_less=True), Signal(), Signal()
+        operand  = Signal(WORD_BITS, reset_less=True)
+        forget   = Signal()
+        carries  = Signal()
         total    = Signal(WORD_BITS, reset_less=True)
-        carry    = Array([Signal(), Signal()]) # A frame may come between the words of a pass.
+        # A frame may come between the words of a pass.
+        carry    = Array(Signal(name=f"carry_of_{name}") for name in ("counts", "frame"))
         sum_     = Signal(WORD_BITS + 1)
-        (address, writes_live, writes_shown), last = [(Signal(max=self.words), Signal(), Signal()) for _ in range(2)]
+        address      = Signal(max=self.words)
+        writes_live  = Signal()
+        writes_shown = Signal()
+        last         = [Signal.like(one, name=f"last_{name}") for name, one in [
+            ("address", address), ("writes_live", writes_live), ("writes_shown", writes_shown)]]
         self.comb += [
             read.adr.eq(self.address),
             sum_.eq(Mux(forget, 0, read.dat_r) + operand + (carries & Mux(is_frame, carry[1], carry[0]))),

@@ -96,7 +96,9 @@ class WordAdder(LiteXModule):
         # A - B.
         # ------
         # One subtractor: the borrow comes in through an extra lowest bit.
-        wide, unused, borrow = Signal(WORD_BITS + 2), Signal(), Signal()
+        wide   = Signal(WORD_BITS + 2)
+        unused = Signal()
+        borrow = Signal()
         self.comb += [
             wide.eq(Cat(Constant(0, 1), a, Constant(0, 1)) - Cat(borrow & self.borrows, b)),
             self.is_less.eq(Mux(a[-1] ^ b[-1], a[-1], wide[WORD_BITS])),
@@ -105,9 +107,13 @@ class WordAdder(LiteXModule):
 
         # Sum.
         # ----
-        added, total = Signal(WORD_BITS, reset_less=True), Signal(WORD_BITS, reset_less=True)
-        adds, carries, carry, dropped = Signal(), Signal(), Signal(), Signal()
-        word_4 = late(self, word, 2)
+        added   = Signal(WORD_BITS, reset_less=True)
+        total   = Signal(WORD_BITS, reset_less=True)
+        adds    = Signal()
+        carries = Signal()
+        carry   = Signal()
+        dropped = Signal()
+        word_4  = late(self, word, 2)
         self.sync += [
             added.eq(self.difference),
             If(self.keeps, added.eq(0)),

@@ -109,10 +109,13 @@ class Decision(LiteXModule):
         # Take over.
         # ----------
         # The stages go on with the next frame, so what they found moves on.
-        age, taken  = Signal(max=wait_cycles + 1), Record(finding_layout(), reset_less=True)
-        takes       = Signal()
-        waits       = Signal(table_cycles)
-        is_due, has_answer, decides = Signal(), Signal(), Signal()
+        age        = Signal(max=wait_cycles + 1)
+        taken      = Record(finding_layout(), reset_less=True)
+        takes      = Signal()
+        waits      = Signal(table_cycles)
+        is_due     = Signal()
+        has_answer = Signal()
+        decides    = Signal()
         self.comb += [
             takes.eq(age == wait_cycles),
             self.flow.eq(taken.hash),
@@ -132,8 +135,12 @@ class Decision(LiteXModule):
     def add_verdict(self, taken, decides):
         """Decide, and hold it."""
         answer, sampler, verdict, measured = self.answer, self.sampler, self.verdict, self.measured
-        is_damaged, is_whole, is_candidate, keeps, has_header = [Signal() for _ in range(5)]
-        flags = Signal(16)
+        is_damaged   = Signal()
+        is_whole     = Signal()
+        is_candidate = Signal()
+        keeps        = Signal()
+        has_header   = Signal()
+        flags        = Signal(16)
         self.comb += [
             is_damaged.eq(((taken.flags & int(DAMAGE)) != 0) & ~self.keep_damaged),
             is_whole.eq(~is_damaged & ~(taken.is_own & ~self.keep_own)),

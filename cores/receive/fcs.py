@@ -41,11 +41,15 @@ class FCSChecker(LiteXModule):
 
         # # #
 
-        crc     = Signal(32, reset=0xffffffff, reset_less=True) # Each SFD sets it.
-        delayed = [Signal(8, reset_less=True) for _ in range(4)]
-        filled  = Signal(4, reset_less=True) # One bit a place of ``delayed``.
-        crc_low, crc_high, has_fcs, end = Signal(), Signal(), Signal(), Signal()
-        valid, octet = Signal(), Signal(8, reset_less=True)
+        crc      = Signal(32, reset=0xffffffff, reset_less=True) # Each SFD sets it.
+        delayed  = [Signal(8, reset_less=True, name=f"delayed_by_{age + 1}") for age in range(4)]
+        filled   = Signal(4, reset_less=True) # One bit a place of ``delayed``.
+        crc_low  = Signal()
+        crc_high = Signal()
+        has_fcs  = Signal()
+        end      = Signal()
+        valid    = Signal()
+        octet    = Signal(8, reset_less=True)
 
         self.engine = engine = LiteEthMACCRCEngine(8, 32, FCS_POLYNOMIAL)
         self.comb += [

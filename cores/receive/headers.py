@@ -61,7 +61,8 @@ class HeaderParser(LiteXModule):
         # Walk.
         # -----
         is_first = Signal(reset=1)
-        header, position = Signal(max=other + 1), Signal(4)
+        header   = Signal(max=other + 1)
+        position = Signal(4)
         self.comb += sink.ready.eq(1)
         self.sync += If(sink.valid,
             is_first.eq(sink.last),
@@ -93,7 +94,9 @@ class HeaderParser(LiteXModule):
     def add_step(self, step, octets):
         """Return where the next four bytes belong to."""
         header, position, tags = step
-        next_header, next_position, next_tags = Signal.like(header), Signal.like(position), Signal.like(tags)
+        next_header   = Signal.like(header)
+        next_position = Signal.like(position)
+        next_tags     = Signal.like(tags)
         high, low = Cat(octets[1], octets[0]), Cat(octets[3], octets[2])
 
         def leave(condition, to):

@@ -73,7 +73,7 @@ class ReceiveMAC(LiteXModule):
         # In step with the packer: three ticks after the detector's ``end``.
         number  = Signal(number_bits)
         present = Cat(detector.symbol_error, number)
-        stages  = [Signal(len(present)) for _ in range(3)]
+        stages  = [Signal(len(present), name=f"mark_{age}_ago") for age in (1, 2, 3)]
         fcs_error = Signal()
         self.sync.eth_rx += [
             If(detector.sfd, number.eq(number + 1)),

@@ -65,10 +65,12 @@ class FrameStore(LiteXModule):
         lanes = len(sink.last_be)
 
         # A pointer has a bit more than an address: full and empty differ.
-        written, committed, read = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
-        level  = Signal(bits + 1)
-        fits   = Signal()
-        is_cut = Signal() # The present frame found too little room.
+        written   = Signal(bits + 1)
+        committed = Signal(bits + 1)
+        read      = Signal(bits + 1)
+        level     = Signal(bits + 1)
+        fits      = Signal()
+        is_cut    = Signal() # The present frame found too little room.
         self.comb += [
             level.eq(written - read),
             fits.eq((level != memory.depth) & ~is_cut),

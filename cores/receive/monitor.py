@@ -146,13 +146,15 @@ class MonitorPath(LiteXModule):
     def add_filter(self, matcher, management_mac):
         """Start the matcher, and see whether a frame is for the probe itself."""
         parser, key = self.parser, self.parser.key
-        self.for_probe, self.is_own = Signal(), Signal(reset_less=True)
+        self.for_probe = Signal()
+        self.is_own    = Signal(reset_less=True)
         self.comb += [
             matcher.start.eq(parser.asks),
             matcher.key.eq(key),
         ]
         if management_mac is not None:
-            is_mac, is_arp = Signal(), Signal()
+            is_mac = Signal()
+            is_arp = Signal()
             self.comb += [
                 is_mac.eq(key.has_macs & (key.destination_mac == management_mac)),
                 is_arp.eq(key.has_macs & (key.destination_mac == broadcast) & (parser.walk.ethertype == arp_type)),
@@ -166,7 +168,8 @@ class MonitorPath(LiteXModule):
         self.decision = decision = Decision()
         self.table    = table    = ChannelTable()
         found, answer, sampler   = decision.found, decision.answer, decision.sampler
-        place, has_place = Signal(4, reset_less=True), Signal(reset_less=True)
+        place     = Signal(4, reset_less=True)
+        has_place = Signal(reset_less=True)
         self.sync += If(parser.asks, place.eq(parser.headers.place), has_place.eq(parser.headers.has_place))
         self.comb += [
             *copied(decision, self, "enable", "keep_headers", "keep_damaged", "keep_own"),

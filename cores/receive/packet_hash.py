@@ -89,7 +89,10 @@ class PacketHash(LiteXModule):
         memory = Memory(32, 16)
         writer, reader = memory.get_port(write_capable=True), memory.get_port(async_read=True)
         self.specials += memory, writer, reader
-        bank, step, number, number_read = Signal(), Signal(max=steps), Signal(2), Signal(2)
+        bank        = Signal()
+        step        = Signal(max=steps)
+        number      = Signal(2)
+        number_read = Signal(2)
         is_first, is_second = self.write & (self.address == place("ip")), self.write & (self.address == place("ip", 1))
         writes_ip = Signal()
         self.comb += [
@@ -108,7 +111,9 @@ class PacketHash(LiteXModule):
 
         # Octets.
         # -------
-        octet, word, holds = Signal(8), Signal(32), Signal(8)
+        octet = Signal(8)
+        word  = Signal(32)
+        holds = Signal(8)
         self.comb += [
             word.eq(Mux(step >= step_flow, self.flow_hash, reader.dat_r)),
             Case(step[:2], {place: octet.eq(word[8*place:8*place + 8]) for place in range(4)}),
@@ -117,7 +122,8 @@ class PacketHash(LiteXModule):
 
         # CRC.
         # ----
-        crc, runs = Signal(32, reset_less=True), Signal()
+        crc   = Signal(32, reset_less=True)
+        runs  = Signal()
         after = Signal(32)
         self.comb += after.eq(crc_step(crc, octet & holds))
         self.sync += [
@@ -131,7 +137,8 @@ class PacketHash(LiteXModule):
 
     def held_bits(self, step, number):
         """Return which bits of an octet count: of the first word, length or flow label; of the second, id or length."""
-        holds, is_ipv6 = Signal(8), self.layer3 == Layer3.IPV6
+        holds   = Signal(8)
+        is_ipv6 = self.layer3 == Layer3.IPV6
         self.comb += [
             If(step >= step_flow,
                 holds.eq(0xff)

@@ -75,8 +75,11 @@ class FrameParser(LiteXModule):
             is_padded.eq((length == MIN_LENGTH) & (expected < MIN_LENGTH)),
             length_error.eq(~headers.is_complete | ~headers.udp_fits | ((expected != length) & ~is_padded)),
         ]
-        fcs_error, symbol_error, runt, giant = verdict[0], verdict[1], Signal(), Signal()
-        flags = Signal(16)
+        fcs_error    = verdict[0]
+        symbol_error = verdict[1]
+        runt         = Signal()
+        giant        = Signal()
+        flags        = Signal(16)
         self.comb += [
             runt.eq(length < MIN_LENGTH),
             giant.eq(length > GIANT_LENGTH),

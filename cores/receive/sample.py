@@ -39,7 +39,9 @@ class Sampler(LiteXModule):
 
         # # #
 
-        count, looked_at, bits = Signal(shift_max), Signal(shift_max), Signal(shift_max)
+        count     = Signal(shift_max)
+        looked_at = Signal(shift_max)
+        bits      = Signal(shift_max)
         self.comb += [
             # The highest bit of the hash counts first, the lowest of the count.
             bits.eq(Mux(self.by_hash, Cat(*reversed(self.hash[-shift_max:])), count)),

@@ -103,7 +103,8 @@ class StampPairing(LiteXModule):
         # # #
 
         number = Signal(number_bits, reset_less=True)
-        wanted, owed = Signal(), Signal()
+        wanted = Signal()
+        owed   = Signal()
         ahead  = Signal(number_bits)
 
         self.comb += ahead.eq(stamps.number - number)

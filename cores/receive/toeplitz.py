@@ -55,11 +55,15 @@ class FlowHash(LiteXModule):
 
         # # #
 
-        self.compares, self.hashes = Signal(), Signal() # What is being done.
+        # What is being done.
+        self.compares = Signal()
+        self.hashes   = Signal()
         # The word that is looked at: of the address, and of which one.
-        self.number, self.is_second, self.is_swapped = Signal(2), Signal(), Signal()
-        self.is_last = Mux(self.is_ipv6, self.number == 3, 1)
-        self.word    = Signal(32) # First octet highest.
+        self.number     = Signal(2)
+        self.is_second  = Signal()
+        self.is_swapped = Signal()
+        self.is_last    = Mux(self.is_ipv6, self.number == 3, 1)
+        self.word       = Signal(32) # First octet highest.
         self.add_words()
         self.add_compare()
         self.add_hash()
@@ -70,7 +74,7 @@ class FlowHash(LiteXModule):
         writer, reader = memory.get_port(write_capable=True), memory.get_port(async_read=True)
         self.specials += memory, writer, reader
         bank  = Signal()
-        ports = [Signal(32, reset_less=True) for _ in range(2)]
+        ports = [Signal(32, reset_less=True, name=f"ports_of_bank{number}") for number in range(2)]
         is_address = self.address[3:] == UNIFIED_PLACES["source"][0] >> 3
         is_ports   = self.address == UNIFIED_PLACES["source_port"][0]
         self.comb += [
@@ -88,7 +92,8 @@ class FlowHash(LiteXModule):
 
     def add_compare(self):
         """Find which endpoint is lower, word by word: the source's, then the destination's beside it."""
-        word, last = self.word, Signal(32, reset_less=True)
+        word = self.word
+        last = Signal(32, reset_less=True)
         self.sync += [
             last.eq(word),
             If(self.compares,
@@ -108,8 +113,10 @@ class FlowHash(LiteXModule):
         """Take half a word a cycle: addresses, then ports."""
         is_ports = Signal() # Ports are hashed.
         is_low   = Signal() # Second half of a word.
-        part, window = Signal(step_bits), Signal(step_bits + 32, reset_less=True)
-        chunk, step  = Signal(step_bits), Signal(5)
+        part     = Signal(step_bits)
+        window   = Signal(step_bits + 32, reset_less=True)
+        chunk    = Signal(step_bits)
+        step     = Signal(5)
         self.comb += [
             part.eq(Mux(is_low, self.word[:16], self.word[16:])),
             If(is_ports, part.eq(Mux(is_low ^ self.is_swapped, self.destination_port, self.source_port))),

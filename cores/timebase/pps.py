@@ -150,7 +150,9 @@ class PpsInput(LiteXModule):
             later = Signal(len(delayed), reset_less=True)
             self.sync.timebase += later.eq(delayed)
             delayed = later
-        now, fraction, ticks = (Signal(bits, reset_less=True) for bits in (64, WORD_BITS, 64))
+        now      = Signal(64, reset_less=True)
+        fraction = Signal(WORD_BITS, reset_less=True)
+        ticks    = Signal(64, reset_less=True)
         early    = Signal(len(self.detector.early), reset_less=True)
         detector = self.detector
         self.comb += detector.hold.eq(detector.accepted | (self.is_active & (self.step > EDGE_WORDS - EARLY_TICKS)))
@@ -172,11 +174,13 @@ class PpsInput(LiteXModule):
             flags.eq(Cat(presence.is_spurious, Constant(0, EARLY_BIT - 1), early)),
         )
 
-        fetched = Signal(WORD_BITS, reset_less=True)
-        word    = Signal(WORD_BITS + 1)
-        is_low, takes_borrow, borrow = Signal(), Signal(), Signal()
-        parts = {"flags": flags, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
-        cases = {}
+        fetched      = Signal(WORD_BITS, reset_less=True)
+        word         = Signal(WORD_BITS + 1)
+        is_low       = Signal()
+        takes_borrow = Signal()
+        borrow       = Signal()
+        parts        = {"flags": flags, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
+        cases        = {}
         for name, _ in EDGE:
             for n, number in enumerate(reversed(edge_numbers(name))):
                 cases[number] = fetched.eq(parts[name][WORD_BITS*n:WORD_BITS*(n + 1)])

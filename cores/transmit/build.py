@@ -142,9 +142,9 @@ class FrameBuild(LiteXModule):
         index = Signal(bits)
         first = Signal(bits) # Index of the sequence.
         lane  = {
-            "header": port.dat_r, "is_header": Signal(), "is_sequence": Signal(), "is_fill": Signal(),
-            "number": Signal(6), # Of the word in the fill, modulo 64.
-            "prbs":   Signal(LANE),
+            "header": port.dat_r, **{name: Signal(name=name) for name in ("is_header", "is_sequence", "is_fill")},
+            "number": Signal(6, name="fill_number"), # Of the word in the fill, modulo 64.
+            "prbs":   Signal(LANE, name="prbs"),
         }
         self.comb += [
             index.eq(Cat(Constant(number, log2_int(self.lanes)), self.beat) if self.lanes > 1 else self.beat),

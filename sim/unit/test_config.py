@@ -28,7 +28,7 @@ REFUSED = [
     ({"ports": 0}, "set ports from 1 to 2"),
     ({"ports": 3}, "paper has 2 ports, not 3: set ports from 1 to 2"),
     ({"link": "own"}, "use link=shared, or ports=1"),
-    ({"preset": "monitor"}, "set ports=1, or take the board versa_ecp5"),
+    ({"preset": "monitor"}, "set ports=1, or take the board colorlight_i9 or versa_ecp5"),
     ({"preset": "monitor", "ports": 1, "link": "own", "capture_blocks": 64}, "leave the processor out"),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),

@@ -11,10 +11,12 @@ import sys
 from functools import cache
 
 import pytest
+from migen.fhdl import structure
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
 from liteprobe.sim.bench.compiled import apart
+from liteprobe.sim.bench.names import OURS, nameless, watched
 from liteprobe.soc.build import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
@@ -95,12 +97,51 @@ def test_map_has_the_registers_and_memories_of_the_contract():
 
 
 DISCIPLINE = {
-    "pps": ("control", "period", "min_width", "window", "latch", "count", "now", "now_fraction", "ticks", "width", "flags",
-            "samples", "glitches", "missing", "spurious", "present", "clear",
-            "out_next", "out_period", "out_width", "out_arm", "out_late",
-            "ev_status", "ev_pending", "ev_enable"),
-    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr",
-              "update", "updates", "watchdog", "alive", "mode"),
+    "pps": (
+        "control",
+        "period",
+        "min_width",
+        "window",
+        "latch",
+        "count",
+        "now",
+        "now_fraction",
+        "ticks",
+        "width",
+        "flags",
+        "samples",
+        "glitches",
+        "missing",
+        "spurious",
+        "present",
+        "clear",
+        "out_next",
+        "out_period",
+        "out_width",
+        "out_arm",
+        "out_late",
+        "ev_status",
+        "ev_pending",
+        "ev_enable",
+    ),
+    "clock": (
+        "state",
+        "uncertainty",
+        "offset",
+        "rate",
+        "drift",
+        "edges",
+        "rejected",
+        "holdover",
+        "tai_utc",
+        "error",
+        "qerr",
+        "update",
+        "updates",
+        "watchdog",
+        "alive",
+        "mode",
+    ),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
     "boot": ("entry", "state", "ram", "flash"),
     "port0_rx": ("line_latch", "line_count", "line_now"),
@@ -164,7 +205,7 @@ def test_no_register_or_memory_overlaps_another():
         + [
             (entry["base"], entry["base"] + entry["size"])
             for name, entry in found["memories"].items()
-            if name != "csr" and not name.endswith("_snapshot") # These two hold the registers.
+            if name != "csr" and not name.endswith("_snapshot")  # These two hold the registers.
         ]
     )
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
@@ -177,10 +218,41 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
         assert len(entries) == 26 and all(entry["type"] == "ro" for entry in entries.values())
         assert all(name.startswith(f"port{port}_rx_") for name in entries)
-        words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
+        words = [
+            word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)
+        ]
         assert sorted(words) == list(range(base, base + 4 * len(words), 4))
 
 
 @pytest.mark.parametrize("with_cpu", [True, False])
 def test_registers_start_where_they_do_in_every_build(with_cpu):
     assert map_of(with_cpu=with_cpu)["memories"]["csr"]["base"] == 0xF0000000
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("colorlight_5a_75b", {}),
+        ("colorlight_i9", {"preset": "tester"}),
+        ("versa_ecp5", {"preset": "monitor", "with_cpu": False}),
+        ("sqrl_acorn", {"preset": "monitor", "link": "pcie"}),
+    ],
+)
+def test_every_signal_has_a_name_of_its_own(name, fields):
+    """Not its module's, and not that of a list that it was collected in."""
+
+    def found():
+        with watched() as places:
+            soc = ProbeSoC(board(name), ProbeConfig(**fields))
+            soc.finalize()
+        return nameless(soc, places)
+
+    assert apart(found) == []
+
+
+def test_a_signal_without_a_name_is_found():
+    """The first of two in one statement, and each of a list."""
+    code = "a, b = Signal(8), Signal()\nc = [Signal() for _ in range(2)]\nd = Signal()"
+    with watched() as places:
+        exec(compile(code, f"{OURS[0]}/x.py", "exec"), {"Signal": structure.Signal, "__name__": "x"})
+    assert {"cores/x.py:1", "cores/x.py:2"} == set(places.values()) and list(places.values()).count("cores/x.py:2") == 2

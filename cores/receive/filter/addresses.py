@@ -52,7 +52,9 @@ class AddressMatch(LiteXModule):
 
         # Compare.
         # --------
-        has_prefix, is_alike, fits = Signal(), Signal(), Signal(reset_less=True)
+        has_prefix = Signal()
+        is_alike   = Signal()
+        fits       = Signal(reset_less=True)
         self.comb += [
             has_prefix.eq(self.rows >> compared),
             is_alike.eq((self.layer3 != Layer3.NONE) & (row.is_ipv4 == (self.layer3 != Layer3.IPV6))),

@@ -48,7 +48,8 @@ class FilterHits(LiteXModule):
 
         # # #
 
-        is_mine, writes = Signal(), Signal()
+        is_mine = Signal()
+        writes  = Signal()
         self.comb += [
             is_mine.eq(access.address[11:] == FILTER_ROW_HITS[0] >> 11),
             writes.eq(access.write & is_mine),
@@ -59,12 +60,15 @@ class FilterHits(LiteXModule):
 
         # What waits.
         # -----------
-        adds, place, addend = Signal(), Signal(7), Signal(4)
+        adds   = Signal()
+        place  = Signal(7)
+        addend = Signal(4)
         self.comb += place.eq(access.address)
         for table, name in enumerate(["source_hit", "destination_hit"]):
             self.add_rows(table, sum(getattr(matcher, name) for matcher in matchers), adds, place, addend)
         for port, matcher in enumerate(matchers):
-            waits, takes = Signal(), Signal()
+            waits = Signal()
+            takes = Signal()
             self.comb += [
                 takes.eq((slot.kind == 2) & (slot.number[2:4] == 2*port + 1)),
                 If(takes,
@@ -82,10 +86,12 @@ class FilterHits(LiteXModule):
         memory.attr = {("ram_style", "block")}
         writer, reader = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
         self.specials += memory, writer, reader
-        places     = [place] + [Signal(7) for _ in range(3)]
-        is_writing = [adds | writes] + [Signal() for _ in range(3)]
+        places     = [place] + [Signal(7, name=f"place_{age}_ago") for age in (1, 2, 3)]
+        is_writing = [adds | writes] + [Signal(name=f"is_writing_{age}_ago") for age in (1, 2, 3)]
         is_bus     = Signal()
-        early, operand, total = Signal(4), Signal(32, reset_less=True), Signal(32, reset_less=True)
+        early      = Signal(4)
+        operand    = Signal(32, reset_less=True)
+        total      = Signal(32, reset_less=True)
         self.comb += [
             reader.adr.eq(place),
             writer.adr.eq(places[3]),
@@ -107,7 +113,8 @@ class FilterHits(LiteXModule):
         waiting = Memory(4, FILTER_ROWS)
         writer, reader = waiting.get_port(write_capable=True), waiting.get_port(async_read=True)
         self.specials += waiting, writer, reader
-        takes, total = Signal(), Signal(4)
+        takes = Signal()
+        total = Signal(4)
         self.comb += [
             takes.eq(self.slot.kind == table),
             total.eq(reader.dat_r + hits),

@@ -91,10 +91,13 @@ class FilterMatcher(LiteXModule):
         self.is_young = Signal()                   # if that is less than 32.
         self.is_found = Signal() # Rows whose prefix the addresses have are known.
         # ``begins``, ``runs``: what came of a comparison is there; ``counts``, while the filter is in force.
-        self.is_last, self.begins, self.runs, self.counts = [Signal() for _ in range(4)]
-        self.ends   = Signal(3) # Behind the last row: a cycle, two, three.
-        self.is_on  = Signal()  # The filter is enabled, and has been since the frame's start:
-        self.was_on = Signal()  # of one whose rows go by; of the last one.
+        self.is_last = Signal()
+        self.begins  = Signal()
+        self.runs    = Signal()
+        self.counts  = Signal()
+        self.ends    = Signal(3) # Behind the last row: a cycle, two, three.
+        self.is_on   = Signal()  # The filter is enabled, and has been since the frame's start:
+        self.was_on  = Signal()  # of one whose rows go by; of the last one.
         self.add_cycles()
         self.add_laps()
         self.add_conditions(port)
@@ -120,7 +123,9 @@ class FilterMatcher(LiteXModule):
     def add_laps(self):
         """Let rows go by for 32 cycles."""
         is_last, enable = self.is_last, self.feed.enable
-        count, compares, is_first = Signal(5, reset_less=True), Signal(), Signal()
+        count    = Signal(5, reset_less=True)
+        compares = Signal()
+        is_first = Signal()
         self.comb += is_last.eq(compares & (count == 31))
         self.sync += [
             count.eq(count + 1),
@@ -164,10 +169,12 @@ class FilterMatcher(LiteXModule):
     def add_terms(self):
         """Keep which terms hold, and what the rows say, before the next frame's rows are collected."""
         feed, source, destination = self.feed, self.source, self.destination
-        others = Signal(FILTER_TERMS, reset_less=True)
-        self.holds = Signal(FILTER_TERMS, reset_less=True)
-        self.row_found, self.row         = Signal(reset_less=True), Signal(6, reset_less=True)
-        self.row_names, self.row_channel = Signal(reset_less=True), Signal(3, reset_less=True)
+        others           = Signal(FILTER_TERMS, reset_less=True)
+        self.holds       = Signal(FILTER_TERMS, reset_less=True)
+        self.row_found   = Signal(reset_less=True)
+        self.row         = Signal(6, reset_less=True)
+        self.row_names   = Signal(reset_less=True)
+        self.row_channel = Signal(3, reset_less=True)
         self.sync += [
             If(self.age == 31, others.eq(self.terms.holds)),
             If(self.ends[1],
@@ -183,8 +190,10 @@ class FilterMatcher(LiteXModule):
 
     def add_answer(self):
         """Say what becomes of the frame."""
-        feed = self.feed
-        in_force, holds_any, matched = Signal(), Signal(), Signal()
+        feed      = self.feed
+        in_force  = Signal()
+        holds_any = Signal()
+        matched   = Signal()
         self.comb += [
             in_force.eq(self.was_on & feed.enable), # ``drop`` may change when ``enable`` does.
             holds_any.eq(in_force & (self.holds != 0)),

@@ -35,7 +35,7 @@ class FilterRows(LiteXModule):
         # # #
 
         # Number of the row that is asked for, and of those on their way.
-        row, *later = numbers = [Signal(5) for _ in range(5)]
+        row, *later = numbers = [Signal(5, name=f"row_{age}_ago" if age else "row") for age in range(5)]
         self.sync += [row.eq(row + 1), *[to.eq(number) for number, to in zip(numbers, later)]]
         self.comb += [
             feed.compared.eq(later[1]),

@@ -40,8 +40,8 @@ class FilterSets(LiteXModule):
 
         self.matchers = matchers
         # What was asked for two cycles ago: port, and whether VLAN or protocol.
-        kinds = [slot.kind, Signal(2), Signal(2)]
-        ids   = [slot.number[2], Signal(), Signal()]
+        kinds = [slot.kind, *(Signal(2, name=f"kind_{age}_ago") for age in (1, 2))]
+        ids   = [slot.number[2], *(Signal(name=f"is_id_{age}_ago") for age in (1, 2))]
         self.sync += [
             *[to.eq(kind) for kind, to in zip(kinds, kinds[1:])],
             *[to.eq(is_id) for is_id, to in zip(ids, ids[1:])],
@@ -63,7 +63,8 @@ class FilterSets(LiteXModule):
             FILTER_PROTOCOLS & 2047 | matcher.held.protocol[2:]) for matcher in matchers]
         word      = self.add_memory(2, 2048, FILTER_PROTOCOLS >> 11, addresses)
         octets    = Array([word[8*octet:8*octet + 8] for octet in range(4)])
-        is_in, protocols = Signal(), Signal(8)
+        is_in     = Signal()
+        protocols = Signal(8)
         self.comb += [
             is_in.eq(word >> self.ask([matcher.held.vlan[:5] for matcher in matchers], self.kind)),
             protocols.eq(octets[self.ask([matcher.held.protocol[:2] for matcher in matchers], self.kind)]),

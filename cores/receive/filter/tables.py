@@ -66,7 +66,8 @@ class FilterTables(LiteXModule):
 
         # Whose turn it is.
         # -----------------
-        slot, lap = Record(slot_layout()), Signal(2)
+        slot = Record(slot_layout())
+        lap  = Signal(2)
         self.comb += [
             slot.number.eq(rows.hit_number),
             slot.kind.eq(rows.hit_number[:2] ^ lap),

@@ -38,7 +38,8 @@ class MacRanges(LiteXModule):
 
         # # #
 
-        part, step = Signal(16, reset_less=True), Signal(4)
+        part  = Signal(16, reset_less=True)
+        step  = Signal(4)
         parts = {
             4*is_destination + place: part.eq(mac[16*place:16*place + 16])
             for is_destination, mac in enumerate([self.source, self.destination]) for place in range(3)
@@ -116,7 +117,8 @@ class TermConditions(LiteXModule):
         for number, (name, is_in) in enumerate(sets.items()):
             bit = FILTER_CONDITIONS[name]
             self.comb += failing[number].eq(fails(feed.word[bit:bit + 2], is_in))
-        of_kind, holds = Signal(), Signal()
+        of_kind = Signal()
+        holds   = Signal()
         self.comb += [
             Case(held.layer3, {kind: of_kind.eq(feed.word[FILTER_KINDS_BIT + kind]) for kind in range(4)}),
             holds.eq(feed.word[FILTER_ENABLED_BIT] & feed.word[FILTER_PROBE_PORTS_BIT + port] & of_kind & (failing == 0)),

@@ -46,14 +46,16 @@ class PacketBound(LiteXModule):
 
         # # #
 
-        left = Signal(14, reset_less=True) # Whole words.
-        odd  = Signal(2,  reset_less=True) # Octets behind them.
-        tail = Signal(2,  reset_less=True) # Octets of the frame behind its last whole word.
-        is_unbounded, is_zero_ipv4 = Signal(reset_less=True), Signal(reset_less=True)
+        left         = Signal(14, reset_less=True) # Whole words.
+        odd          = Signal(2,  reset_less=True) # Octets behind them.
+        tail         = Signal(2,  reset_less=True) # Octets of the frame behind its last whole word.
+        is_unbounded = Signal(reset_less=True)
+        is_zero_ipv4 = Signal(reset_less=True)
 
         # The first word of IPv4 is the packet's, too. A length of 0 becomes the greatest.
-        before, less = Signal(14), Signal()
-        load = Signal()
+        before = Signal(14)
+        less   = Signal()
+        load   = Signal()
         self.comb += [
             load.eq(self.load_ipv4 | self.load_ipv6),
             before.eq(Mux(load, self.length[2:], left)),

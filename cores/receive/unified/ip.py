@@ -16,7 +16,9 @@ class IPSteps:
     def walk_ip(self):
         """The first word of IP: which version, and how long."""
         version, words, total = self.octets[0][4:], self.octets[0][:4], self.low
-        is_ipv4, is_ipv6, is_short = Signal(), Signal(), Signal()
+        is_ipv4  = Signal()
+        is_ipv6  = Signal()
+        is_short = Signal()
         self.comb += [
             is_ipv4.eq((version == 4) & self.versions[0]),
             is_ipv6.eq((version == 6) & self.versions[1]),

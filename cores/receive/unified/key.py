@@ -56,7 +56,7 @@ class KeyFields(LiteXModule):
 
         words = {}
         for name, count in [("source", 4), ("destination", 4), ("source_port", 1), ("tags", 1), ("destination_mac", 3)]:
-            words[name] = [Signal(32, reset_less=True) for _ in range(count)]
+            words[name] = [Signal(32, reset_less=True, name=f"{name}_word{number}") for number in range(count)]
             for number, word in enumerate(words[name]):
                 self.sync += If(self.write & (self.address == place(name, number)), word.eq(self.data))
         ports, macs = words["source_port"][0], Cat(*words["destination_mac"])

@@ -90,8 +90,10 @@ class UnifiedParser(LiteXModule):
 
         # Which frames.
         # -------------
-        ends, just_ended, classified = Signal(), Signal(), self.asks
-        rest = Signal(max=least_spacing) # Cycles in which no frame is classified.
+        ends         = Signal()
+        just_ended   = Signal()
+        classified   = self.asks
+        rest         = Signal(max=least_spacing) # Cycles in which no frame is classified.
         self.headers = headers = HeaderStore()
         self.comb += [
             ends.eq(sink.valid & sink.last & ~sink.overflow),
@@ -114,7 +116,8 @@ class UnifiedParser(LiteXModule):
 
     def add_length(self, classified):
         """Count the words of the frame, and keep what the MAC says of it."""
-        sink, length = self.sink, Signal(16, reset_less=True)
+        sink    = self.sink
+        length  = Signal(16, reset_less=True)
         words   = Signal(14)
         full    = 2**len(words) - 1
         number  = Signal(number_bits, reset_less=True)
@@ -144,7 +147,9 @@ class UnifiedParser(LiteXModule):
 
     def add_flags(self):
         """Return the flags of the frame that has just ended."""
-        walk, length, flags = self.walk, self.last_length, Signal(12)
+        walk   = self.walk
+        length = self.last_length
+        flags  = Signal(12)
         for flag, condition in [
             (UnifiedFlag.FCS_ERROR,      self.verdict[0]),
             (UnifiedFlag.SYMBOL_ERROR,   self.verdict[1]),
@@ -164,10 +169,15 @@ class UnifiedParser(LiteXModule):
 
     def add_status(self, flags, classified):
         """Hold what the walk found, and let the header have it."""
-        walk, headers, internal = self.walk, self.headers, Record(internal_layout(), reset_less=True)
+        walk     = self.walk
+        headers  = self.headers
+        internal = Record(internal_layout(), reset_less=True)
         in_frame = Signal()
-        known    = [walk.ethertype, walk.protocol, Cat(walk.layer3, walk.tags, walk.labels), walk.kinds, *walk.extensions]
-        held     = [Signal(len(value), reset_less=True) for value in known]
+        known    = {
+            "ethertype": walk.ethertype, "protocol": walk.protocol, "layers": Cat(walk.layer3, walk.tags, walk.labels),
+            "kinds": walk.kinds, "first": walk.extensions[0], "second": walk.extensions[1],
+        }
+        held     = [Signal(len(value), reset_less=True, name=f"held_{name}") for name, value in known.items()]
         ethertype, protocol, layers, kinds, first, second = held
         held_flags = Signal(len(flags), reset_less=True)
         self.comb += [
@@ -183,7 +193,7 @@ class UnifiedParser(LiteXModule):
         self.sync += [
             If(self.sink.valid, in_frame.eq(~self.sink.last)),
             If(classified,
-                *[to.eq(value) for to, value in zip(held, known)],
+                *[to.eq(value) for to, value in zip(held, known.values())],
                 held_flags.eq(flags),
                 internal.has_link.eq(walk.has_link),
                 internal.has_fragment.eq(walk.has_fragment),

@@ -48,7 +48,8 @@ class FreePlaces(LiteXModule):
         memory = Memory(len(self.number), count)
         writer, reader = memory.get_port(write_capable=True), memory.get_port(async_read=True)
         self.specials += memory, writer, reader
-        written, read = [Signal(len(self.number) + 1) for _ in range(2)]
+        written   = Signal(len(self.number) + 1)
+        read      = Signal(len(self.number) + 1)
         is_filled = Signal() # Each number is in use or in the memory.
         self.comb += [
             writer.we.eq(self.give | ~is_filled),
@@ -127,7 +128,9 @@ class HeaderStore(LiteXModule):
     def add_places(self):
         """Find a place for the frame that passes; what is dropped comes back at once, what was read a little later."""
         free, waits, waiting = self.free, self.waits, self.waiting
-        self.present, self.is_placed = Signal(max=headers), Signal() # Of the frame that passes.
+        # Of the frame that passes.
+        self.present   = Signal(max=headers)
+        self.is_placed = Signal()
         self.comb += [
             free.take.eq(free.is_there & (self.close | (~self.is_placed & self.is_idle))),
             free.give.eq(self.drop | waits),
@@ -146,7 +149,10 @@ class HeaderStore(LiteXModule):
         """Write words of the frame as they pass, and the last one's status between them."""
         writer = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += writer
-        takes, writes, is_known, step = Signal(), Signal(), Signal(), Signal()
+        takes    = Signal()
+        writes   = Signal()
+        is_known = Signal()
+        step     = Signal()
         self.comb += [
             takes.eq(self.write & (self.address != 0)),
             writes.eq(~takes & self.busy & is_known),
@@ -170,11 +176,16 @@ class HeaderStore(LiteXModule):
         self.buffer = buffer = stream.Buffer([("data", 32)])
         reader = memory.get_port(mode=READ_FIRST)
         self.specials += reader
-        word, next_word = Signal(5), Signal(5)
-        is_given, passes, is_there = Signal(), Signal(), Signal()
-        hash_ = Signal(32, reset_less=True)
-        out, layers, internal = buffer.sink, Signal(8, reset_less=True), Record(internal_layout(), reset_less=True)
-        bits = len(internal.raw_bits())
+        word      = Signal(5)
+        next_word = Signal(5)
+        is_given  = Signal()
+        passes    = Signal()
+        is_there  = Signal()
+        hash_     = Signal(32, reset_less=True)
+        out       = buffer.sink
+        layers    = Signal(8, reset_less=True)
+        internal  = Record(internal_layout(), reset_less=True)
+        bits      = len(internal.raw_bits())
         self.comb += [
             out.valid.eq(is_there),
             out.last.eq(word == UNIFIED_WORDS - 1),

@@ -73,7 +73,7 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
         self.ethertype         = Signal(16)
         self.protocol          = Signal(8)
         self.kinds             = Signal(8)
-        self.extensions        = [Signal(8) for _ in range(EXTENSIONS_MAX)]
+        self.extensions        = [Signal(8, name=f"extension{number}") for number in range(EXTENSIONS_MAX)]
 
         # # #
 

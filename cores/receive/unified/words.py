@@ -44,9 +44,11 @@ class WordPlaces(LiteXModule):
 
         # # #
 
-        is_raw, hides_first, hides_last = Signal(), Signal(), Signal()
-        is_udp  = self.walked == udp
-        is_icmp = any_of(self.walked, icmp, icmpv6)
+        is_raw      = Signal()
+        hides_first = Signal()
+        hides_last  = Signal()
+        is_udp      = self.walked == udp
+        is_icmp     = any_of(self.walked, icmp, icmpv6)
         self.comb += [
             Case(self.state, {
                 link      : [is_raw.eq(1), If(self.position != 3, self.at(place("destination_mac") | self.position[:2]))],
