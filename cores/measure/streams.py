@@ -232,7 +232,7 @@ class StreamMeter(LiteXModule):
             self.window.slot.eq(self.slot),
             self.window.sequence.eq(self.measured.sequence),
             self.window.clear.eq(self.clear),
-            # The last use of ``self.window.is_known`` is past.
+            # The last use of ``is_known`` is past.
             self.window.commit.eq(self.at(1, [20]) & self.running & self.is_counted & ~is_beyond & ~self.clear),
         ]
 
