@@ -138,10 +138,7 @@ class StreamMeter(LiteXModule):
             [[banks.take.eq(take), banks.clear.eq(self.clear)] for banks in (port, streams)],
             reader.is_free.eq(~self.running & ~self.latch & ~waiting & (since == 0)),
         ]
-        self.sync += [
-            If(self.latch, waiting.eq(1)).Elif(take, waiting.eq(0)),
-            since.eq(Cat(take, since)),
-        ]
+        self.sync += If(self.latch, waiting.eq(1)).Elif(take, waiting.eq(0)), since.eq(Cat(take, since))
 
         asked       = reader.bus.adr[:8]
         is_port     = Signal()
@@ -250,7 +247,5 @@ class StreamMeter(LiteXModule):
             sample.is_high.eq(self.step[3][0]), # All lie on even words.
             sample.word.eq(words.difference),
             If(~is_again, sample.slot.eq(slot)),
-            If(is_octets,  sample.kind.eq(BinKind.LENGTH)
-            ).Elif(is_stamp, sample.kind.eq(BinKind.ARRIVAL)
-            ).Else(          sample.kind.eq(BinKind.DELAY)),
+            sample.kind.eq(Mux(is_octets, BinKind.LENGTH, Mux(is_stamp, BinKind.ARRIVAL, BinKind.DELAY))),
         ]

@@ -357,8 +357,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
 
     Parameters
     ----------
-    link : ``own``, ``shared`` or ``uart``.
-    with_cpu : build the VexRiscv in.
+    link, with_cpu : as of ProbeConfig.
     options : further fields of ProbeConfig.
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
