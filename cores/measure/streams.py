@@ -92,7 +92,7 @@ class StreamMeter(LiteXModule):
         # Delay.
         # ------
         self.delay = Signal(64, reset_less=True)
-        self.sync += self.delay.eq(measured.stamp - measured.tx_stamp)
+        self.sync  += self.delay.eq(measured.stamp - measured.tx_stamp)
         self.square = square = DelaySquare()
         self.comb  += square.delay.eq(self.delay), square.start.eq(Cat(step == 3, step == 4, step == 5))
 
@@ -111,10 +111,8 @@ class StreamMeter(LiteXModule):
         """Return whether the step of some cycles ago is one of ``steps``; what it depends on is decided a cycle earlier."""
         is_one = Signal()
         terms  = Reduce("OR", [self.step[max(cycle - 1, 0)] == step for step in steps])
-        if cycle:
-            self.sync += is_one.eq(terms)
-        else:
-            self.comb += is_one.eq(terms)
+        domain = self.sync if cycle else self.comb
+        domain += is_one.eq(terms)
         return is_one
 
     def add_places(self):
