@@ -14,6 +14,8 @@ from liteprobe.cores.formats import (
     QERR_COUNT_BIT,
     QERR_COUNT_MASK,
     QERR_KNOWN,
+    TICK_NS,
+    TICK_PS,
     UNCERTAINTY_UNKNOWN,
     ClockError,
     ClockMode,
@@ -47,8 +49,6 @@ EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
 LOOKS_PER_PERIOD = 8
 QERR_TRIES = 8  # While the firmware works on an edge.
 PATIENCE_PERIODS = 4
-TICK_NS = 8
-TICK_PS = 1000 * TICK_NS
 PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
 
 

@@ -14,6 +14,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import TICK_NS, TICK_PS
 from liteprobe.host.clock import ClockStatus, Edge
 from liteprobe.host.errors import UsageError
 
@@ -23,8 +24,6 @@ STAMP = ("count", "now_ns", "now_fraction", "ticks", "width_ticks", "is_spurious
 COLUMNS = (*STAMP, "qerr_ps", "state", "offset_ns", "uncertainty_ns")
 NEEDED = ("count", "now_ns", "now_fraction", "ticks", "is_spurious")
 FRACTION_ONE = 2**32
-TICK_NS = 8
-TICK_PS = 1000 * TICK_NS
 
 
 @dataclass(frozen=True)

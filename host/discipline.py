@@ -8,7 +8,7 @@ The edges are stamped by the gateware, so a slow way to the probe costs no accur
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from liteprobe.cores.formats import UNCERTAINTY_UNKNOWN, ClockError, ClockMode, ClockState
+from liteprobe.cores.formats import TICK_NS, UNCERTAINTY_UNKNOWN, ClockError, ClockMode, ClockState
 from liteprobe.host.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
@@ -18,7 +18,6 @@ from liteprobe.host.timebase import ADJUST_ONE
 WATCHDOG_PERIODS = 8
 WATCHDOG_LEAST_MS = 100
 PUBLISH_EVERY_NS = 500_000_000
-TICK_NS = 8
 NS_PER_MS = 10**6
 WRITE_TICKS = 1000  # From the look at the clock until an increment has been written: a datagram.
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import NO_SEQUENCE, TransmitState
+from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, TransmitState
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.link.base import Link
@@ -23,7 +23,6 @@ Progress = Callable[[int, int], None]
 
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
 READY_TIMEOUT_NS = 20_000_000
-TICK_NS = 8
 START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.

@@ -13,6 +13,8 @@ from liteprobe.cores.formats import (
     BIN_SHIFT_MAX,
     BIN_SLOT_WORDS,
     BINS,
+    FCS,
+    OVERHEAD,
     PORT_ACCUMULATORS,
     RATE_INTERVAL_MIN_NS,
     STREAM_ACCUMULATORS,
@@ -25,8 +27,6 @@ from liteprobe.cores.formats import (
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.registers import Registers
 
-FCS_OCTETS = 4
-OVERHEAD_OCTETS = FCS_OCTETS + 8 + 12  # With preamble, SFD and gap.
 RATE_TRIES = 8
 STREAM_IDS = 1 << 16
 NAMES = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
@@ -65,12 +65,12 @@ class Rate:
     @property
     def bits_per_s(self) -> float:
         """Bits a second of layer 2: frames with their FCS."""
-        return 8 * (self.octets + FCS_OCTETS * self.frames) * 1e9 / self.interval_ns if self.is_whole else float("nan")
+        return 8 * (self.octets + FCS * self.frames) * 1e9 / self.interval_ns if self.is_whole else float("nan")
 
     @property
     def line_bits_per_s(self) -> float:
         """Bits a second that the line is taken: frames with FCS, preamble and the least gap."""
-        octets = self.octets + OVERHEAD_OCTETS * self.frames
+        octets = self.octets + OVERHEAD * self.frames
         return 8 * octets * 1e9 / self.interval_ns if self.is_whole else float("nan")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import ClockState, Part, TransmitState
+from liteprobe.cores.formats import TICK_NS, ClockState, Part, TransmitState
 from liteprobe.host.analysis import arrivals, line_clock
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
@@ -27,7 +27,6 @@ LATCHES_EACH = 6  # At each look.
 LATCHES = 128  # Of the line's clock: its error falls with their number.
 FETCH_MARGIN = 2.5  # For the servos, the line's latches and the other direction.
 LOOKS = 100  # Of the waiting time: between two looks at what has come.
-TICK_NS = 8
 TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
 
 

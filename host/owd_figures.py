@@ -5,10 +5,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.analysis.samples import Row, sample
-from liteprobe.host.owd import TICK_NS, OneWayResult
+from liteprobe.host.owd import OneWayResult
 
 
 def row(result: OneWayResult, waiting_time_ns: int | None = None) -> Row:

@@ -9,13 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERHEAD
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import UsageError
 from liteprobe.host.headers import Headers
 
-LENGTH_MIN = 60
-LENGTH_MAX = 9000
-OVERHEAD = 24  # Octets on the wire beside the frame: preamble 7, SFD 1, FCS 4, IFG 12 (IEEE 802.3).
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
 
@@ -23,7 +21,6 @@ INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the i
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
 # A crystal is off by 100 ppm at most, and so are two ends by 200: "at line rate" is meant up to that.
 RATE_TOLERANCE = Fraction(200, 10**6)
-LINE_RATE_BPS = 10**9
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,11 @@ def interval_ns_for_rate(length: int, rate_bps: float) -> float:
 def check(program: TrainProgram) -> None:
     """Raise UsageError, naming the fix, when no probe can send ``program``."""
     headers = program.headers
-    shortest = max(LENGTH_MIN, headers.length_min)
-    if not shortest <= program.length <= LENGTH_MAX:
-        why = "" if shortest == LENGTH_MIN else " with these headers"
+    shortest = max(MIN_LENGTH, headers.length_min)
+    if not shortest <= program.length <= MAX_LENGTH:
+        why = "" if shortest == MIN_LENGTH else " with these headers"
         raise UsageError(
-            f"length {program.length} is out of range: give {shortest} to {LENGTH_MAX} octets without FCS{why}"
+            f"length {program.length} is out of range: give {shortest} to {MAX_LENGTH} octets without FCS{why}"
         )
     if not 1 <= program.count <= COUNT_MAX:
         raise UsageError(f"count {program.count} is out of range: give 1 to {COUNT_MAX}")

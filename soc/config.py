@@ -9,13 +9,12 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
-from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, Part
+from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, LINE_RATE_BPS, PRESETS, Part
 
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
 CPU_VARIANTS = ("lite", "standard")
 MAIN_RAMS = ("auto", "sdram", "block", "none")
-LINE_RATE_BPS = 1_000_000_000
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.

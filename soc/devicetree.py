@@ -1,10 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What firmware knows of a built probe: its complete devicetree and a C header, from the register map of the build.
+"""What firmware knows of a built probe: its complete devicetree and C headers, from the register map of the build.
 
-``python -m liteprobe.soc.devicetree csr.json --out FOLDER`` writes ``dts/liteprobe.dts`` and
-``include/liteprobe/generated/registers.h``. Plain Python: it needs neither Zephyr nor Migen, only csr.json.
+``python -m liteprobe.soc.devicetree csr.json --out FOLDER`` writes ``dts/liteprobe.dts``, and in
+``include/liteprobe/generated`` ``registers.h`` and ``formats.h`` (`formats_header`). Plain Python: it needs neither Zephyr
+nor Migen, only csr.json.
 
 Source: Devicetree Specification v0.4, chapters 2 and 3; Zephyr's bindings ``litex,*`` (names of the registers).
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.soc import formats_header
 
 BLOCK_BYTES = 0x800  # LiteX gives each block of registers a page of this size.
 #: What drives a block. A port's blocks end in these names.
@@ -289,8 +291,8 @@ def header(soc: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write(soc: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """Write devicetree and header of a map under ``folder``, and return where; what is right already stays untouched."""
+def write(soc: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write devicetree and headers of a map under ``folder``, and return where; what is right already stays untouched."""
     written = []
     for name, text in ((DTS, devicetree(soc)), (HEADER, header(soc))):
         path = folder / name
@@ -299,7 +301,7 @@ def write(soc: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
         written.append(path)
-    return written[0], written[1]
+    return [*written, formats_header.write(folder)]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.formats import TICKS_PER_SECOND
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
@@ -29,7 +30,6 @@ from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
 from liteprobe.soc.read_back import BANK_BITS, ReadBack
 
-TICKS_PER_SECOND = 125_000_000
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 BUS_TIMEOUT      = 1024 # Cycles. A wrong address answers soon, so that Etherbone's client needn't wait.
 

@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from liteprobe.boards import board
-from liteprobe.cores.formats import map_hash
+from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState, map_hash
+from liteprobe.host.firmware_build import FIRMWARE
 from liteprobe.sim.bench.compiled import apart
 from liteprobe.sim.system.board import Board
+from liteprobe.soc import formats_header
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.devicetree import MapError, devicetree, load, main, write
 from liteprobe.soc.export import write_map
@@ -184,6 +186,35 @@ def test_header_gives_a_compiler_the_addresses_of_the_soc(built: tuple[Any, Path
         name: [e["addr"], e["size"], int(e["type"] != "ro")] for name, e in soc["csr_registers"].items()
     }
     assert lines[-1] == soc["constants"]["config_identifier"]
+
+
+@needs_compiler
+def test_header_gives_a_compiler_the_formats(tmp_path: Path) -> None:
+    """Compiled and run, against cores/formats itself; enums are types in C."""
+    formats_header.write(tmp_path)
+    enums = {"lp_clock_state": ClockState, "lp_clock_mode": ClockMode, "lp_train_state": TransmitState}
+    expected = {f"LP_CLOCK_{member.name}": int(member) for enum in (ClockState, ClockMode) for member in enum}
+    expected |= {f"LP_TRAIN_{member.name}": int(member) for member in TransmitState}
+    expected |= {f"LP_CLOCK_ERROR_{flag.name}": int(flag) for flag in ClockError}
+    expected |= {"LP_TICK_NS": 8, "LP_TICK_PS": 8000, "LP_WIRE_OVERHEAD": 24, "LP_TRAIN_LENGTH_MAX": 9000}
+    expected |= {"LP_PROBE_PAYLOAD_IPV4": 42, "LP_PROBE_SIGNATURE": 0x4C50524F, "LP_QERR_COUNT_MASK": 127}
+    text = '#include <stdio.h>\n#include "liteprobe/generated/formats.h"\nint main() {\n'
+    text += "".join(f"{type_} of_{type_} = {type_}(1);\n(void)of_{type_};\n" for type_ in enums)
+    text += "".join(f'printf("{name} %u\\n", (unsigned)({name}));\n' for name in expected) + "}\n"
+    (tmp_path / "all.cpp").write_text(text)
+    command = ["g++", "-Wall", "-Werror", f"-I{tmp_path / 'include'}", "all.cpp", "-o", "all"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    lines = subprocess.run([tmp_path / "all"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {line.split()[0]: int(line.split()[1]) for line in lines} == expected
+
+
+def test_no_source_of_the_firmware_says_again_what_is_generated() -> None:
+    generated = {name for name, _ in formats_header.names()}
+    sources = [path for path in FIRMWARE.rglob("*.[ch]") if "tests" not in path.parts]
+    assert len(sources) > 20
+    again = re.compile(r"(?:#define\s+|^\s*)(LP_\w+)(?:\s*=\s*\w+,|\s+\S)", re.MULTILINE)
+    for source in sources:
+        assert generated.isdisjoint(again.findall(source.read_text())), source
 
 
 def test_generator_needs_no_hdl_and_touches_nothing_that_is_right(built: tuple[Any, Path], tmp_path: Path) -> None:

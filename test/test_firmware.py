@@ -22,6 +22,7 @@ from liteprobe.host.firmware_build import Tools, build, find_tools
 from liteprobe.host.headers import Headers
 from liteprobe.host.link.base import Link, Words
 from liteprobe.host.registers import Registers
+from liteprobe.soc import formats_header
 
 ROOT = Path(__file__).resolve().parent.parent
 RAM, RAM_BYTES = 0x40000000, 0x8000
@@ -198,9 +199,12 @@ def test_file_that_is_no_image_is_refused(octets: bytes, text: str, tmp_path: Pa
 def frame(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if not shutil.which("gcc"):
         pytest.skip("gcc is missing")
-    target = tmp_path_factory.mktemp("frame") / "frame.so"
+    folder = tmp_path_factory.mktemp("frame")
+    formats_header.write(folder)
+    target = folder / "frame.so"
     source = ROOT / "firmware/app/src/frame.c"
-    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC", str(source), "-o", str(target)]
+    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}"]
+    command += [str(source), "-o", str(target)]
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(target))
     library.frame_rate.restype = ctypes.c_uint64

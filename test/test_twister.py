@@ -11,6 +11,7 @@ import pytest
 
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.firmware_build import FIRMWARE, find_tools
+from liteprobe.soc import formats_header
 
 PLATFORM = "native_sim/native/64"
 
@@ -23,7 +24,9 @@ def test_libraries_pass_under_twister(tmp_path: Path) -> None:
             raise
         pytest.skip(f"twister isn't run: {error}")
     path = f"{tools.python.parent}:{os.environ['PATH']}"  # CMake looks there for Zephyr's Python.
+    formats_header.write(tmp_path)
     variables = {"ZEPHYR_BASE": str(tools.zephyr), "ZEPHYR_TOOLCHAIN_VARIANT": "host", "PATH": path}
+    variables["LITEPROBE_GENERATED"] = str(tmp_path)
     command = [tools.python, tools.zephyr / "scripts" / "twister", "--testsuite-root", FIRMWARE / "tests" / "zephyr"]
     command += ["--platform", PLATFORM, "--outdir", tmp_path / "out", "--inline-logs"]
     done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)

@@ -16,3 +16,4 @@ from liteprobe.cores.formats.measure import *
 from liteprobe.cores.formats.pcie import *
 from liteprobe.cores.formats.train import *
 from liteprobe.cores.formats.unified import *
+from liteprobe.cores.formats.wire import *

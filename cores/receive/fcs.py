@@ -9,7 +9,7 @@ from litex.gen import *
 
 from liteeth.mac.crc import LiteEthMACCRCEngine
 
-from liteprobe.cores.ethernet import FCS_POLYNOMIAL, FCS_RESIDUE
+from liteprobe.cores.formats import FCS_POLYNOMIAL, FCS_RESIDUE
 
 # FCS Checker --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.ethernet import MIN_LENGTH
+from liteprobe.cores.formats import MIN_LENGTH
 from liteprobe.cores.receive.frames import frame_layout
 from liteprobe.cores.receive.mac import ReceiveMAC
 

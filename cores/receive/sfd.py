@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.ethernet import PREAMBLE_OCTET, SFD_OCTET
+from liteprobe.cores.formats import PREAMBLE_OCTET, SFD_OCTET
 
 # SFDs closer than this are refused: sys handles a frame, however short, in three of its cycles.
 least_sfd_spacing = 8

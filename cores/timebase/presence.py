@@ -7,8 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-NS_BITS     = 3 # A tick is 8 ns.
-TICK_BITS   = 32 - NS_BITS
+from liteprobe.cores.formats import TICK_NS_BITS
+
+TICK_BITS   = 32 - TICK_NS_BITS
 LOST_BITS   = 3
 LOST_AFTER  = 1 << (LOST_BITS - 1) # Periods without an edge, after which the next one sets the phase.
 
@@ -58,8 +59,8 @@ class Presence(LiteXModule):
         silent = Signal(LOST_BITS, reset=LOST_AFTER)
         seen   = Signal()
         self.comb += [
-            period.eq(self.period[NS_BITS:]),
-            center.eq(Cat(Constant(0, 2), self.period[NS_BITS + 3:])),
+            period.eq(self.period[TICK_NS_BITS:]),
+            center.eq(Cat(Constant(0, 2), self.period[TICK_NS_BITS + 3:])),
             accept.eq(self.edge & ~self.is_spurious),
         ]
         self.sync.timebase += [
@@ -109,7 +110,7 @@ class Presence(LiteXModule):
         self.comb += [
             # One subtraction each: the borrow comes in through an extra lowest bit.
             above.eq(Cat(Constant(0, 1), left[low:]) - Cat(Constant(1, 1), center[low:])),
-            excess.eq(Cat(Constant(0, 1), self.window[NS_BITS:]) - Cat(negative, size)),
+            excess.eq(Cat(Constant(0, 1), self.window[TICK_NS_BITS:]) - Cat(negative, size)),
         ]
         self.sync.timebase += [
             distance.eq(Cat(left[:low], above[1:])),

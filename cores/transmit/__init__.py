@@ -11,8 +11,7 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
-from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TransmitState
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
 from liteprobe.cores.transmit.frames import pace_layout, program_layout, word_description

@@ -7,8 +7,9 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.formats import TICK_NS_BITS
+
 TICK_BITS = 61 # A tick is 8 ns, so ticks and nanoseconds share one 64-bit comparison.
-NS_BITS   = 3
 HALF      = 32
 
 # From an event to the first start: the same for all ports, and longer than the longest management frame.
@@ -78,7 +79,7 @@ class DueTime(LiteXModule):
         self.is_due            = Signal()
         self.is_reached        = Signal()
         self.is_far            = Signal()
-        self.min_ticks         = Signal(FAR_BITS - NS_BITS)
+        self.min_ticks         = Signal(FAR_BITS - TICK_NS_BITS)
         self.fits              = Signal()
         self.is_settled        = Signal()
 
@@ -147,8 +148,8 @@ class DueTime(LiteXModule):
         unused    = Signal(2)
         self.sync.timebase += [
             is_timed.eq(self.is_timed),
-            target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, NS_BITS), self.due))),
-            present.eq(Mux(is_timed, self.now, Cat(Constant(0, NS_BITS), self.ticks))),
+            target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, TICK_NS_BITS), self.due))),
+            present.eq(Mux(is_timed, self.now, Cat(Constant(0, TICK_NS_BITS), self.ticks))),
             present_d.eq(present[HALF:]),
             # One subtraction each: the borrow comes in through an extra lowest bit. An inverted operand would cost LUTs.
             Cat(unused[0], low, borrow).eq(Cat(Constant(0, 1), target[:HALF]) - Cat(Constant(1, 1), present[:HALF])),
@@ -174,7 +175,7 @@ class DueTime(LiteXModule):
             between.eq(self.remaining[reach:FAR_BITS] != 0),
             past_d.eq(is_past),
             self.is_due.eq(is_past & self.is_settled),
-            enough.eq(self.remaining[NS_BITS:FAR_BITS] >= self.min_ticks),
+            enough.eq(self.remaining[TICK_NS_BITS:FAR_BITS] >= self.min_ticks),
             self.fits.eq((above | enough) & ~past_d & self.is_settled),
             If(self.begin | self.advance | self.disturb,
                 settling.eq(0),

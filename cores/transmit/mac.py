@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 from liteeth.mac.crc import LiteEthMACCRCEngine
 
-from liteprobe.cores.ethernet import FCS, FCS_POLYNOMIAL, MIN_LENGTH, PREAMBLE, PREAMBLE_OCTET, SFD, SFD_OCTET
+from liteprobe.cores.formats import FCS, FCS_POLYNOMIAL, MIN_LENGTH, PREAMBLE, PREAMBLE_OCTET, SFD, SFD_OCTET
 from liteprobe.cores.transmit.frames import octet_description
 
 # Transmit MAC -------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ class TransmitMAC(LiteXModule):
     Attributes
     ----------
     sink : Endpoint(octet_description()), in
-        No stall. Frames must start ``ethernet.slot_octets(length)`` ticks apart or more. ``error`` on the last
+        No stall. Frames must start ``slot_octets(length)`` ticks apart or more. ``error`` on the last
         octet makes the FCS wrong (inverted).
     source : Endpoint(eth_phy_description(8)), out
         To the PHY, registered; ``valid`` is TX_EN. The first preamble octet stands there one tick after the

@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.ethernet import MIN_LENGTH, OVERHEAD
+from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.last_be import bytes_of_last_be
 from liteprobe.cores.transmit.frames import word_description
 from liteprobe.cores.transmit.line import LINE_TICKS

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.analysis.theory import OVERHEAD, slot_ns
+from liteprobe.cores.formats import OVERHEAD, TICK_NS
+from liteprobe.host.analysis.theory import slot_ns
 
 Floats = NDArray[np.float64]
 
-TICK_NS = 8.0
 NEAR_NS = 2 * TICK_NS  # Sums of two delays that differ by less are alike: a receive stamp is up to a tick late.
 NEAR_LEAST = 2  # Pairs near the least sum; one alone may have been queued.
 UNQUEUED_LEAST = 8  # Pairs whose first packet did not wait: with so many, some second did not wait, either.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-TICK_NS = 8.0
+from liteprobe.cores.formats import TICK_NS
+
 COUNT_WRAP = 1 << 32
 UNIFORM = 12**0.5  # A tick over this is the standard deviation of a stamp that knows only its tick.
 LARGEST_RATE_PPM = 1000.0  # IEEE 802.3 allows 100 for a line; a probe's oscillator is no worse.

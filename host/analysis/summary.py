@@ -5,6 +5,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.samples import Row, capacity_of, finite, of_train, rates, sample
@@ -83,7 +84,7 @@ def _asked(program: TrainProgram) -> Row:
         "repeat": program.repeats,
         "interval_ns": program.interval_ns or theory.slot_ns(program.length),
         "utilisation": utilisation,
-        "theory_bps": utilisation * theory.LINE_RATE_BPS,
+        "theory_bps": utilisation * LINE_RATE_BPS,
     }
 
 

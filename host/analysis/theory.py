@@ -4,11 +4,11 @@
 
 import math
 
-OVERHEAD = 24  # Octets on the wire beside the frame: preamble 7, SFD 1, FCS 4, IFG 12 (IEEE 802.3).
+from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
+
 FCS = 4
 MAC_HEADER = 14
 UDP_HEADERS = 42  # MAC 14, IPv4 20, UDP 8.
-LINE_RATE_BPS = 10**9
 OCTET_NS = 8  # At 1 Gb/s.
 
 

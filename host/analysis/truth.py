@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import NO_SEQUENCE
+from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS
 from liteprobe.host.analysis import capacity
 from liteprobe.host.errors import ProbeError
-
-TICK_NS = 8
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
 TRUTH_DTYPE = np.dtype(

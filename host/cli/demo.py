@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host import sweep
-from liteprobe.host.analysis.theory import LINE_RATE_BPS, expected_dispersion_rate
+from liteprobe.host.analysis.theory import expected_dispersion_rate
 from liteprobe.host.cli import tables
 from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.link import sim

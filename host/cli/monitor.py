@@ -17,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
@@ -27,7 +28,6 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.timebase import bound_words
 
 KINDS = {name: kind for kind, name in NAMES.items()}
-LINE_BPS = 1e9
 LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
 ANY_WIDTH = 1000
@@ -145,14 +145,14 @@ def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
 def _rates(port: PortMeasurement) -> RenderableType:
     line_bps = port.rate.line_bits_per_s if port.rate else math.nan
     known = line_bps if math.isfinite(line_bps) else 0.0
-    style = "yellow" if known > PLENTY * LINE_BPS else "green"
+    style = "yellow" if known > PLENTY * LINE_RATE_BPS else "green"
     shown = Table.grid(padding=(0, 2))
     rate = "no whole interval yet" if not math.isfinite(line_bps) else f"{line_bps / 1e6:,.3f} Mb/s on the line"
     frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
     counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
     counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
-    bar = ProgressBar(total=LINE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
-    shown.add_row(bar, f"{100 * known / LINE_BPS:5.1f} %", rate)
+    bar = ProgressBar(total=LINE_RATE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
+    shown.add_row(bar, f"{100 * known / LINE_RATE_BPS:5.1f} %", rate)
     return Group(shown, counts)
 
 

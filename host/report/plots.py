@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
@@ -32,7 +33,6 @@ MARKERS = ("o", "s", "^", "D")
 WIDTH_IN, HEIGHT_IN = 5.4, 3.5
 POINTS_MAX = 1200  # Drawn; figures are computed from all of them.
 BINS_MAX = 60
-TICK_NS = 8
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -122,7 +122,7 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
         layers = (("frame", "frame_bps", 0), ("IP packet", "ip_bps", 14), ("UDP payload", "udp_payload_bps", 42))
         load = sweeps[0].rows[0]["utilisation"]
         for number, (name, key, less) in enumerate(layers):
-            curve = load * theory.LINE_RATE_BPS * (smooth - less) / (smooth + theory.OVERHEAD) / 1e6
+            curve = load * LINE_RATE_BPS * (smooth - less) / (smooth + OVERHEAD) / 1e6
             rates.plot(smooth, curve, color=SERIES[number], lw=1, zorder=1, label=f"{name}: theory")
             for place, sweep in enumerate(sweeps):
                 x, y = [row["length"] for row in sweep.rows], [(row[key] or np.nan) / 1e6 for row in sweep.rows]

@@ -9,7 +9,7 @@ from typing import Any
 
 from cocotb.triggers import ReadOnly, RisingEdge
 
-from liteprobe.cores.ethernet import IFG, PREAMBLE, PREAMBLE_OCTET, SFD_OCTET
+from liteprobe.cores.formats import IFG, PREAMBLE, PREAMBLE_OCTET, SFD_OCTET
 from liteprobe.sim.models.receive import Symbol
 
 

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from liteprobe.cores.ethernet import GIANT_LENGTH, MIN_LENGTH
-from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.cores.formats import GIANT_LENGTH, Layer3, MIN_LENGTH, UnifiedFlag
 from liteprobe.sim.bench.monitor_run import CLASSIFIED, NO_ERROR, Kept, PortRun, Sent, stamps
 from liteprobe.sim.models.monitor import Answer, MonitorModel, Outcome
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader

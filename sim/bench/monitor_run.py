@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.ethernet import IFG, OCTET_NS, PREAMBLE_OCTET, SFD_OCTET
+from liteprobe.cores.formats import IFG, TICK_NS, PREAMBLE_OCTET, SFD_OCTET
 from liteprobe.sim.bench.compiled import compiled_program
 from liteprobe.sim.bench.monitor import counters, write_verilog
 
@@ -101,7 +101,7 @@ def stamps(sent: Sequence[Sent]) -> list[int]:
     found, tick = [], QUIET_TICKS
     for one in sent:
         tick += one.gap
-        found.append(OCTET_NS * (tick + len(PREAMBLE) - 1))
+        found.append(TICK_NS * (tick + len(PREAMBLE) - 1))
         tick += len(one.octets())
     return found
 

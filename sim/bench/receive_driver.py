@@ -14,8 +14,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
-from liteprobe.cores.ethernet import OCTET_NS
-from liteprobe.cores.formats import RECORD_WORDS
+from liteprobe.cores.formats import RECORD_WORDS, TICK_NS
 from liteprobe.sim.bench.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.probe_frames import probe_frame
 from liteprobe.sim.bench.receive import ReceiveBench, write_verilog
@@ -103,7 +102,7 @@ class ReceiveDriver:
     def __init__(self, dut: Any) -> None:
         self.dut = dut
         sys_mhz, timebase_ppm, wire_ppm = CLOCKS[os.environ["LITEPROBE_CLOCKS"]]
-        self.tolerance_ns = 0 if wire_ppm is None else OCTET_NS
+        self.tolerance_ns = 0 if wire_ppm is None else TICK_NS
         wire_clock = dut.timebase_clk if wire_ppm is None else dut.eth_rx_clk
         Clock(dut.sys_clk, round(1e9 / sys_mhz / 2) * 2, unit="fs").start(start_high=False)
         Clock(dut.timebase_clk, TICK_FS + timebase_ppm * PPM_FS, unit="fs").start(start_high=False)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from liteprobe.cores.formats import BinKind
+from liteprobe.cores.formats import BinKind, OVERHEAD
 from liteprobe.host.capture.settings import CaptureSettings, Keep
 from liteprobe.host.monitor import Monitor
-from liteprobe.host.train import OVERHEAD, TrainProgram
+from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
 
 OCTET_NS = 8

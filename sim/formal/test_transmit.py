@@ -7,7 +7,7 @@ import pytest
 from migen import *
 from migen.fhdl.tools import list_signals
 
-from liteprobe.cores.ethernet import slot_octets
+from liteprobe.cores.formats import slot_octets
 from liteprobe.cores.transmit import pace
 from liteprobe.cores.transmit.due import TICK_BITS
 from liteprobe.cores.transmit.line import HOLD_BITS, LINE_TICKS

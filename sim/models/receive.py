@@ -7,8 +7,16 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from liteprobe.cores.ethernet import FCS, GIANT_LENGTH, MIN_LENGTH, PREAMBLE_OCTET, SFD_OCTET
-from liteprobe.cores.formats import DAMAGE, SIGNATURE, RecordFlag
+from liteprobe.cores.formats import (
+    DAMAGE,
+    FCS,
+    GIANT_LENGTH,
+    MIN_LENGTH,
+    PREAMBLE_OCTET,
+    SFD_OCTET,
+    SIGNATURE,
+    RecordFlag,
+)
 from liteprobe.sim.models.delay import DelayModel
 from liteprobe.sim.models.record import Record, RingModel
 from liteprobe.sim.models.sequence import SequenceModel

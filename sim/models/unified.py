@@ -10,11 +10,12 @@ Source: IEEE 802.1Q-2022, 9 (tags); RFC 3032 and 4928 (labels, and what is behin
 import struct
 from dataclasses import dataclass, field
 
-from liteprobe.cores.ethernet import GIANT_LENGTH, MIN_LENGTH
 from liteprobe.cores.formats import (
     EXTENSION,
     EXTENSIONS_MAX,
+    GIANT_LENGTH,
     LABELS_MAX,
+    MIN_LENGTH,
     PAYLOAD_MIN,
     SIGNATURE,
     STAMP_OFFSET,

@@ -12,8 +12,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, in6_chksum
 from scapy.layers.l2 import Dot1Q, Ether
 
-from liteprobe.cores.ethernet import slot_octets
-from liteprobe.cores.formats import Fill
+from liteprobe.cores.formats import Fill, slot_octets
 from liteprobe.sim.bench.transmit import write_verilog
 from liteprobe.sim.bench.transmit_driver import Program, TransmitDriver
 from liteprobe.sim.bench.wire import run_wire_test

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from liteprobe.cores.ethernet import slot_octets
+from liteprobe.cores.formats import slot_octets
 from liteprobe.sim.bench.long_run import LongProgram, build, run
 from liteprobe.sim.models.schedule import starts
 

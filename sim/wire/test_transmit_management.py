@@ -8,8 +8,7 @@ import random
 import cocotb
 from cocotb.triggers import Timer
 
-from liteprobe.cores.ethernet import IFG, slot_octets
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import IFG, TransmitState, slot_octets
 from liteprobe.sim.bench.transmit import write_verilog
 from liteprobe.sim.bench.transmit_driver import Program, TransmitDriver
 from liteprobe.sim.bench.wire import run_wire_test, with_full

@@ -9,8 +9,7 @@ from fractions import Fraction
 import cocotb
 from cocotb.triggers import Timer
 
-from liteprobe.cores.ethernet import slot_octets
-from liteprobe.cores.formats import NO_SEQUENCE, TransmitState
+from liteprobe.cores.formats import NO_SEQUENCE, TransmitState, slot_octets
 from liteprobe.sim.bench.transmit import write_verilog
 from liteprobe.sim.bench.transmit_driver import Program, TransmitDriver
 from liteprobe.sim.bench.wire import run_wire_test, with_full

@@ -9,8 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.ethernet import GIANT_LENGTH, MIN_LENGTH
-from liteprobe.cores.formats import UnifiedFlag
+from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, UnifiedFlag
 from liteprobe.cores.last_be import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.receive.unified.key import KeyFields, ProbeFields, key_layout, probe_layout

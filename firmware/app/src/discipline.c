@@ -26,7 +26,6 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 #define EDGES_WAITING 4
 /* So long a garbled sentence is told of. */
 #define BAD_NMEA_MS 10000
-#define TICK_NS 8
 
 /*
  * What is used for each edge is in the processor's own RAM, which answers sooner than a SDRAM. Nothing else is there: the
@@ -39,6 +38,11 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 #define NEAR
 #define NEAR_STACK __stackmem
 #endif
+
+/* The servo, plain C for any clock, has states of its own; hosts read those of the register. */
+BUILD_ASSERT((int)LP_SERVO_FREE_RUNNING == LP_CLOCK_FREE_RUNNING && (int)LP_SERVO_ACQUIRING == LP_CLOCK_ACQUIRING &&
+		     (int)LP_SERVO_LOCKED == LP_CLOCK_LOCKED && (int)LP_SERVO_HOLDOVER == LP_CLOCK_HOLDOVER,
+	     "the servo's states are not those of cores/formats/clock.py");
 
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
 static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
@@ -54,7 +58,7 @@ static NEAR struct lp_qerr qerr;
 static uint64_t bad_ms;
 static bool is_bad;
 /* Of the receiver, whose second is a period of its pulses: in simulation both are shorter. */
-static uint32_t ticks_per_ms = NS_PER_S / TICK_NS / 1000;
+static uint32_t ticks_per_ms = NS_PER_S / LP_TICK_NS / 1000;
 
 /* The thread's own. */
 static NEAR struct lp_servo servo;
@@ -153,9 +157,9 @@ static int start_servo(void)
 	}
 	out = (struct lp_servo_output){0};
 	undone = 0;
-	if (ticks_per_ms != config.period_ns / TICK_NS / 1000) {
+	if (ticks_per_ms != config.period_ns / LP_TICK_NS / 1000) {
 		k_mutex_lock(&lock, K_FOREVER);
-		ticks_per_ms = config.period_ns / TICK_NS / 1000;
+		ticks_per_ms = config.period_ns / LP_TICK_NS / 1000;
 		lp_second_init(&second, second.tai_utc);
 		lp_qerr_init(&qerr);
 		k_mutex_unlock(&lock);
@@ -289,7 +293,7 @@ static bool miss(void)
 {
 	struct lp_time now;
 	struct lp_pps_edge edge;
-	uint64_t period = servo.config.period_ns / TICK_NS;
+	uint64_t period = servo.config.period_ns / LP_TICK_NS;
 
 	if (lp_timebase_read(timebase, &now) < 0 || lp_pps_read(pps, &edge) < 0) {
 		return false;

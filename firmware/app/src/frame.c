@@ -9,8 +9,6 @@
 #define IPV4_CHECKSUM (IPV4 + 10)
 #define IPV4_LENGTH 20
 #define UDP (IPV4 + IPV4_LENGTH)
-/* Octets that a frame takes on the wire beside its own: preamble, SFD, FCS, gap. */
-#define OVERHEAD 24
 #define NS_PER_S 1000000000u
 
 static void put16(uint8_t *at, uint16_t value)
@@ -41,14 +39,15 @@ void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream
 		0x45, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 64,   17,   0x00, 0x00, /* IPv4, not to be cut. */
 		198,  18,   0,    1,    198,  18,   0,    2,                            /* From, to. */
 		0xc0, 0x20, 0xc0, 0x21, 0x00, 0x00, 0x00, 0x00,                         /* UDP. */
-		'L',  'P',  'R',  'O',  0x00, 0x00,                                     /* Probe payload. */
 	};
 
 	memcpy(header, fixed, FRAME_HEADER);
 	put16(&header[IPV4 + 2], (uint16_t)(length - IPV4));
 	put16(&header[IPV4_CHECKSUM], checksum(&header[IPV4], IPV4_LENGTH));
 	put16(&header[UDP + 4], (uint16_t)(length - UDP));
-	put16(&header[FRAME_PAYLOAD_OFFSET + 4], stream_id);
+	put16(&header[LP_PROBE_PAYLOAD_IPV4], LP_PROBE_SIGNATURE >> 16);
+	put16(&header[LP_PROBE_PAYLOAD_IPV4 + 2], LP_PROBE_SIGNATURE & 0xffff);
+	put16(&header[LP_PROBE_PAYLOAD_IPV4 + LP_PROBE_STREAM_ID], stream_id);
 }
 
 void frame_interval(uint32_t interval_ns, uint64_t increment, uint32_t *ticks, uint32_t *fraction)
@@ -67,7 +66,7 @@ uint64_t frame_rate(uint32_t frames, uint16_t length, uint64_t span_ns)
 	if (frames < 2 || span_ns == 0) {
 		return 0;
 	}
-	uint64_t bits = (uint64_t)(frames - 1) * 8 * (length + OVERHEAD);
+	uint64_t bits = (uint64_t)(frames - 1) * 8 * (length + LP_WIRE_OVERHEAD);
 
 	/* Both without low digits, of which 2^-33 of the rate is left out, until the product fits. */
 	while (bits > UINT64_MAX / NS_PER_S) {

@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-/** Octets of the UDP payload's place: IPv4, no VLAN tag. */
-#define FRAME_PAYLOAD_OFFSET 42
-/** Octets of the headers, up to and with the stream id. */
-#define FRAME_HEADER 48
+#include <liteprobe/generated/formats.h>
+
+/** Octets of the headers, up to and with the stream id: IPv4, no VLAN tag. */
+#define FRAME_HEADER (LP_PROBE_PAYLOAD_IPV4 + LP_PROBE_SEQUENCE)
 
 /**
  * Write the headers of a frame of `length` octets (without FCS), as the host's do: IPv4, UDP without checksum, addresses

@@ -90,7 +90,7 @@ static int send(const struct measure_plan *plan, uint64_t start_ns, struct measu
 		.repeats = 1,
 		.start_time = start_ns,
 		.is_timed = start_ns != 0,
-		.payload_offset = FRAME_PAYLOAD_OFFSET,
+		.payload_offset = LP_PROBE_PAYLOAD_IPV4,
 	};
 	frame_header(program.header, plan->length, STREAM_ID);
 	frame_interval(plan->interval_ns, lp_timebase_increment(timebase), &program.interval_ticks,

@@ -17,13 +17,7 @@
 LOG_MODULE_REGISTER(lp_pps, CONFIG_LITEPROBE_LOG_LEVEL);
 
 #define READ_TRIES 8
-#define CONTROL_ENABLE BIT(0)
-#define CONTROL_INVERT BIT(1)
 #define EVENT_EDGE BIT(0)
-#define TICK_NS 8
-#define TICK_PS (1000u * TICK_NS)
-#define FLAGS_EARLY_SHIFT 4
-#define FLAGS_EARLY_MASK 3u
 
 struct pps_config {
 	mem_addr_t control, period, min_width, window;
@@ -51,7 +45,7 @@ int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge)
 		edge->ticks = lp_csr_read64(config->ticks);
 		edge->width = lp_csr_read(config->width);
 		edge->flags = (uint8_t)lp_csr_read(config->flags);
-		edge->early_ps = (edge->flags >> FLAGS_EARLY_SHIFT & FLAGS_EARLY_MASK) * lp_pps_quantum_ps(dev);
+		edge->early_ps = (edge->flags >> LP_PPS_EARLY_BIT & LP_PPS_EARLY_MASK) * lp_pps_quantum_ps(dev);
 		/* A host that took the next edge in between has changed the count. */
 		if (lp_csr_read(config->count) == edge->count) {
 			return edge->count == 0 ? -ENODATA : 0;
@@ -91,7 +85,7 @@ int lp_pps_start(const struct device *dev, const struct lp_pps_config *wanted, l
 	}
 	lp_csr_write(config->min_width, wanted->min_width);
 	lp_csr_write(config->window, wanted->window);
-	lp_csr_write(config->control, CONTROL_ENABLE | (wanted->is_inverted ? CONTROL_INVERT : 0));
+	lp_csr_write(config->control, LP_PPS_CONTROL_ENABLE | (wanted->is_inverted ? LP_PPS_CONTROL_INVERT : 0));
 	lp_csr_write(config->ev_pending, EVENT_EDGE);
 	lp_csr_write(config->ev_enable, EVENT_EDGE);
 
@@ -126,7 +120,7 @@ uint32_t lp_pps_quantum_ps(const struct device *dev)
 {
 	const struct pps_config *config = dev->config;
 
-	return TICK_PS / MAX(1, lp_csr_read(config->samples));
+	return LP_TICK_PS / MAX(1, lp_csr_read(config->samples));
 }
 
 int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters)
@@ -146,7 +140,7 @@ int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint
 {
 	const struct pps_config *config = dev->config;
 
-	if (period != 0 && (width == 0 || (uint64_t)width * TICK_NS >= period)) {
+	if (period != 0 && (width == 0 || (uint64_t)width * LP_TICK_NS >= period)) {
 		LOG_ERR("a pulse of %u ticks doesn't fit a period of %u ns", width, period);
 		return -EINVAL;
 	}

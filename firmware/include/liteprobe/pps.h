@@ -14,8 +14,7 @@
 
 #include <zephyr/device.h>
 
-/** The edge was further from its due time than the window allows. */
-#define LP_PPS_SPURIOUS 1
+#include <liteprobe/generated/formats.h>
 
 /** @brief An edge, all of it of one moment. */
 struct lp_pps_edge {
@@ -30,7 +29,7 @@ struct lp_pps_edge {
 	uint32_t width;
 	/** From the end of the part of the tick that the edge came in to the end of the tick (ps). */
 	uint32_t early_ps;
-	/** LP_PPS_SPURIOUS. */
+	/** LP_PPS_SPURIOUS: further from its due time than the window allows. */
 	uint8_t flags;
 };
 

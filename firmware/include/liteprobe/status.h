@@ -14,30 +14,7 @@
 #include <zephyr/device.h>
 #include <zephyr/sys/util.h>
 
-/** @brief States of the clock, as any host reads them. */
-enum lp_clock_state {
-	LP_CLOCK_UNKNOWN = 0,
-	LP_CLOCK_FREE_RUNNING = 1,
-	LP_CLOCK_ACQUIRING = 2,
-	LP_CLOCK_LOCKED = 3,
-	LP_CLOCK_HOLDOVER = 4,
-};
-
-/** @brief What a host wants of the clock. */
-enum lp_clock_mode {
-	LP_CLOCK_DISCIPLINE = 0,
-	LP_CLOCK_LEAVE_ALONE = 1,
-	LP_CLOCK_REACQUIRE = 2,
-};
-
-/** Errors of the clock: bits, as ClockError of cores/formats.py. */
-#define LP_CLOCK_ERROR_NO_PPS BIT(0)
-#define LP_CLOCK_ERROR_NO_NMEA BIT(1)
-#define LP_CLOCK_ERROR_WRONG_SECOND BIT(2)
-#define LP_CLOCK_ERROR_WRONG_GATEWARE BIT(3)
-#define LP_CLOCK_ERROR_NO_FIX BIT(4)
-#define LP_CLOCK_ERROR_BAD_NMEA BIT(5)
-#define LP_CLOCK_ERROR_STEP_REFUSED BIT(6)
+#include <liteprobe/generated/formats.h>
 
 /** @brief State of the clock; units as in the registers of the block `clock`. */
 struct lp_status {
@@ -65,7 +42,7 @@ struct lp_status {
 /** @brief Return the word of `qerr` for the edge @p count, @p late_ps later than the receiver's own second. */
 static inline uint32_t lp_status_qerr(uint32_t count, int32_t late_ps)
 {
-	return (uint32_t)late_ps << 8 | (count & 0x7f) << 1 | 1;
+	return (uint32_t)late_ps << LP_QERR_BIT | (count & LP_QERR_COUNT_MASK) << LP_QERR_COUNT_BIT | LP_QERR_KNOWN;
 }
 
 /** @brief Publish all of it at once, and feed the watchdog. @retval 0 always. */

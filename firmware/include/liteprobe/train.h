@@ -14,19 +14,7 @@
 
 #include <zephyr/device.h>
 
-/** Octets of the header memory: everything before the sequence of a frame. */
-#define LP_TRAIN_HEADER 128
-/** Lengths of a frame, without FCS (octets). */
-#define LP_TRAIN_LENGTH_MIN 60
-#define LP_TRAIN_LENGTH_MAX 9018
-
-enum lp_train_state {
-	LP_TRAIN_IDLE = 0,
-	LP_TRAIN_ARMED = 1,
-	LP_TRAIN_READY = 2,
-	LP_TRAIN_WAITING = 3,
-	LP_TRAIN_RUNNING = 4,
-};
+#include <liteprobe/generated/formats.h>
 
 /** @brief What to send. */
 struct lp_train_program {

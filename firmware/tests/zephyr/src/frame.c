@@ -19,7 +19,7 @@ ZTEST(frame, test_header_has_its_lengths_and_a_right_checksum)
 	zassert_equal((sum & 0xffff) + (sum >> 16), 0xffff);
 	zassert_equal(header[16] << 8 | header[17], 1500);
 	zassert_equal(header[38] << 8 | header[39], 1480);
-	zassert_equal(header[FRAME_PAYLOAD_OFFSET + 4] << 8 | header[FRAME_PAYLOAD_OFFSET + 5], 0xfffe);
+	zassert_equal(header[FRAME_HEADER - 2] << 8 | header[FRAME_HEADER - 1], 0xfffe);
 }
 
 ZTEST(frame, test_interval_is_in_ticks_of_the_disciplined_clock)

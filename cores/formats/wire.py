@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Numbers of IEEE 802.3 that the cores, the models and the tests share. Lengths are in octets.
+"""Octets and ticks of the wire: the one place where gateware, host and firmware have them from. Lengths are in octets.
 
 Source: IEEE 802.3-2022, clauses 3.1.1 (frame), 4.4.2 (interPacketGap, minFrameSize), 35.2.3 (GMII).
 """
@@ -26,7 +26,14 @@ GIANT_LENGTH: Final = 9018  # Longest frame that a receiver takes for good, with
 FCS_POLYNOMIAL: Final = 0x04C11DB7
 FCS_RESIDUE: Final = 0xC704DD7B  # CRC register after a good frame with its FCS.
 
-OCTET_NS: Final = 8  # One octet at 1 Gb/s, and one tick of the timebase.
+LINE_RATE_BPS: Final = 1_000_000_000
+
+# Time: a tick of the timebase is one octet of the line. --------------------------------------------
+
+TICK_NS_BITS: Final = 3  # A tick is a power of two of nanoseconds, so gateware cuts bits off.
+TICK_NS: Final = 1 << TICK_NS_BITS
+TICK_PS: Final = 1000 * TICK_NS
+TICKS_PER_SECOND: Final = 10**9 // TICK_NS
 
 
 def slot_octets(length: int) -> int:
