@@ -126,12 +126,11 @@ class Execution:
         for job in self._jobs:
             self._load(job, is_measured=False)
         try:
-            return self._start()
+            return self._start()  # In band, silence is expected until the last train ends.
         except BaseException:
             self._stop()
-            raise
-        finally:
             self._devices.link.expect_silence(0)
+            raise
 
     def run(self) -> list[TrainResult]:
         """Send everything, and return a result for each program.

@@ -206,7 +206,10 @@ class Probe:
         return self.launch_all([(program, transmit)])
 
     def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:
-        """Start several programs, their first SFDs in the same tick, as `launch` does; each is (program, transmit)."""
+        """Start several programs, their first SFDs in the same tick, as `launch` does; each is (program, transmit).
+
+        In band, answers of the probe are waited for until the last of them ends.
+        """
         self.need(Part.GENERATE)
         return self._execution([(program, transmit, transmit) for program, transmit in requests]).launch()
 

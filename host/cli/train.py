@@ -73,6 +73,7 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
         )
     with Probe(request.url, request.map, request.steal) as probe:
         end_ns = probe.launch(request.programs[0], request.transmit)
+        probe.link.expect_silence(0)  # It lets go at once.
         seconds = (end_ns - probe.timebase.now_ns) / 1e9
     print(
         f"port {request.transmit} sends {request.total} frames for {max(seconds, 0):.3g} s; "
