@@ -24,7 +24,7 @@ LINK = [
 def test_link_carries_what_the_octets_allow(length, slot, frames, frame, with_fcs, ip, udp):
     assert theory.slot_ns(length) == slot
     assert round(theory.frames_per_second(length), 2) == frames
-    octets = [length, length + theory.FCS, length - theory.MAC_HEADER, length - theory.UDP_HEADERS]
+    octets = [length, length + 4, length - theory.MAC_HEADER, length - theory.UDP_HEADERS]
     assert [round(100 * theory.share(length, part), 3) for part in octets] == [frame, with_fcs, ip, udp]
 
 

@@ -100,6 +100,22 @@ def test_start_that_came_too_late_is_said(make: MakeProbe, monkeypatch: pytest.M
     assert result.notes == (f"the first frame left {late_ns} ns after its start time: ask for a later one",)
 
 
+def test_launch_waits_in_band_until_its_trains_end_and_not_where_it_failed(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe, link = make()
+    silences: list[float] = []
+    monkeypatch.setattr(link, "expect_silence", silences.append)
+    before_ns = link.model.now()
+    end_ns = probe.launch_all([(TrainProgram(60, 50), 0), (TrainProgram(1514, 1000, stream_id=2), 1)])
+    (silence_s,) = silences  # Nothing has ended it since.
+    assert end_ns - before_ns > 1000 * 12_304
+    assert silence_s * 1e9 >= end_ns - link.model.now()
+    with pytest.raises(UsageError, match="is past or too near"):
+        probe.launch(TrainProgram(60, 3, start_time_ns=8))
+    assert silences[-1] == 0
+
+
 def test_ports_started_together_start_in_the_same_tick(make: MakeProbe) -> None:
     probe, _ = make()
     first, second = probe.trains([(TrainProgram(60, 50), 0, None), (TrainProgram(1514, 20, stream_id=2), 1, None)])

@@ -6,10 +6,8 @@ import math
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
 
-FCS = 4
 MAC_HEADER = 14
 UDP_HEADERS = 42  # MAC 14, IPv4 20, UDP 8.
-OCTET_NS = 8  # At 1 Gb/s.
 
 
 def slot_ns(length: int, line_rate_bps: float = LINE_RATE_BPS) -> float:

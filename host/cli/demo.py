@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from liteprobe.cores.formats import LINE_RATE_BPS
+from liteprobe.cores.formats import FCS, LINE_RATE_BPS, PREAMBLE, SFD, TICK_NS
 from liteprobe.host import sweep
 from liteprobe.host.analysis.theory import expected_dispersion_rate
 from liteprobe.host.cli import tables
@@ -19,10 +19,10 @@ from liteprobe.host.report import files
 from liteprobe.host.report.words import words
 from liteprobe.host.train import TrainProgram
 
-LOOP_NS = 8  # The shortest wire: one tick.
+LOOP_NS = TICK_NS  # The shortest wire.
 LATENCY_NS = 3000
 # A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
-SWITCH_OVERHEAD_NS = 8 * (4 + 8)
+SWITCH_OVERHEAD_NS = TICK_NS * (FCS + PREAMBLE + SFD)
 CROSS_LOAD = 0.3
 CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, CROSS_GAP_NS = 1514, 100, 25, 1e6
 

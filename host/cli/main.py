@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import errno
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -27,6 +26,7 @@ from liteprobe.host.cli.parsers import (
     stop,
     train,
 )
+from liteprobe.host.cli.streams import let_go
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.interrupt import Interrupted
 
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = FAILED  # The reader of the output has gone, as head does: nothing more to say.
     except OSError as error:
         code = _say(_words(error), FAILED)
-    _let_go_of_stdout()
+    let_go(sys.stdout)
     return code
 
 
@@ -136,15 +136,6 @@ def _words(error: OSError) -> str:
     if error.filename:
         return f"cannot use {where} ({what}): check its name and its permissions"
     return f"{what}: check the files and devices that the command names"
-
-
-def _let_go_of_stdout() -> None:
-    """Write what stdout still holds, and drop it where that can't be done: Python would try, and complain, at exit."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

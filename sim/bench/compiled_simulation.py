@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Migen's simulator, with the statements of a design made into Python functions: some five times as fast.
+"""Migen's simulator, with the statements of a design made into Python functions: some four times as fast.
 
 Migen's own walks through the tree of each statement in each cycle. Here a function is written of each list of statements
 once; what it has no words for is left to Migen's. Clocks, generators and traces are Migen's.

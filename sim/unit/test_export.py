@@ -97,51 +97,12 @@ def test_map_has_the_registers_and_memories_of_the_contract():
 
 
 DISCIPLINE = {
-    "pps": (
-        "control",
-        "period",
-        "min_width",
-        "window",
-        "latch",
-        "count",
-        "now",
-        "now_fraction",
-        "ticks",
-        "width",
-        "flags",
-        "samples",
-        "glitches",
-        "missing",
-        "spurious",
-        "present",
-        "clear",
-        "out_next",
-        "out_period",
-        "out_width",
-        "out_arm",
-        "out_late",
-        "ev_status",
-        "ev_pending",
-        "ev_enable",
-    ),
-    "clock": (
-        "state",
-        "uncertainty",
-        "offset",
-        "rate",
-        "drift",
-        "edges",
-        "rejected",
-        "holdover",
-        "tai_utc",
-        "error",
-        "qerr",
-        "update",
-        "updates",
-        "watchdog",
-        "alive",
-        "mode",
-    ),
+    "pps": ("control", "period", "min_width", "window", "latch", "count", "now", "now_fraction", "ticks", "width", "flags",
+            "samples", "glitches", "missing", "spurious", "present", "clear",
+            "out_next", "out_period", "out_width", "out_arm", "out_late",
+            "ev_status", "ev_pending", "ev_enable"),
+    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr",
+              "update", "updates", "watchdog", "alive", "mode"),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
     "boot": ("entry", "state", "ram", "flash"),
     "port0_rx": ("line_latch", "line_count", "line_now"),
@@ -205,7 +166,7 @@ def test_no_register_or_memory_overlaps_another():
         + [
             (entry["base"], entry["base"] + entry["size"])
             for name, entry in found["memories"].items()
-            if name != "csr" and not name.endswith("_snapshot")  # These two hold the registers.
+            if name != "csr" and not name.endswith("_snapshot") # These two hold the registers.
         ]
     )
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
@@ -218,9 +179,7 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
         assert len(entries) == 26 and all(entry["type"] == "ro" for entry in entries.values())
         assert all(name.startswith(f"port{port}_rx_") for name in entries)
-        words = [
-            word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)
-        ]
+        words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
         assert sorted(words) == list(range(base, base + 4 * len(words), 4))
 
 
