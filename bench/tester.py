@@ -3,9 +3,12 @@
 """Measures what a tester is held to: both ports send at line rate, while both see, capture and measure all that arrives.
 
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/tester.json, and ends with 1 when one
-falls short. The tester is the whole simulated probe, Etherbone in band on port 0, its ports joined by a cable.
+falls short. The tester is the whole simulated probe, Etherbone in band on port 0, its ports joined by a cable, or, in
+``hostile``, by a switch that loses, doubles and reorders. Not compared are the histograms of all frames of port 0, which
+count requests of the host, too.
 """
 
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,22 +16,23 @@ from tempfile import TemporaryDirectory
 
 from _figures import Figure, Row, run
 
+from liteprobe.cores.formats import MIN_LENGTH, slot_octets
 from liteprobe.sim.bench.monitoring import PORTS
-from liteprobe.sim.bench.tester import Findings, joined, send_and_see
+from liteprobe.sim.bench.tester import CABLE, Findings, joined, send_and_see
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 512, 1514)
 LINE_TICKS = 250_000  # Of each length: 2 ms of the line.
-OVERHEAD = 24
+HOSTILE_TICKS = 125_000
 
 
-def measured(length: int, count: int, snap: int) -> Findings:
+def measured(lengths: tuple[int, int], count: int, snap: int, wire: str = CABLE, spare_ticks: int = 0) -> Findings:
     """Return what became of ``count`` frames a port; what is off is printed."""
     build = build_probe("shared", with_cpu=False, preset="tester")
-    with TemporaryDirectory() as files, joined(build, Path(files)) as tester:
-        found = send_and_see(tester, length, count, snap)
+    with TemporaryDirectory() as files, joined(build, Path(files), wire) as tester:
+        found = send_and_see(tester, lengths, count, snap, spare_ticks)
     for line in found.measures_off:
-        print(f"{length} octets: {line}", file=sys.stderr)
+        print(f"{lengths} octets, {wire}: {line}", file=sys.stderr)
     return found
 
 
@@ -44,8 +48,8 @@ def figures(name: str, found: Findings, frames: int) -> Iterator[Figure]:
 def line_rate(is_full: bool) -> Iterator[Figure]:
     """All frames are kept with 0 octets (short frames) or 64 of each: within what the ring takes at line rate."""
     for length in LENGTHS:
-        count = LINE_TICKS * (10 if is_full else 1) // (length + OVERHEAD)
-        found = measured(length, count, 0 if length < 512 else 64)
+        count = LINE_TICKS * (10 if is_full else 1) // slot_octets(length)
+        found = measured((length, length), count, 0 if length < 512 else 64)
         name = f"line_rate_{length}"
         yield from figures(name, found, PORTS * count)
         yield Figure(f"{name}_dropped", found.dropped, "frames", 0)
@@ -54,13 +58,28 @@ def line_rate(is_full: bool) -> Iterator[Figure]:
 
 def beyond(is_full: bool) -> Iterator[Figure]:
     """Whole frames of 1514 octets at line rate are more than the ring takes: what is dropped is counted exactly."""
-    count = LINE_TICKS * (20 if is_full else 4) // (1514 + OVERHEAD)
-    found = measured(1514, count, 65535)
+    count = LINE_TICKS * (20 if is_full else 4) // slot_octets(1514)
+    found = measured((1514, 1514), count, 65535)
     yield from figures("beyond", found, PORTS * count)
     yield Figure("beyond_dropped", found.dropped, "frames", 1, is_least=True)
 
 
-ROWS: dict[str, Row] = {"line_rate": line_rate, "beyond": beyond}
+def hostile(is_full: bool) -> Iterator[Figure]:
+    """Random lengths and gaps from seeds, another length on each port, over a switch with faults of random strength."""
+    for seed in range(1, 11 if is_full else 4):
+        chance = random.Random(seed)
+        lengths = (chance.randint(MIN_LENGTH, 1514), chance.randint(MIN_LENGTH, 1514))
+        spare_ticks = chance.randint(16, 400)
+        faults = "&".join(f"{fault}={chance.randint(1, 20)}%" for fault in ("loss", "duplicate", "reorder"))
+        wire = f"switch?latency=2us&queue=1000&{faults}&reorder_by={chance.randint(1, 60)}us&seed={seed}"
+        count = HOSTILE_TICKS // (slot_octets(max(lengths)) + spare_ticks)
+        found = measured(lengths, count, 64, wire, spare_ticks)
+        yield from figures(f"hostile_{seed}", found, count)
+        yield Figure(f"hostile_{seed}_dropped", found.dropped, "frames", 0)
+        yield Figure(f"hostile_{seed}_measures_off", len(found.measures_off), "counters", 0)
+
+
+ROWS: dict[str, Row] = {"line_rate": line_rate, "beyond": beyond, "hostile": hostile}
 
 
 if __name__ == "__main__":

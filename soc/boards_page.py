@@ -28,9 +28,9 @@ measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--no-discipline`, `--main-ram`,
 `--gnss-baud` and `--ip-address` change what is built in.
 
-Sections with seed 1 alone of the Colorlight 5A-75B and of the i9 are of the gateware with a lease
-([control channel](design/control-channel.md)). All others are of the gateware before it, which was some 330 LUTs smaller, and
-were not routed again yet.
+The i9 is of the present gateware. The other sections with seed 1 alone are of the gateware with a lease
+([control channel](design/control-channel.md)), before the register of parts; the rest is of the gateware before the
+lease, which was some 330 LUTs smaller. They were not routed again yet.
 """
 
 

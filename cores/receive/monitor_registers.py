@@ -56,7 +56,8 @@ class MonitorPort(LiteXModule):
         self._snap_length = Setting(16, name="snap_length", reset=0xffff, description="Octets that are kept of a frame, at most.")
         self._sample_seed = Setting(32, name="sample_seed", description="Of the hash of the packet.")
         self._table       = CSR(16, name="channel_table")
-        self._clear       = CSRStorage(1, name="clear", description="Write: clear the counters, begin a new count of samples.")
+        self._clear       = CSRStorage(1, name="clear", description="Write: clear the counters, begin a new count of samples. "
+            "A frame on its way is counted by those that come later (matched and on).")
         self._latch       = CSRStorage(1, name="latch", description="Write: snapshot of all counters.")
         self._link_up     = CSRStatus(1,  name="link_up")
 

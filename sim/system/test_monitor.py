@@ -197,8 +197,11 @@ def test_etherbone_answers_in_band_under_full_load(monitor_shared: Path, tmp_pat
         assert reads == [PORTS] * 40
         monitor.harness.run(3_500_000)
         events = {name: count - before[name] for name, count in monitor.events(0).items()}
-        assert events["own_frames"] == events["management_frames"] >= 40
-        assert events["kept"] == events["all_frames"] - events["own_frames"] == len(frames)
+        assert events["kept"] == len(frames)
+        assert events["own_frames"] >= 40
+        # The request that reads the counters is itself on its way: stored, but not decided on, at either reading.
+        seen = events["management_frames"], events["all_frames"] - events["kept"]
+        assert all(abs(count - events["own_frames"]) <= 1 for count in seen)
         assert events["management_dropped"] == events["overflows"] == events["unclassified"] == 0
 
 

@@ -14,6 +14,8 @@ from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.monitoring import PORTS, Monitored
 from liteprobe.sim.bench.tester import field, joined, probe_frames, send_and_see
 
+HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
+
 
 @pytest.fixture
 def both(tester: Path, tmp_path: Path) -> Iterator[Monitored]:
@@ -24,14 +26,22 @@ def both(tester: Path, tmp_path: Path) -> Iterator[Monitored]:
 
 @pytest.mark.parametrize(("length", "count", "snap"), [(60, 400, 0), (64, 400, 0), (512, 100, 64), (1514, 60, 64)])
 def test_both_ports_send_at_line_rate_and_see_every_frame(both: Monitored, length: int, count: int, snap: int) -> None:
-    found = send_and_see(both, length, count, snap)
+    found = send_and_see(both, (length, length), count, snap)
     assert (found.frames, found.starts_off, found.stamps_off) == (PORTS * count, 0, 0)
     assert (found.records, found.dropped, found.records_off, found.uncounted) == (PORTS * count, 0, 0, 0)
     assert found.measures_off == []
 
 
+def test_on_a_network_that_loses_doubles_and_reorders_all_is_as_on_the_pins(tester: Path, tmp_path: Path) -> None:
+    with joined(tester, tmp_path, HOSTILE) as both:
+        found = send_and_see(both, (77, 1003), 300, 64, spare_ticks=40)
+    assert 500 < found.frames != 600
+    assert (found.starts_off, found.stamps_off, found.dropped) == (0, 0, 0)
+    assert (found.records, found.records_off, found.uncounted, found.measures_off) == (found.frames, 0, 0, [])
+
+
 def test_what_the_ring_has_no_room_for_is_counted_exactly(both: Monitored) -> None:
-    found = send_and_see(both, 1514, 400, 65535)
+    found = send_and_see(both, (1514, 1514), 400, 65535)
     assert found.dropped > 0 and found.records > 0
     assert (found.starts_off, found.stamps_off, found.records_off, found.uncounted) == (0, 0, 0, 0)
     assert [line for line in found.measures_off if "dropped" not in line] == []
