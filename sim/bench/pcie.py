@@ -31,6 +31,7 @@ VENDOR, DEVICE = 0x10EE, 0x7021 # Of Xilinx, and one lane: what the driver looks
 SYS_NS = 8
 MEMORY_REQUESTS = (TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
 BEAT = 8
+REST_CYCLES = 20 # Until it is looked again whether there is a block to give.
 
 
 class PinsEndpoint(Endpoint): # type: ignore[misc]
@@ -118,7 +119,12 @@ class PinsEndpoint(Endpoint): # type: ignore[misc]
 
 
 class Host:
-    """A computer with the probe in a slot: registers by name, rings in its memory, as the driver has them."""
+    """A computer with the probe in a slot: registers by name, rings in its memory, as the driver has them.
+
+    ``takes_pins``: the probe's blocks come from pins, not from its capture.
+    """
+
+    takes_pins = True
 
     def __init__(self, dut: Any, map_file: Path, max_payload: int = 1) -> None:
         self.dut = dut
@@ -131,6 +137,7 @@ class Host:
         self.device.upstream_port.max_link_width = 4
         self.root.make_port().connect(self.device)
         self.rings: dict[int, tuple[int, Any]] = {}
+        self.slots_of: dict[int, int] = {}
         self.interrupts = 0
 
     async def boot(self) -> None:
@@ -138,8 +145,8 @@ class Host:
         dut = self.dut
         Clock(dut.clk_sys, SYS_NS, unit="ns").start()
         Clock(dut.clk_timebase, 8, unit="ns").start()
-        if hasattr(dut, "block_valid"): # Where blocks come from pins.
-            dut.block_valid.value = 0
+        dut.block_is_used.value = self.takes_pins
+        dut.block_valid.value = 0
         dut.rst_sys.value = 1
         await ClockCycles(dut.clk_sys, 8)
         dut.rst_sys.value = 0
@@ -197,21 +204,22 @@ class Host:
         return self.rings[channel]
 
     async def start(self, channel: int, slots: int = DMA_SLOTS) -> None:
-        """Give a channel a ring in memory and start its DMA."""
+        """Give a channel a ring in memory and start its DMA; a run that fills fewer ``slots`` than all needs no more of them."""
         base, memory = self.ring(channel)
+        self.slots_of[channel] = slots
         memory[:] = b"\xa5" * len(memory)
         writer = f"pcie_dma{channel}_writer_"
         await self.write(f"capture_dma_taken{channel}", 0)
         await self.write(writer + "enable", 0)
         await self.write(writer + "table_reset", 1)
         await self.write(writer + "table_loop_prog_n", 0)
-        for slot in range(DMA_SLOTS):
+        for slot in range(slots):
             address = base + slot * DMA_SLOT_BYTES
             value = self.address(writer + "table_value")
             await self.write_address(value, DMA_SLOT_BYTES | (1 << 24)) # No interrupt; `last` ends a block.
             await self.write_address(value + 4, address & 0xFFFFFFFF)
             await self.write(writer + "table_we", address >> 32)
-        assert await self.read(writer + "table_level") == DMA_SLOTS
+        assert await self.read(writer + "table_level") == slots
         await self.write(writer + "table_loop_prog_n", 1)
         await self.write(writer + "enable", 1)
         await self.read("probe_ports") # Behind which all of that has happened.
@@ -228,7 +236,7 @@ class Host:
 
     def block(self, channel: int, number: int) -> bytes:
         """Return what the ring holds of block ``number`` of this run."""
-        at = number % DMA_SLOTS * DMA_SLOT_BYTES
+        at = number % self.slots_of[channel] * DMA_SLOT_BYTES
         return bytes(self.rings[channel][1][at : at + DMA_BLOCK_BYTES])
 
 
@@ -278,12 +286,14 @@ class PinsRing:
 
     async def _give(self) -> None:
         dut = self.dut
-        data, last, ready, beat = dut.block_data, dut.block_last, dut.block_ready, RisingEdge(dut.clk_sys)
+        data, last, ready = dut.block_data, dut.block_last, dut.block_ready
+        beat, rest = RisingEdge(dut.clk_sys), ClockCycles(dut.clk_sys, REST_CYCLES)
         while True:
-            await beat
             channel = None if self.is_paused else self._next()
             if channel is None:
+                await rest
                 continue
+            await beat
             self.last_channel = channel
             block = self.waiting[channel].popleft()
             self.given[channel].append(block)

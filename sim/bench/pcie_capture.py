@@ -1,7 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A probe with PCIe and a capture, whose frames come from two lines in the bench, as a Verilog module for cocotb."""
+"""A probe with PCIe and a capture, whose frames come from two lines in the bench, or whose blocks come from pins, as a Verilog
+module for cocotb.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ from litex.soc.interconnect.csr import *
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.record_ports import RecordPort
 from liteprobe.cores.capture.ring_memory import BlockRamRing
-from liteprobe.sim.bench.pcie_probe import Board
+from liteprobe.sim.bench.pcie_probe import Board, CaptureOrPins
 from liteprobe.sim.models.capture import CaptureRecord
 from liteprobe.sim.system import build
 from liteprobe.soc.config import ProbeConfig
@@ -106,7 +108,7 @@ class Line(LiteXModule):
 # Probe --------------------------------------------------------------------------------------------
 
 class PcieCapture(ProbeSoC):
-    """A probe of one port, without processor, with two `Line` in front of its capture."""
+    """A probe of one port, without processor, with two `Line` in front of its capture, or blocks from pins."""
     def __init__(self):
         ProbeSoC.__init__(self, Board(), ProbeConfig(
             ports           = 1,
@@ -123,7 +125,10 @@ class PcieCapture(ProbeSoC):
             for name in ("descriptor", "header", "data"):
                 self.comb += getattr(line.port, name).connect(getattr(port, name))
             self.comb += line.port.skip.eq(port.skip)
-        table = connect_ring(self, capture)
+        pins, dma = self.platform.request("block"), self.capture_dma
+        self.blocks = blocks = CaptureOrPins(capture, pins)
+        table = connect_ring(self, blocks)
+        self.comb += [pins.is_open.eq(dma.is_open), pins.done.eq(dma.done), pins.rewind.eq(dma.rewind)]
         self.add_memory("capture_channels", table, capture.channels.words)
 
 def writer(register_map: Path) -> Callable[[Path], None]:

@@ -13,6 +13,7 @@ from liteprobe.sim.bench.pcie_capture import LINES, RING_BLOCKS, record
 from liteprobe.sim.models.capture import Gap, decode
 
 CHANNELS = 2 * LINES
+SLOTS = 64 # Of a ring in the host's memory: the bench needs no more, and each is three writes.
 BLOCKS = RING_BLOCKS // CHANNELS # Of each channel's ring in the probe.
 GAP_AND_PREAMBLE = 24 # Octets, with FCS; one octet a cycle at 125 MHz is line rate.
 
@@ -20,10 +21,13 @@ GAP_AND_PREAMBLE = 24 # Octets, with FCS; one octet a cycle at 125 MHz is line r
 class Capturing(Host):
     """A host that takes what the probe captures."""
 
-    def __init__(self, dut: Any, slots: int = DMA_SLOTS, **options: Any) -> None:
+    takes_pins = False
+
+    def __init__(self, dut: Any, slots: int = SLOTS, **options: Any) -> None:
         super().__init__(dut, map_of_run(), **options)
         self.table = int(self.map["memories"]["capture_channels"]["base"])
-        self.hidden = DMA_SLOTS - slots # Slots that the host says it hasn't taken, ever.
+        self.slots = slots
+        self.hidden = DMA_SLOTS - slots # Of the slots that a driver has, those that this host has not.
         self.taken = [0] * CHANNELS
         self.found: list[list[list[int]]] = [[] for _ in range(CHANNELS)]
         self.running: set[int] = set()
@@ -44,7 +48,7 @@ class Capturing(Host):
     async def run(self, channel: int) -> None:
         """Start a channel's DMA."""
         self.taken[channel] = 0
-        await self.start(channel)
+        await self.start(channel, self.slots)
         await self.give_back(channel)
         self.running.add(channel)
 

@@ -1,26 +1,23 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A probe with PCIe as a Verilog module, whose blocks come from pins, for cocotb."""
-
-from collections.abc import Callable
-from pathlib import Path
+"""The simulated board with PCIe, and pins that blocks may come from, for cocotb."""
 
 from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from litex.build.generic_platform import Pins, Subsignal
 
 from liteprobe.sim.bench.pcie_phy import PinsPhy, pcie_pins
-from liteprobe.sim.system import board, build
-from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.export import write_map
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.sim.system import board
 
-TOP = build.TOP
+# Board --------------------------------------------------------------------------------------------
 
 block_pins = ("block", 0,
+    Subsignal("is_used", Pins(1)), # 1: blocks come from here, not from the capture.
     Subsignal("valid",   Pins(1)),
     Subsignal("ready",   Pins(1)),
     Subsignal("last",    Pins(1)),
@@ -45,33 +42,34 @@ class Board(board.Board):
         """Return the PHY of PCIe."""
         return PinsPhy(self.platform.request("pcie"), bar0_size)
 
-class PcieProbe(ProbeSoC):
-    """A probe of one port, without processor, whose DMA takes blocks from pins."""
-    def __init__(self, channels):
-        ProbeSoC.__init__(self, Board(), ProbeConfig(
-            ports           = 1,
-            link            = "pcie",
-            with_cpu        = False,
-            with_discipline = False,
-            dma_channels    = channels,
-        ))
-        pins, dma = self.platform.request("block"), self.capture_dma
-        self.comb += [
-            dma.sink.valid.eq(pins.valid),
-            dma.sink.last.eq(pins.last),
-            dma.sink.data.eq(pins.data),
-            dma.sink.channel.eq(pins.channel),
-            pins.ready.eq(dma.sink.ready),
-            pins.is_open.eq(dma.is_open),
-            pins.done.eq(dma.done),
-            pins.rewind.eq(dma.rewind),
-        ]
+# Blocks -------------------------------------------------------------------------------------------
 
-def writer(channels: int, register_map: Path) -> Callable[[Path], None]:
-    """Return a function that writes the probe's Verilog to a path, and its map to ``register_map``."""
-    def write_verilog(path: Path) -> None:
-        soc = PcieProbe(channels)
-        soc.finalize()
-        build.write_verilog(soc, path.parent)
-        write_map(soc, register_map)
-    return write_verilog
+class CaptureOrPins(LiteXModule):
+    """A capture, in whose place pins may give blocks.
+
+    Parameters
+    ----------
+    capture : Capture
+    pins : Record
+        As ``block_pins`` names them.
+
+    Attributes
+    ----------
+    block, send, channels, bus
+        As those of `Capture`.
+    """
+    def __init__(self, capture, pins):
+        self.block    = block = stream.Endpoint(capture.block.description)
+        self.send     = Signal(len(capture.send))
+        self.channels = capture.channels
+        self.bus      = capture.bus
+
+        # # #
+
+        self.comb += If(pins.is_used,
+            *[getattr(block, name).eq(getattr(pins, name)) for name in ("valid", "last", "data", "channel")],
+            pins.ready.eq(block.ready),
+        ).Else(
+            capture.block.connect(block),
+            capture.send.eq(self.send),
+        )

@@ -5,7 +5,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ def run_wire_test(
     name: str,
     parameters: Mapping[str, str] | None = None,
     filter_: str | None = None,
+    modules: Sequence[str] = (),
 ) -> None:
     """Compile ``top``, unless that was done already, and run the cocotb tests of ``test_file``.
 
@@ -86,6 +87,8 @@ def run_wire_test(
         Environment variables for the tests.
     filter_ : str
         Regular expression: which tests to run.
+    modules : sequence of str
+        Files beside ``test_file``, by their names without ``.py``, whose cocotb tests are run; its own unless given.
 
     Raises AssertionError where a test fails, or where none ran.
     """
@@ -94,7 +97,7 @@ def run_wire_test(
     with environment(verilator_environment()):
         model = compiled(top, write_verilog, lambda folder: compile_model(top, folder), [*BUILD_ARGS, *TIMESCALE])
         results = get_runner("verilator").test(
-            test_module=Path(test_file).stem,
+            test_module=list(modules) or Path(test_file).stem,
             hdl_toplevel=top,
             hdl_toplevel_lang="verilog",
             build_dir=model / "obj",

@@ -4,6 +4,7 @@
 """PCIe: enumeration, registers through BAR0, and blocks into rings in the host's memory."""
 
 import random
+from pathlib import Path
 
 import cocotb
 from cocotb.triggers import ClockCycles
@@ -11,17 +12,18 @@ from cocotb.triggers import ClockCycles
 from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS
 from liteprobe.sim.bench.compiled import REPOSITORY
 from liteprobe.sim.bench.pcie import Host, PinsRing, map_of_run
-from liteprobe.sim.bench.pcie_probe import TOP, writer
+from liteprobe.sim.bench.pcie_capture import TOP, writer
 from liteprobe.sim.bench.wire import is_full, run_wire_test, with_full
 
 CHANNELS = 3
 
 
-def test_registers_and_blocks_over_pcie():
+def test_registers_blocks_and_captures_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(CHANNELS, map_file), "pcie", {"PCIE_MAP": str(map_file)})
+    modules = [Path(__file__).stem, "cocotb_pcie_capture"]
+    run_wire_test(__file__, TOP, writer(map_file), "pcie", {"PCIE_MAP": str(map_file)}, modules=modules)
 
 
 @cocotb.test()
@@ -58,7 +60,7 @@ async def blocks_of_all_channels_arrive_octet_for_octet(dut):
     host, ring = await running(dut)
     sent = [blocks(channel, 20) for channel in range(CHANNELS)]
     for channel in range(CHANNELS):
-        await host.start(channel)
+        await host.start(channel, 20)
         ring.waiting[channel].extend(sent[channel])
     while any(ring.waiting) or any(ring.given):
         await ClockCycles(dut.clk_sys, 100)
@@ -79,7 +81,7 @@ async def drained(dut, ring):
 async def blocks_of_any_length_fill_slots_of_their_own(dut, max_payload):
     host, ring = await running(dut, max_payload=max_payload)
     sent = [block for words in (1, 2, 3, 4, 5, 31, 32, 33, 367, 368, 383, 384) for block in blocks(0, 2, words, words)]
-    await host.start(0)
+    await host.start(0, len(sent))
     ring.waiting[0].extend(sent)
     await drained(dut, ring)
     assert [host.block(0, number) for number in range(len(sent))] == [filled(block) for block in sent]
@@ -134,7 +136,7 @@ async def slow_root_complex_loses_nothing(dut, part):
     source = random.Random(cocotb.RANDOM_SEED)
     sent = [blocks(channel, 6) for channel in range(CHANNELS)]
     for channel in range(CHANNELS):
-        await host.start(channel)
+        await host.start(channel, 6)
     host.endpoint.stall = lambda: source.random() > part
     for channel in range(CHANNELS):
         ring.waiting[channel].extend(sent[channel])
@@ -151,7 +153,7 @@ async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
     sent, found = blocks(0, 30), []
     ring.waiting[0].extend(sent)
     while len(found) < len(sent):
-        await host.start(0)
+        await host.start(0, len(sent))
         await ClockCycles(dut.clk_sys, cycles)
         written = await host.stop(0)
         found += [host.block(0, number) for number in range(written)]
@@ -162,7 +164,7 @@ async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
 @cocotb.test()
 async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
     host, ring = await running(dut)
-    await host.start(0)
+    await host.start(0, 60)
     sent = blocks(0, 60)
     ring.waiting[0].extend(sent)
     checked = 0
@@ -176,7 +178,7 @@ async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
 @cocotb.test()
 async def interrupt_comes_each_32_blocks_of_a_channel(dut):
     host, ring = await running(dut)
-    await host.start(0)
+    await host.start(0, 100)
     await host.write("pcie_msi_enable", 1)
     ring.waiting[0].extend(blocks(0, 100, words=8))
     await drained(dut, ring)
