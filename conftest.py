@@ -19,8 +19,16 @@ CPU = "cpu_s"
 SHOWN = 10  # Tests that took most.
 LONGEST = (
     "test_build.py",
-    "test_cli_demo.py",
     "test_signals.py",
+    "test_cli_demo.py",
+    "test_pcie.py",
+    "test_export.py",
+    "test_host.py",
+    "test_monitor.py",
+    "test_tester.py",
+    "test_capture.py",
+    "test_management.py",
+    "test_transmit_long.py",
 )  # Files, in the order in which workers begin with them; then all others.
 
 

@@ -37,14 +37,8 @@ def own() -> Path:
 
 @pytest.fixture(scope="session")
 def monitor_build() -> Path:
-    """The whole monitor, with Etherbone on a port of its own."""
-    return build_probe("own", preset="monitor")
-
-
-@pytest.fixture(scope="session")
-def monitor_shared() -> Path:
-    """The monitor without processor, with Etherbone in band on port 0."""
-    return build_probe("shared", with_cpu=False, preset="monitor")
+    """The monitor without processor, with Etherbone on a port of its own."""
+    return build_probe("own", with_cpu=False, preset="monitor")
 
 
 @pytest.fixture(scope="session")

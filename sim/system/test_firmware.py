@@ -18,6 +18,7 @@ from liteprobe.host import UsageError
 from liteprobe.host.firmware import Image, load, read_image
 from liteprobe.host.firmware_build import Tools, build
 from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
+from liteprobe.sim.system.build import build_probe
 
 
 @pytest.fixture(scope="module")
@@ -202,10 +203,10 @@ def test_a_crashed_probe_runs_again_when_it_is_loaded_again(running: Running, im
     running.until({ClockState.LOCKED}, periods=10)
 
 
-def test_monitor_disciplines_its_clock(tools: Tools, monitor_build: Path) -> None:
+def test_monitor_disciplines_its_clock(tools: Tools) -> None:
     """It has no trains, and no commands of them; the clock is the same."""
-    image = build(monitor_build / "csr.json", tools).path
-    with boot(monitor_build, image) as running:
+    monitor = build_probe("own", preset="monitor")
+    with boot(monitor, build(monitor / "csr.json", tools).path) as running:
         assert running.console.follow(0.05, PROMPT).decode().endswith("liteprobe:~$ ")
         running.until({ClockState.LOCKED}, periods=10)
         running.wait(6)

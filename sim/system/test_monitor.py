@@ -24,6 +24,7 @@ from liteprobe.host.registers import Registers
 from liteprobe.host.train import TrainProgram
 from liteprobe.sim.bench.monitor_line_rate import MACS, line_rate, shortest
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
+from liteprobe.sim.system.build import build_probe
 
 
 @pytest.fixture
@@ -187,8 +188,9 @@ def test_streams_are_measured_without_keeping_a_frame(monitor: Monitored) -> Non
         assert seen.delay_mean_ns == pytest.approx(sum(delays) / len(delays))
 
 
-def test_etherbone_answers_in_band_under_full_load(monitor_shared: Path, tmp_path: Path) -> None:
-    with monitored(monitor_shared, tmp_path) as monitor:
+@pytest.mark.parametrize("preset", ["tester", pytest.param("monitor", marks=pytest.mark.full)])
+def test_etherbone_answers_in_band_under_full_load(preset: str, tmp_path: Path) -> None:
+    with monitored(build_probe("shared", with_cpu=False, preset=preset), tmp_path) as monitor:
         frames = [shortest(number, 0) for number in range(4000)]
         monitor.probe.registers.write("port0_monitor_keep", 1)
         before = monitor.events(0)
