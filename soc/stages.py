@@ -139,6 +139,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     """Return how to make each stage, by path and name."""
     from liteprobe.cores.timebase.clock import Clock
     from liteprobe.cores.timebase.pps import PpsInput
+    from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
     from liteprobe.cores.transmit.mac import TransmitMAC
     from liteprobe.cores.transmit.pace import TrainPacer
@@ -149,6 +150,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
         "Time": {"clock": lambda: alone(Clock()), "PPS input": lambda: alone(PpsInput(Clock()))},
         "Transmit": {
             "schedule": lambda: alone(TrainSchedule()),
+            "announce": lambda: alone(Announcer()),
             "build": lambda: alone(FrameBuild()),
             "pace": lambda: alone(TrainPacer()),
             "stamp": lambda: alone(Stamp()),

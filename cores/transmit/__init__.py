@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From a program to octets on the PHY: schedule -> build -> pace -> stamp -> mac."""
+"""From a program to octets on the PHY: schedule -> announce -> build -> pace -> stamp -> mac."""
 
 from migen import *
 
@@ -12,10 +12,10 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TransmitState
+from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
-from liteprobe.cores.transmit.frames import pace_layout, program_layout, word_description
-from liteprobe.cores.transmit.line import LINE_TICKS
+from liteprobe.cores.transmit.frames import program_layout, word_description
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.narrow import Narrow
@@ -91,6 +91,7 @@ class TransmitPath(LiteXModule):
         self.autocsr_exclude = {"header", "build", "management"}
 
         self.schedule = TrainSchedule()
+        self.announce = Announcer()
         self.build    = FrameBuild(data_width)
         self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.narrow   = Narrow(data_width)
@@ -112,7 +113,9 @@ class TransmitPath(LiteXModule):
     def add_stream(self):
         """Join the stages in the order of the data."""
         self.comb += [
-            self.schedule.source.connect(self.build.sink),
+            self.schedule.source.connect(self.announce.sink),
+            self.announce.build.connect(self.build.sink),
+            self.announce.source.connect(self.pace.descriptors),
             self.build.source.connect(self.crossing.sink),
             self.crossing.source.connect(self.narrow.sink),
             self.narrow.source.connect(self.pace.sink),
@@ -122,32 +125,32 @@ class TransmitPath(LiteXModule):
         ]
 
     def add_program(self):
-        """Check the program, form what the pacer needs ready-made, and tell both sides of it."""
-        program = self.program
-        derived = Record(pace_layout)
-        stream.set_reset_less(derived) # Follows the program at once.
-        shown   = Record(program_layout + pace_layout)
-        is_good = Signal()
-        take    = Signal(2)
+        """Check the program, resolve its intervals, and tell both sides of it."""
+        program      = self.program
+        interval     = Signal(32, reset_less=True) # Back to back resolved; they follow the program at once.
+        interval_gap = Signal(33, reset_less=True)
+        shown        = Record(program_layout)
+        is_good      = Signal()
+        take         = Signal(2)
         self.program_crossing = crossing = StillCrossing(len(shown), "sys", "timebase")
         self.sync += [
-            derived.hold.eq(program.length + OVERHEAD - LINE_TICKS),
-            derived.interval.eq(program.interval_ticks),
-            If((program.interval_ticks == 0) & (program.interval_fraction == 0), derived.interval.eq(program.length + OVERHEAD)),
-            derived.interval_gap.eq(derived.interval + program.gap_ticks),
+            interval.eq(program.interval_ticks),
+            If((program.interval_ticks == 0) & (program.interval_fraction == 0), interval.eq(program.length + OVERHEAD)),
+            interval_gap.eq(interval + program.gap_ticks),
             is_good.eq((program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
             take.eq(Cat(self.arm & ~self.is_busy, take)),
         ]
         self.comb += [
             self.taken.eq(take[-1] & is_good & ~self.is_busy),
-            crossing.i.eq(Cat(program.raw_bits(), derived.raw_bits())),
+            crossing.i.eq(program.raw_bits()),
             crossing.take.eq(self.taken),
             shown.raw_bits().eq(crossing.o),
             self.pace.arm.eq(crossing.taken),
-            self.pace.program.raw_bits().eq(crossing.o),
-            self.schedule.count.eq(program.count),
-            self.schedule.repeats.eq(program.repeats),
-            self.build.length.eq(program.length),
+            *[getattr(self.pace, name).eq(getattr(shown, name)) for name in ("timed", "start_time")],
+            *[getattr(self.schedule, name).eq(getattr(program, name))
+                for name in ("count", "repeats", "length", "interval_fraction")],
+            self.schedule.interval.eq(interval),
+            self.schedule.interval_gap.eq(interval_gap),
             self.build.payload_offset.eq(program.payload_offset),
             self.build.fill.eq(program.fill),
             self.stamp.payload_offset.eq(shown.payload_offset),

@@ -13,11 +13,10 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import FILL_OFFSET, HEADER_WORDS, PRBS_BITS, PRBS_SEED, PRBS_TAPS, SEQUENCE_OFFSET, Fill
 from liteprobe.cores.last_be import last_be_of_length, words_of_length
-from liteprobe.cores.transmit.frames import descriptor_description, frame_marks, word_description
+from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description, word_description
 
 LANE        = 32 # Bits; header, sequence and stamp are 32-bit aligned in every layout.
 FILL_LANES  = (FILL_OFFSET - SEQUENCE_OFFSET)*8//LANE # From the sequence to the fill.
-LENGTH_BITS = 14
 
 # PRBS ---------------------------------------------------------------------------------------------
 
@@ -39,7 +38,7 @@ def prbs_advance(state):
 class FrameBuild(LiteXModule):
     """Builds a frame for each descriptor: header, sequence, place of the stamp (zero), fill; in ``sys``.
 
-    One word a cycle, two cycles of latency; an ``empty`` descriptor gives a single word.
+    One word a cycle, two cycles of latency.
 
     Parameters
     ----------
@@ -50,10 +49,9 @@ class FrameBuild(LiteXModule):
     ----------
     sink : Endpoint(descriptor_description()), in
     source : Endpoint(word_description(data_width)), out
-    length : Signal(14), in
-        Bytes without FCS. Must stand still while frames are built, as all inputs below.
     payload_offset : Signal(8), in
-        Start of the UDP payload; ``payload_offset + 6`` must be a multiple of 4.
+        Start of the UDP payload; ``payload_offset + 6`` must be a multiple of 4. Must stand still while frames are built, as
+        all inputs below.
     fill : Signal(2), in
         ``formats.Fill``.
     header : Memory(32, 32)
@@ -64,7 +62,6 @@ class FrameBuild(LiteXModule):
         self.sink           = stream.Endpoint(descriptor_description())
         self.source         = source = stream.Endpoint(word_description(data_width))
         stream.set_reset_less(source.payload)
-        self.length         = Signal(LENGTH_BITS)
         self.payload_offset = Signal(8)
         self.fill           = Signal(2)
         self.header         = Memory(LANE, HEADER_WORDS, name="header")
@@ -78,26 +75,24 @@ class FrameBuild(LiteXModule):
         self.sequence = Signal(32, reset_less=True) # Of the frame in the second stage.
         self.is_valid = Signal()
         self.is_last  = Signal()
-        self.marks    = [Signal(name=name) for name, _ in frame_marks]
+        self.last_be  = Signal(data_width//8)
         self.comb += self.advance.eq(source.ready | ~source.valid)
         self.add_address(data_width)
         self.add_words(data_width)
 
     def add_address(self, data_width):
         """Walk the words of the frame; the header memory answers in the second stage."""
-        sink      = self.sink
-        last_beat = Signal(LENGTH_BITS, reset_less=True)
-        is_last   = Signal()
-        self.sync += last_beat.eq(words_of_length(self.length, data_width) - 1)
+        sink    = self.sink
+        is_last = Signal()
         self.comb += [
-            is_last.eq((self.beat == last_beat) | sink.empty),
+            is_last.eq(self.beat == words_of_length(sink.length, data_width) - 1),
             sink.ready.eq(self.advance & is_last),
         ]
         self.sync += If(self.advance,
             self.is_valid.eq(sink.valid),
             self.is_last.eq(is_last),
             self.sequence.eq(sink.sequence),
-            *[mark.eq(getattr(sink, name)) for mark, (name, _) in zip(self.marks, frame_marks)],
+            self.last_be.eq(Mux(is_last, last_be_of_length(sink.length, data_width), 0)),
             If(sink.valid,
                 self.beat.eq(self.beat + 1),
                 If(is_last, self.beat.eq(0)),
@@ -130,8 +125,7 @@ class FrameBuild(LiteXModule):
             source.valid.eq(self.is_valid),
             source.data.eq(Cat(*words)),
             source.last.eq(self.is_last),
-            source.last_be.eq(Mux(self.is_last, last_be_of_length(self.length, data_width), 0)),
-            *[getattr(source, name).eq(mark) for mark, (name, _) in zip(self.marks, frame_marks)],
+            source.last_be.eq(self.last_be),
         )
 
     def add_lane(self, number):

@@ -11,6 +11,7 @@ from liteprobe.cores.formats import TICK_NS_BITS
 
 TICK_BITS = 61 # A tick is 8 ns, so ticks and nanoseconds share one 64-bit comparison.
 HALF      = 32
+AFTER_BITS = 34 # Ticks from frame to frame: two numbers of 32 bits and a carry.
 
 # From an event to the first start: the same for all ports, and longer than the longest management frame.
 LEAD_TICKS  = 2048
@@ -24,8 +25,7 @@ SETTLE_BITS = 4  # 16 ticks after an event all outputs follow it.
 class DueTime(LiteXModule):
     """Keeps the tick at which the next frame is due, in absolute time; in ``timebase``.
 
-    Each advance adds the interval to the tick that was due, not to the tick of the start: a rounding
-    error or a late frame moves none that follow. The fraction is carried in 2^-32 ticks.
+    Each advance adds to the tick that was due, not to the tick of the start: a late frame moves none that follow.
 
     Attributes
     ----------
@@ -33,22 +33,18 @@ class DueTime(LiteXModule):
         Present time (ns), a tick late.
     ticks : Signal(61), out
         Counts ticks. A count of its own, because 61 wires from the one of the clock, across the chip to each port, crowd it.
-    interval : Signal(32), in
-        Whole ticks from start to start; must stand still, as all below.
-    interval_gap : Signal(33), in
-        Added instead, after the last frame of a train.
-    interval_fraction : Signal(32), in
-        2^-32 ticks, added to both.
+    after : Signal(34), in
+        Ticks from the frame that is due to the next one; counts in the tick after ``advance``.
     start_time : Signal(64), in
-        ns, of the first SFD.
+        ns, of the first SFD; must stand still.
     is_timed : Signal(), in
         While high, outputs are about ``start_time`` and ``now``; else about the next frame.
     begin : Signal(), in
-        One pulse: the first frame is due ``lead`` ticks after the next one, fraction 0.
+        One pulse: the first frame is due ``lead`` ticks after the next one.
     lead : Signal(12), in
         With ``begin``.
-    advance, advance_gap : Signal(), in
-        One pulse as a frame starts: the next one is due an interval later; with gap: ``interval_gap``.
+    advance : Signal(), in
+        One pulse as a frame starts: the next one is due ``after`` ticks later.
     disturb : Signal(), in
         Holds ``is_settled`` back, as an event does: a mode will change.
     is_due : Signal(), out
@@ -66,15 +62,12 @@ class DueTime(LiteXModule):
     def __init__(self):
         self.now               = Signal(64)
         self.ticks             = Signal(TICK_BITS)
-        self.interval          = Signal(32)
-        self.interval_gap      = Signal(33)
-        self.interval_fraction = Signal(32)
+        self.after             = Signal(AFTER_BITS)
         self.start_time        = Signal(64)
         self.is_timed          = Signal()
         self.begin             = Signal()
         self.lead              = Signal(12)
         self.advance           = Signal()
-        self.advance_gap       = Signal()
         self.disturb           = Signal()
         self.is_due            = Signal()
         self.is_reached        = Signal()
@@ -93,47 +86,36 @@ class DueTime(LiteXModule):
         self.add_verdicts()
 
     def add_schedule(self):
-        """Add the interval in two halves and the fraction beside it, a tick each."""
+        """Add what is between two frames in two halves, a tick each."""
         begin    = Signal() # Events are registered: they come late in the tick and go far.
         advance  = Signal()
-        gap      = Signal()
         lead     = Signal(12, reset_less=True)
-        fraction = Signal(32, reset_less=True)
-        summed   = Signal(33, reset_less=True)
         carry    = Signal(reset_less=True)
-        carry_d  = Signal(reset_less=True)
-        step     = Signal(34, reset_less=True)
+        step     = Signal(AFTER_BITS, reset_less=True)
         add_low  = Signal()
         add_high = Signal()
-        unused   = Signal(2)
+        unused   = Signal()
         self.sync.timebase += [
             self.ticks.eq(self.ticks + 1),
             begin.eq(self.begin),
             advance.eq(self.advance),
-            gap.eq(self.advance_gap),
             lead.eq(self.lead),
-            summed.eq(fraction + self.interval_fraction),
             add_low.eq(begin | advance),
             add_high.eq(add_low),
             If(advance,
-                step.eq(Mux(gap, self.interval_gap, self.interval)),
-                fraction.eq(summed),
-                carry.eq(summed[32]),
+                step.eq(self.after),
             ),
             If(begin,
                 step.eq(lead),
-                fraction.eq(0),
-                carry.eq(0),
                 self.due.eq(self.ticks),
             ),
             If(add_low,
-                # One adder each: the carry comes in through an extra lowest bit.
-                Cat(unused[0], self.due[:HALF], carry_d).eq(
-                    Cat(Constant(1, 1), self.due[:HALF]) + Cat(carry, step[:HALF])),
+                Cat(self.due[:HALF], carry).eq(self.due[:HALF] + step[:HALF]),
             ),
             If(add_high,
-                Cat(unused[1], self.due[HALF:]).eq(
-                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry_d, step[HALF:])),
+                # One adder: the carry comes in through an extra lowest bit.
+                Cat(unused, self.due[HALF:]).eq(
+                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry, step[HALF:])),
             ),
         ]
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of the transmit path: the program, descriptors, words, octets."""
+"""Layouts of the transmit path: the program, descriptors of frames, words, octets."""
 
 from litex.soc.interconnect.stream import EndpointDescription
 
@@ -21,29 +21,28 @@ program_layout = [
     ("checksum_seed",     16), # One's complement sum of pseudo-header and UDP header.
 ]
 
-# What the pacer needs ready-made, one cycle of ``sys`` after the program.
-pace_layout = [
-    ("hold",          14), # Ticks that a frame holds the line, less what line.py takes of them.
-    ("interval",      32), # Ticks, start to start, back to back resolved.
-    ("interval_gap",  33), # The same after a train's last frame.
+# When a frame leaves, and what ends with it. An empty one is no frame: it only says that a stopped program ends here.
+timing_layout = [
+    ("after", 34), # Ticks from its start to the one of the next frame.
+    ("final",  1), # The last of its program.
+    ("empty",  1),
 ]
 
-# One frame of the program: which one, and where it stands. An empty one only says that a stopped
-# program ends here.
-frame_marks = [
-    ("train_last", 1),
-    ("final",      1),
-    ("empty",      1),
-]
+LENGTH_BITS = 14
+HOLD_BITS   = 14
 
 def descriptor_description():
-    """Frames of a program before they are built: the sequence number of each, and its marks."""
-    return EndpointDescription([("sequence", 32)] + frame_marks)
+    """A frame before it is built: what stands in it, and when it leaves."""
+    return EndpointDescription([("sequence", 32), ("length", LENGTH_BITS)] + timing_layout)
+
+def pace_description():
+    """A frame as the pacer knows it, while its octets wait; ``hold``: ticks that it holds the line, less LINE_TICKS."""
+    return EndpointDescription([("hold", HOLD_BITS)] + timing_layout)
 
 def word_description(data_width):
-    """Words of a frame, as LiteEth's, with the marks of the frame beside each."""
-    return EndpointDescription([("data", data_width), ("last_be", data_width//8)] + frame_marks)
+    """Words of a frame, as LiteEth's."""
+    return EndpointDescription([("data", data_width), ("last_be", data_width//8)])
 
 def octet_description():
     """Octets of a frame; ``error`` asks for a wrong FCS, ``probe`` tells from management."""
-    return EndpointDescription([("data", 8), ("error", 1), ("probe", 1)] + frame_marks)
+    return EndpointDescription([("data", 8), ("error", 1), ("probe", 1)])

@@ -8,9 +8,8 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.transmit.frames import octet_description
+from liteprobe.cores.transmit.frames import HOLD_BITS, octet_description
 
-HOLD_BITS  = 14
 LINE_TICKS = 4 # Of a slot, taken by the line's own registers.
 
 # Line ---------------------------------------------------------------------------------------------
@@ -31,8 +30,8 @@ class Line(LiteXModule):
     choose_management : Signal(), in
         With ``start``: send the management frame.
     probe_hold, management_hold : Signal(14), in
-        LINE_TICKS less than the ticks until the line is free again: the first must stand still, the second
-        counts in the tick of ``start``.
+        LINE_TICKS less than the ticks until the line is free again: the first counts in the tick after ``start``, the
+        second in the tick of it.
     is_free : Signal(), out
         High again exactly that many ticks plus LINE_TICKS after ``start``.
     is_sending : Signal(), out
@@ -41,6 +40,8 @@ class Line(LiteXModule):
         The present, or else the last, frame is management.
     discard : Signal(), in
         While high and not sending, probe frames are taken and thrown away.
+    discarded : Signal(), out
+        One pulse as the last octet of a frame was thrown away by ``discard``.
     is_discarding : Signal(), out
         The rest of a broken probe frame is being thrown away: nothing new is in waiting.
     underrun : Signal(), out
@@ -58,6 +59,7 @@ class Line(LiteXModule):
         self.is_sending        = Signal()
         self.is_management     = Signal()
         self.discard           = Signal()
+        self.discarded         = Signal()
         self.is_discarding     = Signal()
         self.underrun          = Signal()
 
@@ -71,7 +73,7 @@ class Line(LiteXModule):
         is_throwing   = Signal()
         valid         = Signal()
         last          = Signal()
-        is_thrown     = Signal() # The last octet of a broken frame.
+        is_thrown     = Signal() # The last octet of a frame.
         # A reset that reaches everything is the longest path of the timebase; what only counts with another goes without.
         for unreset in [source.payload, left, hold]:
             stream.set_reset_less(unreset)
@@ -118,10 +120,8 @@ class Line(LiteXModule):
                 self.is_sending.eq(0),
                 of_probe.eq(0),
                 of_management.eq(0),
-                If(~valid,
-                    self.underrun.eq(1),
-                    self.is_discarding.eq(~self.is_management),
-                ),
+                If(~valid, self.underrun.eq(1), self.is_discarding.eq(~self.is_management)),
             ),
             If(is_thrown, self.is_discarding.eq(0)),
+            self.discarded.eq(is_thrown & ~self.is_discarding),
         ]

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.transmit.frames import frame_marks, octet_description, word_description
+from liteprobe.cores.transmit.frames import octet_description, word_description
 
 # Narrow -------------------------------------------------------------------------------------------
 
@@ -81,7 +81,6 @@ class Narrow(LiteXModule):
                 ends.eq(ahead.last_be),
                 place.eq(1),
                 is_end.eq(ahead.last_be[0]),
-                *[getattr(source, name).eq(getattr(ahead, name)) for name, _ in frame_marks],
             ).Elif(source.ready,
                 data.eq(data[8:]),
                 ends.eq(ends[1:]),

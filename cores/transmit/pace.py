@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.due import LEAD_TICKS, TIMED_NS, DueTime
-from liteprobe.cores.transmit.frames import octet_description, pace_layout, program_layout
+from liteprobe.cores.transmit.frames import octet_description, pace_description
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
 START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
@@ -26,20 +26,23 @@ MANAGEMENT_TICKS = LINE_TICKS + 1
 class TrainPacer(LiteXModule):
     """Starts each frame of a program at its tick, and management frames where they disturb none.
 
-    A frame starts in the first tick at or after ``due`` at which the line is free and the frame is there;
-    ``due`` moves in absolute time. A management frame starts only where its slot ends before the next
-    start, or outside of a program. All in ``timebase``.
+    It knows nothing of a program but its start: each frame brings its own timing. A frame starts in the first tick at or
+    after ``due`` at which the line is free and the frame is there; ``due`` moves in absolute time. A management frame
+    starts only where its slot ends before the next start, or outside of a program. All in ``timebase``.
 
     Attributes
     ----------
-    sink : Endpoint(octet_description()), in
+    descriptors : Endpoint(pace_description()), in
         Frames of the program, in order, up to a ``final`` one.
+    sink : Endpoint(octet_description()), in
+        Octets of these frames, but for an ``empty`` one. The first of a frame must come later than its descriptor.
     management : Endpoint(octet_description()), in
         Whole frames: once one begins it must not pause.
     source : Endpoint(octet_description()), out
         Never stalls: ``ready`` is not looked at.
-    program : Record(program_layout + pace_layout), in
-        Must stand still from ``arm`` on.
+    timed, start_time : Signal(), Signal(64), in
+        Whether the program waits for a time after ``start_strobe``, and that of its first SFD (ns); must stand still from
+        ``arm`` on.
     now : Signal(64), in
         Present time (ns), a tick late.
     arm : Signal(), in
@@ -66,10 +69,12 @@ class TrainPacer(LiteXModule):
         One pulse as the state turns idle.
     """
     def __init__(self):
+        self.descriptors        = stream.Endpoint(pace_description())
         self.sink               = stream.Endpoint(octet_description())
         self.management         = stream.Endpoint(octet_description())
         self.source             = stream.Endpoint(octet_description())
-        self.program            = Record(program_layout + pace_layout)
+        self.timed              = Signal()
+        self.start_time         = Signal(64)
         self.now                = Signal(64)
         self.arm                = Signal()
         self.stop               = Signal()
@@ -99,20 +104,19 @@ class TrainPacer(LiteXModule):
             self.line.source.connect(self.source, omit={"ready"}),
             self.line.start.eq(self.start | self.start_management),
             self.line.choose_management.eq(self.start_management),
-            self.line.probe_hold.eq(self.program.hold),
+            self.line.probe_hold.eq(self.descriptors.hold),
             self.line.management_hold.eq(self.management_hold),
             self.due.now.eq(self.now),
-            *[getattr(self.due, name).eq(getattr(self.program, name))
-                for name in ["interval", "interval_gap", "interval_fraction", "start_time"]],
+            self.due.start_time.eq(self.start_time),
+            self.due.after.eq(self.descriptors.after),
             self.due.advance.eq(self.is_begun),
-            self.due.advance_gap.eq(self.sink.train_last),
         ]
         self.sync.timebase += [
             self.is_begun.eq(self.start),
             self.due.min_ticks.eq(self.management_hold + MANAGEMENT_TICKS),
         ]
         self.add_starts()
-        self.add_events()
+        self.add_descriptors()
         self.add_waiting()
         self.add_running()
         self.add_lateness()
@@ -120,24 +124,27 @@ class TrainPacer(LiteXModule):
 
     def add_starts(self):
         """Start each frame of the program that runs when it is due."""
-        sink, line = self.sink, self.line
-        self.is_there = Signal() # The next frame's first octet.
+        line = self.line
+        self.is_there = Signal() # The next frame, and its first octet.
         is_open       = Signal() # Registered, so that a start depends on little; the line is busy while it is old.
         self.comb += [
-            self.is_there.eq(sink.valid & ~sink.empty & ~line.is_discarding),
+            self.is_there.eq(self.sink.valid & self.descriptors.valid & ~self.descriptors.empty & ~line.is_discarding),
             self.start.eq(self.due.is_due & line.is_free & is_open),
         ]
         self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
 
-    def add_events(self):
-        """Register what the states wait for where a tick doesn't matter: many conditions meet in their next state."""
-        sink, line = self.sink, self.line
+    def add_descriptors(self):
+        """Take the descriptor of each frame that has started, two ticks after it did, or was thrown away."""
+        descriptors, line = self.descriptors, self.line
+        self.comb += descriptors.ready.eq(self.started | (self.fsm.ongoing("DRAIN") & (line.discarded | descriptors.empty)))
+        # Registered: many conditions meet in the next state, where a tick doesn't matter.
+        self.is_over   = Signal() # The descriptor of the final frame was taken.
         self.was_there = Signal()
-        self.is_over   = Signal() # The last octet of all was taken.
         self.is_quiet  = Signal()
         self.sync.timebase += [
+            If(descriptors.valid & descriptors.ready & descriptors.final, self.is_over.eq(1)),
+            If(self.arm, self.is_over.eq(0)),
             self.was_there.eq(self.is_there),
-            self.is_over.eq(sink.valid & sink.ready & sink.last & sink.final),
             self.is_quiet.eq(line.is_free & ~line.is_sending & ~line.is_discarding),
         ]
 
@@ -159,7 +166,7 @@ class TrainPacer(LiteXModule):
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.start_strobe,
-                If(self.program.timed,
+                If(self.timed,
                     NextState("WAIT"),
                 ).Else(
                     due.begin.eq(1),
@@ -182,20 +189,20 @@ class TrainPacer(LiteXModule):
 
     def add_running(self):
         """Take a program from its start, or from a stop, to idle."""
-        fsm, line, sink = self.fsm, self.line, self.sink
+        fsm = self.fsm
         fsm.act("RUN",
             self.state.eq(TransmitState.RUNNING),
             self.in_program.eq(1),
             If(self.stop,
                 NextState("DRAIN"),
-            ).Elif(self.is_begun & sink.final,
+            ).Elif(self.is_over,
                 NextState("FINISH"),
             ),
         )
         # A stopped program ends at its final frame, which is thrown away with the rest.
         fsm.act("DRAIN",
             self.state.eq(TransmitState.RUNNING),
-            line.discard.eq(1),
+            self.line.discard.eq(1),
             If(self.is_over, NextState("FINISH")),
         )
         fsm.act("FINISH",

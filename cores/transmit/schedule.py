@@ -1,27 +1,36 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which frames a program consists of."""
+"""Which frames a program consists of, and when each leaves."""
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.transmit.frames import descriptor_description
+from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
 
 # Train Schedule -----------------------------------------------------------------------------------
 
 class TrainSchedule(LiteXModule):
     """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains; in ``sys``.
 
+    The interval has a fraction of 2^-32 ticks, which is carried from frame to frame: no rounding error adds up.
+
     Attributes
     ----------
     source : Endpoint(descriptor_description()), out
-        ``sequence`` counts from 0 over the whole program; ``train_last`` marks the last frame of each
-        train, ``final`` the last frame of all.
+        ``sequence`` counts from 0 over the whole program; ``final`` marks the last frame of all.
     count, repeats : Signal(32), in
-        From 1; must stand still while active.
+        From 1; must stand still while active, as all numbers.
+    length : Signal(14), in
+        Octets of a frame, without FCS.
+    interval : Signal(32), in
+        Whole ticks from start to start.
+    interval_gap : Signal(33), in
+        The same after the last frame of a train.
+    interval_fraction : Signal(32), in
+        2^-32 ticks, added to both.
     start : Signal(), in
         Begins the program; ignored while active.
     stop : Signal(), in
@@ -29,28 +38,38 @@ class TrainSchedule(LiteXModule):
     is_active : Signal(), out
     """
     def __init__(self):
-        self.source    = source = stream.Endpoint(descriptor_description())
-        self.count     = Signal(32)
-        self.repeats   = Signal(32)
-        self.start     = Signal()
-        self.stop      = Signal()
-        self.is_active = Signal()
+        self.source            = source = stream.Endpoint(descriptor_description())
+        self.count             = Signal(32)
+        self.repeats           = Signal(32)
+        self.length            = Signal(LENGTH_BITS)
+        self.interval          = Signal(32)
+        self.interval_gap      = Signal(33)
+        self.interval_fraction = Signal(32)
+        self.start             = Signal()
+        self.stop              = Signal()
+        self.is_active         = Signal()
 
         # # #
 
-        frames   = Signal(32, reset_less=True) # Frames of this train, this one included.
-        trains   = Signal(32, reset_less=True) # Trains, this one included.
-        sequence = Signal(32, reset_less=True)
-        is_empty = Signal()
-        taken    = Signal()
+        frames     = Signal(32, reset_less=True) # Frames of this train, this one included.
+        trains     = Signal(32, reset_less=True) # Trains, this one included.
+        sequence   = Signal(32, reset_less=True)
+        fraction   = Signal(32, reset_less=True) # By which this frame is due later than its tick.
+        summed     = Signal(33)
+        train_last = Signal()
+        is_empty   = Signal()
+        taken      = Signal()
         self.comb += [
             taken.eq(source.valid & source.ready),
+            train_last.eq(frames == 1),
+            summed.eq(fraction + self.interval_fraction),
             source.valid.eq(self.is_active),
             source.first.eq(1),
             source.last.eq(1),
             source.sequence.eq(sequence),
-            source.train_last.eq(frames == 1),
-            source.final.eq(is_empty | ((frames == 1) & (trains == 1))),
+            source.length.eq(self.length),
+            source.after.eq(Mux(train_last, self.interval_gap, self.interval) + summed[32]),
+            source.final.eq(is_empty | (train_last & (trains == 1))),
             source.empty.eq(is_empty),
         ]
         self.sync += [
@@ -60,8 +79,9 @@ class TrainSchedule(LiteXModule):
             ),
             If(taken,
                 sequence.eq(sequence + 1),
+                fraction.eq(summed),
                 frames.eq(frames - 1),
-                If(source.train_last,
+                If(train_last,
                     frames.eq(self.count),
                     trains.eq(trains - 1),
                 ),
@@ -72,6 +92,7 @@ class TrainSchedule(LiteXModule):
                 frames.eq(self.count),
                 trains.eq(self.repeats),
                 sequence.eq(0),
+                fraction.eq(0),
                 self.is_active.eq(1),
             ),
         ]

@@ -144,5 +144,5 @@ class Stamp(LiteXModule):
         ]
 
     def forward(self, sink, source):
-        """Copy an octet; marks that only the pacer needs end here."""
+        """Copy an octet."""
         return [getattr(source, name).eq(getattr(sink, name)) for name in ["valid", "data", "last", "error", "probe"]]

@@ -131,8 +131,8 @@ def measured(stamp: int, octets: bytes) -> MeasuredFrame:
     """Return a frame on the pins as a meter takes it."""
     if octets[42:46] != b"LPRO":
         return MeasuredFrame(stamp, len(octets))
-    fields = [field(octets, start, end) for start, end in ((46, 48), (48, 52), (52, 60))]
-    return MeasuredFrame(stamp, len(octets), 0, True, *fields)
+    stream_id, sequence, tx_stamp = (field(octets, start, end) for start, end in ((46, 48), (48, 52), (52, 60)))
+    return MeasuredFrame(stamp, len(octets), 0, True, stream_id, sequence, tx_stamp)
 
 
 def meters_off(tester: Monitored, meter: Monitor) -> list[str]:

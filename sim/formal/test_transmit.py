@@ -10,12 +10,12 @@ from migen.fhdl.tools import list_signals
 from liteprobe.cores.formats import slot_octets
 from liteprobe.cores.transmit import pace
 from liteprobe.cores.transmit.due import TICK_BITS
-from liteprobe.cores.transmit.line import HOLD_BITS, LINE_TICKS
+from liteprobe.cores.transmit.frames import HOLD_BITS
+from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.sim.bench.formal import Proof, Run, prove
 
 DUE_TO_START = 4  # Ticks from the due tick to the start; the lead makes up for them.
-EXACT_BITS   = TICK_BITS + 32
 SHORTEST     = slot_octets(60)
 LONGEST      = slot_octets(1536) # Of a management frame.
 FAR          = 2**50 # Ticks; a program that is a hundred days late is not looked at.
@@ -34,12 +34,14 @@ class PacerProof(Proof):
         Proof.__init__(self, ["timebase"])
         self.shortest, self.longest = shortest, longest # Slots (ticks); the longest is management's.
         self.dut = dut = TrainPacer()
-        self.is_running = dut.fsm.ongoing("RUN")
+        self.is_running  = dut.fsm.ongoing("RUN")
+        self.is_draining = dut.fsm.ongoing("DRAIN")
         dut.finalize() # From here on, nothing can be added to it.
         for endpoint in (dut.sink, dut.management):
             self.free(endpoint.valid, endpoint.first, endpoint.last, endpoint.payload)
+        self.free(dut.descriptors.valid, dut.descriptors.payload)
         self.free(dut.now, dut.arm, dut.stop, dut.start_strobe)
-        self.free(dut.program, dut.management_waiting, dut.management_hold)
+        self.free(dut.timed, dut.start_time, dut.management_waiting, dut.management_hold)
         self.add_surroundings()
         self.add_schedule()
         self.add_line()
@@ -52,38 +54,40 @@ class PacerProof(Proof):
             self.claim(claim, "timebase")
 
     def add_surroundings(self):
-        """The program stands still; so does what is said of a management frame in waiting."""
-        dut = self.dut
-        program  = dut.program.raw_bits()
-        before   = Signal(len(program))
+        """The program's start stands still; so does what is said of a frame in waiting. Nothing follows a final frame."""
+        dut, waits = self.dut, self.dut.descriptors
+        start    = Cat(dut.timed, dut.start_time)
+        before   = Signal(len(start))
+        told     = Signal(len(waits.payload.raw_bits()))
         hold     = Signal.like(dut.management_hold)
         is_later = Signal()
+        is_told  = Signal()
         is_held  = Signal()
         self.sync.timebase += [
-            before.eq(program),
+            before.eq(start),
+            told.eq(waits.payload.raw_bits()),
             hold.eq(dut.management_hold),
             is_later.eq(1),
+            is_told.eq(waits.valid & ~waits.ready),
             is_held.eq(dut.management_waiting & dut.management.valid & ~dut.line.is_sending & ~dut.start_management),
         ]
-        self.promise(~is_later | (program == before))
+        self.promise(~is_later | (start == before))
+        self.promise(~is_told | (waits.valid & (waits.payload.raw_bits() == told)))
+        self.promise(~(dut.is_over & waits.valid))
         self.promise(~is_held | (dut.management_hold == hold))
-        self.promise(dut.program.hold >= self.shortest - LINE_TICKS)
+        self.promise(~waits.valid | (waits.hold >= self.shortest - LINE_TICKS))
         self.promise(dut.management_hold >= self.shortest - LINE_TICKS)
         self.promise(dut.management_hold <= self.longest - LINE_TICKS)
 
     def add_schedule(self):
         """The schedule as it is meant: one sum, at once."""
         due = self.dut.due
-        self.exact = exact = Signal(EXACT_BITS)
+        self.exact = exact = Signal(TICK_BITS)
         self.left  = left  = Signal(TICK_BITS) # Ticks to the start, in two's complement.
-        step = Signal(EXACT_BITS)
-        self.comb += [
-            step.eq(Cat(due.interval_fraction, Mux(due.advance_gap, due.interval_gap, due.interval))),
-            left.eq((exact[32:] + DUE_TO_START - due.ticks)[:TICK_BITS]),
-        ]
+        self.comb += left.eq((exact + DUE_TO_START - due.ticks)[:TICK_BITS])
         self.sync.timebase += [
-            If(due.advance, exact.eq(exact + step)),
-            If(due.begin, exact.eq(Cat(Constant(0, 32), (due.ticks + 1 + due.lead)[:TICK_BITS]))),
+            If(due.advance, exact.eq(exact + self.dut.descriptors.after)),
+            If(due.begin, exact.eq((due.ticks + 1 + due.lead)[:TICK_BITS])),
         ]
         self.promise(self.shifted(FAR) < 2*FAR)
 
@@ -109,8 +113,8 @@ class PacerProof(Proof):
         )
 
     def add_line_induction(self):
-        """Claim what makes the induction go through: how the parts of the line's state hang together."""
-        line = self.dut.line
+        """Claim what makes the induction go through: how the parts of the state hang together."""
+        dut, line = self.dut, self.dut.line
         is_begun, left = internal(line, "is_begun"), internal(line, "left")
         hold = Signal(HOLD_BITS)
         self.comb += hold.eq(Mux(line.is_management, internal(line, "hold"), line.probe_hold))
@@ -118,6 +122,10 @@ class PacerProof(Proof):
             line.is_free == (self.taken == 0),
             ~is_begun | (self.taken == hold + LINE_TICKS - 1),
             line.is_free | is_begun | (self.taken == (left + 2)[:len(left)]),
+            # A descriptor stands still from before its start until it is taken.
+            ~(internal(dut, "is_open") & line.is_free) | (dut.descriptors.valid & ~self.is_draining),
+            ~dut.is_begun | (is_begun & ~line.is_management & dut.descriptors.valid),
+            ~dut.started | (self.taken > 2),
         )
 
 

@@ -1,37 +1,51 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Schedule and build, word by word against the model of a probe frame."""
+"""Schedule, announcer and build: words against the model of a probe frame, what the pacer is told against the schedule."""
 
 import random
+from fractions import Fraction
 
 import pytest
 from migen import *
 
-from liteprobe.cores.formats import Fill
+from liteprobe.cores.formats import Fill, slot_octets
+from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
+from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.schedule import TrainSchedule
 from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.schedule import starts
+
+CLOCKS = {"sys": 20, "timebase": 8}
+INTERVAL, GAP = Fraction(1000) + Fraction(0x5555_5555, 2**32), 777
 
 class ScheduleAndBuild(Module):
     def __init__(self, data_width):
         self.submodules.schedule = TrainSchedule()
+        self.submodules.announce = Announcer()
         self.submodules.build    = FrameBuild(data_width)
-        self.comb += self.schedule.source.connect(self.build.sink)
+        self.comb += [
+            self.schedule.source.connect(self.announce.sink),
+            self.announce.build.connect(self.build.sink),
+        ]
 
 def header_words(frame):
     header = frame.header() + bytes(128 - len(frame.header()))
     return [int.from_bytes(header[n:n + 4], "little") for n in range(0, 128, 4)]
 
 def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=None):
-    """Return (frames as octets, marks of each) of one program."""
+    """Return (frames as octets, what the pacer is told of each) of one program."""
     dut    = ScheduleAndBuild(data_width)
     rng    = random.Random(seed)
     source = dut.build.source
-    frames, marks = [], []
+    frames, told = [], []
     dut.build.header.init = header_words(frame)
     def process():
-        yield dut.build.length.eq(frame.length)
+        yield dut.schedule.length.eq(frame.length)
+        yield dut.schedule.interval.eq(int(INTERVAL))
+        yield dut.schedule.interval_gap.eq(int(INTERVAL) + GAP)
+        yield dut.schedule.interval_fraction.eq(int(INTERVAL % 1 * 2**32))
         yield dut.build.payload_offset.eq(frame.payload_offset)
         yield dut.build.fill.eq(frame.fill)
         yield dut.schedule.count.eq(count)
@@ -41,8 +55,8 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
         yield dut.schedule.start.eq(1)
         yield
         yield dut.schedule.start.eq(0)
-        octets, is_final, cycles = b"", False, 0
-        while not is_final:
+        octets, cycles = b"", 0
+        while not told or not told[-1][2] or len(frames) < len(told) - told[-1][3]:
             ready = rng.random() >= stall
             yield source.ready.eq(ready)
             if stop_at is not None and cycles >= stop_at:
@@ -56,16 +70,25 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
                 if (yield source.last):
                     assert last_be in [1 << n for n in range(data_width//8)]
                     frames.append(octets + word[:last_be.bit_length()])
-                    marks.append(((yield source.train_last), (yield source.final), (yield source.empty)))
-                    octets, is_final = b"", marks[-1][1]
+                    octets = b""
                 else:
                     assert last_be == 0
                     octets += word
         for _ in range(20):
             yield
             assert not (yield source.valid), "a word after the final frame"
-    run_simulation(dut, process())
-    return frames, marks
+    @passive
+    def listen():
+        paced = dut.announce.source
+        while True:
+            # A pacer that is slow, so that the queue fills up, but never knows less than was built.
+            is_slow = len(told) > len(frames)
+            yield paced.ready.eq(not is_slow)
+            yield
+            if not is_slow and (yield paced.valid):
+                told.append(((yield paced.hold), (yield paced.after), (yield paced.final), (yield paced.empty)))
+    run_simulation(dut, {"sys": process(), "timebase": listen()}, clocks=CLOCKS)
+    return frames, told
 
 def without_complement(frame, sequence):
     """Return the frame as built: stamp still 0, the complement not written."""
@@ -109,7 +132,8 @@ def test_a_word_leaves_each_cycle_but_one_between_frames_at_most(data_width):
     dut    = ScheduleAndBuild(data_width)
     cycles = []
     def process():
-        yield dut.build.length.eq(60)
+        yield dut.schedule.length.eq(60)
+        yield dut.announce.source.ready.eq(1)
         yield dut.build.payload_offset.eq(42)
         yield dut.schedule.count.eq(20)
         yield dut.schedule.repeats.eq(1)
@@ -122,21 +146,23 @@ def test_a_word_leaves_each_cycle_but_one_between_frames_at_most(data_width):
             if (yield dut.build.source.valid) and (yield dut.build.source.last):
                 cycles.append(cycle)
             yield dut.schedule.start.eq(0)
-    run_simulation(dut, process())
-    assert {b - a for a, b in zip(cycles, cycles[1:])} == {words} and len(cycles) == 20
+    run_simulation(dut, process(), clocks=CLOCKS)
+    assert {b - a for a, b in zip(cycles, cycles[1:])} == {words + 1} and len(cycles) == 20
 
 @pytest.mark.parametrize("count, repeats", [(1, 1), (1, 4), (4, 1), (3, 3)])
-def test_marks_tell_trains_and_the_end(count, repeats):
+def test_the_pacer_is_told_when_each_frame_leaves_and_which_is_the_last(count, repeats):
     frame = ProbeFrame(60)
-    frames, marks = run_build(frame, 32, count, repeats, stall=0.2)
+    frames, told = run_build(frame, 32, count, repeats, stall=0.2)
     total = count*repeats
     assert frames == [frame.octets(sequence, 0) for sequence in range(total)]
-    assert marks == [(int(k%count == count - 1), int(k == total - 1), 0) for k in range(total)]
+    expected = starts(count, repeats + 1, INTERVAL, GAP)
+    hold = slot_octets(60) - LINE_TICKS
+    assert told == [(hold, expected[k + 1] - expected[k], int(k == total - 1), 0) for k in range(total)]
 
 @pytest.mark.parametrize("stop_at", [0, 1, 15, 16, 17, 40])
 def test_a_stopped_program_ends_in_an_empty_final_frame(stop_at):
     frame = ProbeFrame(60)
-    frames, marks = run_build(frame, 32, count=100, stop_at=stop_at)
-    assert frames[:-1] == [frame.octets(sequence, 0) for sequence in range(len(frames) - 1)]
-    assert marks == [(0, 0, 0)]*(len(frames) - 1) + [(0, 1, 1)]
-    assert len(frames) - 1 in (stop_at//15, stop_at//15 + 1)
+    frames, told = run_build(frame, 32, count=100, stop_at=stop_at)
+    assert frames == [frame.octets(sequence, 0) for sequence in range(len(frames))]
+    assert [one[2:] for one in told] == [(0, 0)]*len(frames) + [(1, 1)]
+    assert len(frames) in (stop_at//16, stop_at//16 + 1, stop_at//16 + 2)
