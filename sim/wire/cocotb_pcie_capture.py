@@ -28,7 +28,7 @@ from liteprobe.sim.models.capture import Gap, decode
 
 
 @cocotb.test()
-@cocotb.parametrize((("length", "count"), with_full([(60, 600)], [(252, 250), (1516, 60)])))
+@cocotb.parametrize((("length", "count"), with_full([(60, 300)], [(252, 250), (1516, 60)])))
 async def both_lines_at_line_rate_arrive_octet_for_octet(dut, length, count):
     host = Capturing(dut)
     await host.begin(range(CHANNELS))
@@ -162,7 +162,7 @@ def captured(host, path, channels, length, count, mask):
 
 
 @cocotb.test()
-@cocotb.parametrize((("length", "count", "mask"), with_full([(60, 400, 1)], [(1516, 280, 0)])))
+@cocotb.parametrize((("length", "count", "mask"), with_full([(60, 200, 1)], [(1516, 280, 0)])))
 async def host_library_brings_frames_from_the_gateware_into_pcapng(dut, length, count, mask):
     host = Capturing(dut)
     await host.boot()
