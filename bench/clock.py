@@ -129,7 +129,7 @@ def warm_up(is_full: bool) -> Iterator[Figure]:
 
 
 def holdover(is_full: bool) -> Iterator[Figure]:
-    """Error after the last pulse, and how often the bound that was told holds."""
+    """Error after the last pulse, and how often the bound that was reported holds."""
     for name in ("timing_qerr", "timing"):
         found = clock_runs.outages(name, 500 if is_full else 100, timing=BOARD)
         yield Figure(f"{name}_holdover_10s", found.rms_ns(10), "ns", 15)

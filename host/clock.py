@@ -249,9 +249,9 @@ class Clock:
         Parameters
         ----------
         edge : Edge
-            The last one: what is told of it stays until the firmware has taken the next.
+            The last one: what is reported of it stays until the firmware has taken the next.
         wait : callable or None
-            As in `edges`: where the firmware has told of an edge before, it is given time to tell of this one.
+            As in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
         """
         if "clock_qerr" not in self._registers.names:
             return None

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The raw log of a PPS: one line an edge, as the gateware stamped it, and what was told of the clock then."""
+"""The raw log of a PPS: one line an edge, as the gateware stamped it, and what was reported of the clock then."""
 
 import csv
 import re
@@ -94,7 +94,7 @@ class Writer:
         self._lines.writerow(COLUMNS)
 
     def write(self, edge: Edge, status: ClockStatus, qerr_ps: int | None = None) -> None:
-        """Write an edge, and what was told of the clock last."""
+        """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
         told = (status.name, f"{status.offset_ns:.3f}", bound)
         stamp = (
@@ -116,7 +116,7 @@ def read(path: Path) -> ClockLog:
     Raises
     ------
     UsageError
-        When it can't be read, is no log, is damaged, or holds fewer than three edges.
+        When it can't be read, is not a log, is damaged, or holds fewer than three edges.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ def read_image(path: Path) -> Image:
     Raises
     ------
     UsageError
-        When the file can't be read, is no image, or is one of another format.
+        When the file can't be read, is not an image, or is one of another format.
     """
     try:
         octets = path.read_bytes()

@@ -66,7 +66,7 @@ def _move(figures: Row, line: LineClock | None) -> None:
 
 
 def _sample(values: NDArray[np.float64]) -> Row:
-    """Return the figures of ``samples.sample``, of values that are no whole ns."""
+    """Return the figures of ``samples.sample``, of values that are not whole ns."""
     found = sample(values)
     if len(values):
         found |= {"min": float(values.min()), "max": float(values.max())}

@@ -89,12 +89,12 @@ def ip_fields(headers: NDArray[np.void]) -> dict[str, NDArray[np.uint32]]:
 
 
 def tcp_flags(headers: NDArray[np.void]) -> NDArray[np.uint16]:
-    """Return TCP's twelve bits of flags, reserved ones included; 0 where a frame is no TCP."""
+    """Return TCP's twelve bits of flags, reserved ones included; 0 where a frame is not TCP."""
     return np.where(has(headers, UnifiedFlag.TCP), headers["detail"][:, 0] & 0xFFF, 0).astype(np.uint16)
 
 
 def tcp_window(headers: NDArray[np.void]) -> NDArray[np.uint16]:
-    """Return TCP's window as it stands in the header, not scaled; 0 where a frame is no TCP."""
+    """Return TCP's window as it stands in the header, not scaled; 0 where a frame is not TCP."""
     return np.where(has(headers, UnifiedFlag.TCP), headers["detail"][:, 1], 0).astype(np.uint16)
 
 

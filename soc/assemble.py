@@ -94,7 +94,7 @@ def _encode(line: Line, at: int, labels: dict[str, int]) -> int:
             field = _field(_distance(label, at, labels), 13, line)
             bits = (field >> 12) << 31 | (field >> 5 & 0x3F) << 25 | (field >> 1 & 0xF) << 8 | (field >> 11 & 1) << 7
             return bits | REGISTERS[two] << 20 | REGISTERS[one] << 15 | BRANCHES[name] << 12 | 0x63
-    raise ValueError(f"{line} is no instruction that is known here")
+    raise ValueError(f"{line} is not an instruction that is known here")
 
 
 def _distance(label: str, at: int, labels: dict[str, int]) -> int:

@@ -303,7 +303,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
     parser.add_argument(
         "--link", choices=LINKS,
-        help="way in (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
+        help="management link (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
     )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
@@ -325,7 +325,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def default_link(target: Any, preset: str, ports: int) -> str:
-    """Return the way in of a probe, where nobody says which."""
+    """Return the management link of a probe, where nobody says which."""
     if target.with_pcie:
         return "pcie"
     return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link

@@ -86,7 +86,7 @@ class ProbeConfig:
         measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains, and does all that a monitor
         does. ``PRESETS`` has the parts of each.
     ports : test ports, from 1.
-    link : the way in: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
+    link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
     dma_channels : rings in the host's memory, from 1 to 8, with ``pcie``.
     record_depth : records held for each port, a power of two (preset train).
@@ -218,7 +218,7 @@ class ProbeConfig:
         try:
             address = ipaddress.IPv4Address(self.ip_address)
         except ipaddress.AddressValueError as error:
-            raise ValueError(f"{self.ip_address!r} is no IPv4 address ({error}): write it as 192.168.1.50") from None
+            raise ValueError(f"{self.ip_address!r} is not an IPv4 address ({error}): write it as 192.168.1.50") from None
         if address.is_multicast or address.is_unspecified or address.is_loopback or address == ipaddress.IPv4Address(2**32 - 1):
             raise ValueError(f"{address} can't be the address of a probe: choose a unicast address such as 192.168.1.50")
         if not 0 < self.mac_address < 2**48:

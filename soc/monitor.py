@@ -82,7 +82,7 @@ def ring_memory(soc):
     return memory, soc.bus.regions["capture_ring"].origin
 
 def add_capture(soc):
-    """Keep the records of all ports: registers ``capture``; the way in adds the memory ``capture_channels``."""
+    """Keep the records of all ports: registers ``capture``; the management link adds the memory ``capture_channels``."""
     memory, address = ring_memory(soc)
     soc.capture = capture = Capture(soc.probe_config.ports, memory, soc.sys_clk_freq)
     capture.add_csr(address)

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PCIe as the way in: BAR0 reaches the bus, MSI tells, and blocks of the capture leave by DMA, a writer for each channel."""
+"""PCIe as the management link: BAR0 reaches the bus, MSI reports, and blocks of the capture leave by DMA, a writer a channel."""
 
 from migen import *
 
@@ -66,7 +66,7 @@ def check_reach(regions):
 # Management link ----------------------------------------------------------------------------------
 
 def add_pcie(soc, phy, channels):
-    """Give ``soc`` the way in by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
+    """Give ``soc`` the management link by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
 
     Names of modules and constants are those that LitePCIe's driver knows.
 

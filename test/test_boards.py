@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Each board and each way in elaborate to Verilog; pins and clocks are what the board has."""
+"""Each board and each management link elaborates to Verilog; pins and clocks are what the board has."""
 
 import logging
 import re

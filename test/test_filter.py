@@ -200,7 +200,7 @@ def test_channel_and_ports_of_the_probe_are_in_every_term() -> None:
         ("tcp and tcp[tcpflags] & tcp-syn != 0", "tcp[tcpflags] & tcp-syn != 0", "hold no flags of TCP"),
         ("mpls 7 and tcp", "mpls 7", "hold no labels"),
         ("vlan 5 and vlan 6", "vlan 6", "know the outermost tag alone"),
-        ("ether multicast", "ether multicast", "groups are no range"),
+        ("ether multicast", "ether multicast", "groups are not a range"),
         ("ether proto 0x88cc", "ether proto 0x88cc", "types of ip, ip6 and arp alone"),
         (
             "ether src 02:00:00:00:00:01 or ether src 02:00:00:00:00:03",

@@ -85,7 +85,7 @@ def test_headers_of_the_driver_have_every_register_where_the_map_has_it(built):
     assert header["CSR_BASE"] == BAR0_SEGMENTS[0]
     snapshots = [name for name in registers if f"CSR_{name.upper()}_ADDR" not in header]
     assert all(re.match(r"port\d_rx_", name) for name in snapshots), (
-        "only words of memories are no registers to the driver"
+        "only words of memories are not registers to the driver"
     )
     for name in set(registers) - set(snapshots):
         assert header[f"CSR_{name.upper()}_ADDR"] == registers[name]["addr"], name

@@ -58,7 +58,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "lost": "Sequence numbers passed over and not seen since.",
         "duplicated": "Frames seen before.",
         "reordered": "Frames that came late, for the first time.",
-        "beyond_window": "Frames too far back to be told apart.",
+        "beyond_window": "Frames too far back to be distinguished.",
         "expected": "Next expected sequence number.",
         "length_errors": "Probe frames with a good FCS whose lengths disagree.",
         "foreign_streams": "Good probe frames of another stream.",

@@ -84,7 +84,7 @@ class OpenBlock(LiteXModule):
         self.value   = Signal(32, reset_less=True)
         # The word ``POSITION``. ``fill``: words of the block with its header, of which ``first`` are before the first record.
         self.place    = Signal(PLACE_BITS)
-        self.pending  = Signal()                         # There are drops that no gap record has told of.
+        self.pending  = Signal()                         # There are drops that no gap record has reported.
         self.first    = Signal(FILL_BITS)
         self.fill     = Signal(FILL_BITS)
         self.position = Cat(self.fill, self.first, self.pending, self.place)

@@ -79,7 +79,7 @@ class Layer3(IntEnum):
     IPV6 = 3
 
 
-#: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is no tag.
+#: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is not a tag.
 TAG_KINDS: Final = {0x8100: 1, 0x88A8: 2, 0x9100: 3}
 NO_RULE: Final = 0xFF  # ``rule`` where nothing was asked, or what matches is dropped.
 DESTINATION_RULES: Final = 32  # ``rule`` of the first destination row; source rows from 0 on.

@@ -14,7 +14,7 @@ class SequenceTracker(LiteXModule):
 
     A frame at or after the next expected one moves it on, and those in between count as lost. An earlier frame is
     reordered, and no longer lost, unless it was seen before: then it is a duplicate. A memory of the last ``window``
-    sequence numbers knows. Frames farther back can't be told apart: they count as beyond the window and stay lost.
+    sequence numbers knows. Frames farther back can't be distinguished: they count as beyond the window and stay lost.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class FrameStore(LiteXModule):
             fits.eq((level != memory.depth) & ~is_cut),
         ]
 
-        # Byte 59 says that the frame is no runt.
+        # Byte 59 says that the frame is not a runt.
         final_word, final_lane = divmod(MIN_LENGTH - 1, lanes)
         word    = Signal(max=final_word + 2)
         is_good = Signal()

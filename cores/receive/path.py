@@ -163,7 +163,7 @@ class ReceivePath(LiteXModule):
         ]
 
     def add_management(self, data_width):
-        """Store what is no probe frame; a word later, when the parser knows."""
+        """Store what is not a probe frame; a word later, when the parser knows."""
         self.store = store = FrameStore(data_width)
         source, sink = self.mac.source, store.sink
         self.sync += [

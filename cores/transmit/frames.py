@@ -21,7 +21,7 @@ program_layout = [
     ("checksum_seed",     16), # One's complement sum of pseudo-header and UDP header.
 ]
 
-# When a frame leaves, and what ends with it. An empty one is no frame: it only says that a stopped program ends here.
+# When a frame leaves, and what ends with it. An empty one is not a frame: it only says that a stopped program ends here.
 timing_layout = [
     ("after", 34), # Ticks from its start to the one of the next frame.
     ("final",  1), # The last of its program.

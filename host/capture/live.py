@@ -42,7 +42,7 @@ class OpenTransport:
     dma : DmaCapture or None
         The rings of transport ``dma``, not started.
     remark : str
-        Why it isn't the fastest one, where that is no choice of the user's; else empty.
+        Why it isn't the fastest one, where that is not a choice of the user's; else empty.
     """
 
     kind: str

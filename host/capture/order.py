@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-LEAP = 1 << 16  # Blocks: a step further than that is no loss (it would be 100 MB), the numbers began anew.
+LEAP = 1 << 16  # Blocks: a step further than that is not a loss (it would be 100 MB), the numbers began anew.
 WRAP = 1 << 32
 REMEMBERED = 4096  # Numbers of missing blocks, to tell a late block from a repeated one.
 

@@ -53,7 +53,7 @@ class Resequencer:
     Attributes
     ----------
     asked, repeated, never_came, foreign : int
-        Times that blocks were asked for again; blocks that came again; blocks that never came; what is no block of a
+        Times that blocks were asked for again; blocks that came again; blocks that never came; what is not a block of a
         channel of this capture.
     """
 

@@ -34,7 +34,7 @@ OF_A_PROBE = {
     "--keep": "keep", "--sample": "sample", "--snap": "snap", "--channels": "channels", "--duration": "duration",
     "--via": "via", "--udp-port": "udp_port", "--damaged": "damaged", "--host-trigger": "host_trigger",
 }  # fmt: skip
-#: What a person is told of, if it isn't 0.
+#: What is reported to a person, if it isn't 0.
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "gap_frames": "frames dropped for want of room, each gap marked at its place",
@@ -259,7 +259,7 @@ def _statistics(setup: Setup, counts: dict[str, Any]) -> list[Statistics]:
 
 @contextmanager
 def _progress(args: argparse.Namespace) -> Iterator[Callable[[int], None] | None]:
-    """Show on stderr how many frames were written; nothing where stderr is no terminal."""
+    """Show on stderr how many frames were written; nothing where stderr is not a terminal."""
     errors = Console(stderr=True)
     if not errors.is_terminal:
         yield None

@@ -32,7 +32,7 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
 ANY_WIDTH = 1000
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
-#: Events of a port that are no loss; all others are shown when they aren't 0.
+#: Events of a port that are not a loss; all others are shown when they aren't 0.
 PLAIN = (
     "all_frames",
     "all_octets",

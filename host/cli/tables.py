@@ -14,7 +14,7 @@ from rich.table import Table
 from liteprobe.host.registers import Register
 
 Row = dict[str, Any]
-PLAIN_WIDTH = 160  # Of output that is no terminal: wide enough that nothing is cut.
+PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
 def console() -> Console:
@@ -168,7 +168,7 @@ _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expir
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show progress on stderr while the body runs; nothing where stderr is no terminal."""
+    """Show progress on stderr while the body runs; nothing where stderr is not a terminal."""
     errors = Console(stderr=True)
     bars = Progress(
         SpinnerColumn(),

@@ -76,7 +76,7 @@ def limit(way: Transport, length: int, octets: int = OCTETS) -> float:
 
 
 def beyond(way: Transport, length: int, rate_bps: float) -> tuple[int, list[str]]:
-    """Return how many frames are dropped at a rate, and what is wrong with what is kept and told of.
+    """Return how many frames are dropped at a rate, and what is wrong with what is kept and reported.
 
     Short frames may come faster than the writer takes them: those that staging has no place for count, too.
     """

@@ -131,7 +131,7 @@ def differences(sent: Sequence[CaptureRecord], got: Sequence[CaptureRecord | Gap
 
 
 def compare(sent: Sequence[Sent], run_: CaptureRun, number: int = 0) -> list[str]:
-    """Return what is wrong with a run: a frame that is neither in its channel's stream nor told of, or a count.
+    """Return what is wrong with a run: a frame that is neither in its channel's stream nor reported, or a count.
 
     Where nobody frees room, drops at the end can't be told by a gap record; the channel's count tells of them.
     """

@@ -39,7 +39,7 @@ def probe_frame(
 
 
 def other_frame(number: int, length: int = 60) -> bytes:
-    """Return a UDP frame that is no probe, told by ``number``."""
+    """Return a UDP frame that is not a probe, told by ``number``."""
     payload = struct.pack(">I", number).ljust(length - headers_length(), b"\x55")
     return bytes(
         Ether(dst="02:00:00:00:00:01", src="02:00:00:00:00:02")

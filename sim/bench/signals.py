@@ -142,7 +142,7 @@ def _send(process: "subprocess.Popen[str]", sent: Sent) -> bool:
 
 
 def _running(mark: str) -> dict[int, str]:
-    """Return the processes that have the mark in their environment, and are no zombies."""
+    """Return the processes that have the mark in their environment, and are not zombies."""
     found = {}
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").iterdir():

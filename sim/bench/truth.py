@@ -96,7 +96,7 @@ def read_pcap(path: Path) -> tuple[NDArray[np.int64], list[bytes]]:
     data = path.read_bytes()
     header = np.frombuffer(data, "<u4", 6)
     if header[0] != PCAP_NS_MAGIC or header[5] != 1:
-        raise ValueError(f"{path} is no Ethernet pcap with nanoseconds")
+        raise ValueError(f"{path} is not an Ethernet pcap with nanoseconds")
     stamps, frames, at = [], [], 24
     while at < len(data):
         seconds, nanoseconds, kept, _ = np.frombuffer(data, "<u4", 4, at)

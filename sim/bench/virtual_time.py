@@ -87,7 +87,7 @@ class ServoConfig:
 
 @dataclass(frozen=True)
 class Timing:
-    """When things happen that are no pulse.
+    """When things happen that are not a pulse.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class UnifiedHeader:
     macs: bytes = bytes(12)
     detail: bytes = bytes(4)
     tx_stamp: int | None = None
-    """Of a probe that has all of it; like what follows, it is no field of the header."""
+    """Of a probe that has all of it; like what follows, it is not a field of the header."""
     behind: list[bytes] = field(default_factory=list)
     """Up to four whole words behind the IP header (IPv6: the fixed one) that belong to the packet."""
 
@@ -225,7 +225,7 @@ class Walk:
             self.header.flags |= UnifiedFlag.FIRST_FRAGMENT
 
     def is_later_fragment(self) -> bool:
-        """Tell whether what follows is no header: it continues what an earlier fragment began."""
+        """Tell whether what follows is not a header: it continues what an earlier fragment began."""
         return self.header.flags & (UnifiedFlag.FRAGMENT | UnifiedFlag.FIRST_FRAGMENT) == UnifiedFlag.FRAGMENT
 
     def transport(self, at: int) -> None:

@@ -29,7 +29,7 @@ public:
     Sink *sink = nullptr;        // The wire.
     Sink *management = nullptr;  // In band or own port: frames for the management client.
     bool link_up = true;
-    bool rows = true;            // False on a port of its own for management: it is no test port.
+    bool rows = true;            // False on a port of its own for management: it is not a test port.
 
     // `data` stands on the pins in `tick`, with `valid` (TX_EN).
     inline void step(uint64_t tick, bool valid, uint8_t data) {

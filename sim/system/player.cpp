@@ -14,7 +14,7 @@ namespace liteprobe {
 namespace {
 
 constexpr uint32_t MICROSECONDS = 0xa1b2c3d4, NANOSECONDS = 0xa1b23c4d, ETHERNET = 1;
-constexpr uint32_t LONGEST = 16'384;     // Octets of a frame; jabber is no capture.
+constexpr uint32_t LONGEST = 16'384;     // Octets of a frame; jabber is not a capture.
 constexpr size_t AHEAD = 64;             // Frames that wait at the port: a file may be denser than the line.
 constexpr uint64_t LOOK_TICKS = 64;      // Until it looks again whether they are fewer.
 

@@ -26,7 +26,7 @@ OTHER = 0  # Of `timer0_load` after reset; nothing here uses the timer.
 
 
 def program(probe_map: Path, *lines: Line | str, padding: int = 0) -> bytes:
-    """Return a program that does some lines and then leaves its mark, after so many words that are no instructions."""
+    """Return a program that does some lines and then leaves its mark, after so many words that are not instructions."""
     mark = load_map(probe_map)["csr_registers"]["timer0_load"]["addr"]
     words = assemble([*lines, ("li", "t0", mark), ("li", "t1", MARK), ("sw", "t1", 0, "t0"), "end", ("j", "end")])
     return struct.pack(f"<{padding + len(words)}I", *[0] * padding, *words)

@@ -37,7 +37,7 @@ def running(own: Path, image: Path) -> Iterator[Running]:
 
 
 def told(running: Running) -> tuple[ClockState, ClockError]:
-    """Return what a host reads of the clock; each fault is told in words, too."""
+    """Return what a host reads of the clock; each fault is reported in words, too."""
     status = running.status()
     assert status.is_alive
     assert status.faults == [text for bit, text in FAULTS.items() if bit in status.errors]
@@ -58,7 +58,7 @@ def test_sentences_without_pulses_set_no_clock(running: Running) -> None:
 
 
 def test_no_antenna_is_not_taken_for_a_wire_that_is_cut(running: Running) -> None:
-    """Before its first fix a receiver sends empty sentences; most send pulses, too, which are no second."""
+    """Before its first fix a receiver sends empty sentences; most send pulses, too, which are not a second."""
     running.receiver.instead = VOID
     running.wait(SETTLE)
     assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_FIX)
@@ -84,7 +84,7 @@ def test_noise_on_the_uart_is_told_and_moves_nothing(running: Running) -> None:
     running.wait(SETTLE)
     assert told(running) == (LOCKED, ClockError.NO_NMEA | ClockError.BAD_NMEA)
     running.receiver.instead = None
-    running.wait(13)  # A bad sentence is told of for ten seconds.
+    running.wait(13)  # A bad sentence is reported for ten seconds.
     assert told(running) == (LOCKED, NONE)
     number, off = running.edge()
     assert number == running.tai() and -8 <= off <= 0

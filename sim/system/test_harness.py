@@ -61,7 +61,7 @@ def test_each_client_gets_its_own_answers(stand_in: Path) -> None:
         clients[0].write(sram, [10, 11, 12, 13, 14])
         for number, client in enumerate(clients):
             client.ask(sram + 4 * number)
-        # All have asked before any has read: answers can't be told apart by time.
+        # All have asked before any has read: answers can't be distinguished by time.
         assert [client.answer() for client in reversed(clients)] == [[14], [13], [12], [11], [10]]
 
 

@@ -23,7 +23,7 @@ Uart::Uart(uint64_t baud) : pins_(baud) {
     if (master_ < 0 || grantpt(master_) || unlockpt(master_))
         throw std::runtime_error("can't open a pseudo-terminal: is /dev/ptmx there?");
     path_ = ptsname(master_);
-    // Held open, so that a client that leaves is no hang-up for the next.
+    // Held open, so that a client that leaves is not a hang-up for the next.
     slave_ = open(path_.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
     termios mode;
     if (slave_ < 0 || tcgetattr(slave_, &mode))

@@ -39,8 +39,8 @@ def test_li_makes_the_number(value):
         (("addi", "t0", "t0", 2048), "2048 doesn't fit"),
         (("lw", "t0", -2049, "t0"), "-2049 doesn't fit"),
         (("j", "nowhere"), "label nowhere is nowhere"),
-        (("mul", "t0", "t0", "t0"), "is no instruction"),
-        (("slli", "t0", "t0", 32), "is no instruction"),
+        (("mul", "t0", "t0", "t0"), "is not an instruction"),
+        (("slli", "t0", "t0", 32), "is not an instruction"),
     ],
 )
 def test_what_cannot_be_encoded_is_refused(line, text):

@@ -15,7 +15,7 @@ from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judg
 from liteprobe.sim.models.pps import seen as seen_in
 
 ENABLED   = 8
-ODD       = INCREMENT + 12_345_678_901 # ns per tick that is no round number: 11 ns more a second.
+ODD       = INCREMENT + 12_345_678_901 # ns per tick that is not a round number: 11 ns more a second.
 EVENTS    = ["accepted", "glitch", "missed", "spurious"]
 CLOCKS    = {"timebase": 8, "sys": 8}
 

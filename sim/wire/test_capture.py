@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Capture through the gateware, compiled: every frame is in its channel's blocks or told of, whatever host and memory do."""
+"""Capture through the gateware, compiled: every frame is in its channel's blocks or reported, whatever host and memory do."""
 
 import random
 from dataclasses import replace

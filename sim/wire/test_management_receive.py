@@ -159,7 +159,7 @@ async def frames_that_a_slow_reader_leaves_no_room_are_dropped_and_counted(dut):
 async def frames_are_cut_and_counted_where_sys_is_too_slow(dut):
     bench = Bench(dut)
     await bench.reset()
-    # The longer ones lose their end behind octet 60: what is left of them is no runt.
+    # The longer ones lose their end behind octet 60: what is left of them is not a runt.
     frames = [bench.frame(bench.random.choice([60, 61, 150, 300])) for _ in range(200)]
     await bench.source.send([symbol for frame in frames for symbol in on_wire(with_fcs(frame))])
     fates = await bench.fates()

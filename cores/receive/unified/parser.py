@@ -58,7 +58,7 @@ class UnifiedParser(LiteXModule):
     length, flags : Signal(16), Signal(16), out
         As in the unified header; ``flags`` up to PROBE.
     layer3, is_hashed : Signal(2), Signal(), out
-        As in the unified header; and whether ports count for the flow: of a frame that has them and is no fragment.
+        As in the unified header; and whether ports count for the flow: of a frame that has them and is not a fragment.
     probe, is_probe : Record(probe_layout()), Signal(), out
         What a probe says, where it says all of it.
     behind : Signal(3), out

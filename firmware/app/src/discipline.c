@@ -24,7 +24,7 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 /* Half a second is as long as a host should wait for news: half a period where that is shorter, as in simulation. */
 #define PUBLISH_MS 500
 #define EDGES_WAITING 4
-/* So long a garbled sentence is told of. */
+/* So long a garbled sentence is reported. */
 #define BAD_NMEA_MS 10000
 
 /*

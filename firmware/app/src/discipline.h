@@ -36,7 +36,7 @@ struct discipline_view {
 /** Copy what was published last. */
 void discipline_view(struct discipline_view *view);
 
-/** Return the time of a clock that never stops or steps (ms; 1/1000 of a period of the pulses, where that is no second). */
+/** Return the time of a clock that never stops or steps (ms; 1/1000 of a period of the pulses, where that is not a second). */
 uint64_t discipline_ms(void);
 
 /** Take what a sentence of the receiver says, whose first octet came at `ms` of discipline_ms(). */

@@ -81,7 +81,7 @@ static int cmd_leap(const struct shell *sh, size_t argc, char **argv)
 
 	ARG_UNUSED(argc);
 	if (*end != '\0' || seconds > 255) {
-		shell_error(sh, "'%s' is no number of leap seconds: give TAI less UTC, 37 since 2017", argv[1]);
+		shell_error(sh, "'%s' is not a number of leap seconds: give TAI less UTC, 37 since 2017", argv[1]);
 		return -EINVAL;
 	}
 	discipline_set_tai_utc((uint32_t)seconds);

@@ -35,7 +35,7 @@ static int parse(const struct shell *sh, size_t argc, char **argv, uint32_t *num
 		unsigned long value = strtoul(argv[i], &end, 10);
 
 		if (*end != '\0' || end == argv[i]) {
-			shell_error(sh, "'%s' is no number: see 'train --help'", argv[i]);
+			shell_error(sh, "'%s' is not a number: see 'train --help'", argv[i]);
 			return -EINVAL;
 		}
 		numbers[i] = (uint32_t)value;

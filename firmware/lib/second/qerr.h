@@ -20,7 +20,7 @@
 #include "second/second.h"
 #include "second/ubx.h"
 
-/* More is no error of a receiver's clock, whose period it is at most. */
+/* More is not an error of a receiver's clock, whose period it is at most. */
 #define LP_QERR_MOST_PS 100000
 
 /** All state; the counters may be read. */

@@ -1,7 +1,7 @@
 /* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* From the estimated oscillator to the increment of the clock, and to what is told of it. Used by servo.c alone. */
+/* From the estimated oscillator to the increment of the clock, and to what is reported of it. Used by servo.c alone. */
 
 #ifndef LITEPROBE_STEER_H
 #define LITEPROBE_STEER_H
@@ -24,7 +24,7 @@ int64_t lp_servo_bound(const struct lp_servo *s);
 void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
 		    struct lp_servo_output *out);
 
-/** Fill in what is told of the estimate, ``s->bound`` among it. */
+/** Fill in what is reported of the estimate, ``s->bound`` among it. */
 void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out);
 
 #endif

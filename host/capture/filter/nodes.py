@@ -191,7 +191,7 @@ def length(text: str, least: int, most: int) -> OnHost:
 
 def multicast(text: str) -> OnHost:
     """Return what holds for frames to a group: the lowest bit of the first octet."""
-    reason = "its tables hold one range of MACs, and groups are no range"
+    reason = "its tables hold one range of MACs, and groups are not a range"
     return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1)
 
 
