@@ -12,8 +12,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.look import Look
 from liteprobe.host.monitor import NAMES, Histogram, PortMeasurement
+from liteprobe.host.poll import Look
 
 PREFIX = "liteprobe_"
 STREAM_COUNTS = ("frames", "octets", "lost", "duplicated", "reordered", "beyond_window")

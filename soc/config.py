@@ -27,7 +27,7 @@ LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
 
 
-class Holder(Protocol):
+class BoardLimits(Protocol):
     """What a configuration must know of a board to be checked against it."""
 
     @property
@@ -63,7 +63,7 @@ class Holder(Protocol):
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
-def most_ports(board: Holder, preset: str) -> int:
+def most_ports(board: BoardLimits, preset: str) -> int:
     """Return how many test ports ``board`` can have: on a LFE5U-25F a monitor one.
 
     Two would fit, by the count of its LUTs, but nextpnr finds no way to route them (docs/design/monitor.md).
@@ -71,7 +71,7 @@ def most_ports(board: Holder, preset: str) -> int:
     return 1 if Part.MONITOR in PRESETS[preset] and is_small(board) else board.ports
 
 
-def is_small(board: Holder) -> bool:
+def is_small(board: BoardLimits) -> bool:
     """Return whether ``board`` has a LFE5U-25F, or less."""
     return board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
 
@@ -147,7 +147,7 @@ class ProbeConfig:
         """PHYs that this configuration takes."""
         return self.ports + (self.link == "own")
 
-    def main_ram_kind(self, board: Holder) -> str:
+    def main_ram_kind(self, board: BoardLimits) -> str:
         """Return what the main RAM is on ``board``: ``sdram``, ``block`` or ``none``."""
         if self.main_ram != "auto":
             return self.main_ram
@@ -157,17 +157,17 @@ class ProbeConfig:
             return "none"
         return "sdram" if board.sdram_bytes else "block" if board.spare_bytes else "none"
 
-    def ring_kind(self, board: Holder) -> str:
+    def ring_kind(self, board: BoardLimits) -> str:
         """Return where a capture waits on ``board``: ``sdram`` or ``block``."""
         if self.ring != "auto":
             return self.ring
         return "sdram" if board.sdram_bytes else "block"
 
-    def main_ram_block_bytes(self, board: Holder) -> int:
+    def main_ram_block_bytes(self, board: BoardLimits) -> int:
         """Return the block RAM that is main RAM on ``board``."""
         return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
 
-    def check(self, board: Holder) -> None:
+    def check(self, board: BoardLimits) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this configuration."""
         self._check_preset(board)
         self._check_ports(board)
@@ -180,7 +180,7 @@ class ProbeConfig:
         self._check_pcie(board)
         self._check_block_rams(board)
 
-    def _check_preset(self, board: Holder) -> None:
+    def _check_preset(self, board: BoardLimits) -> None:
         if self.preset not in PRESETS:
             raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
         if self.ring not in RINGS:
@@ -198,7 +198,7 @@ class ProbeConfig:
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
-    def _check_ports(self, board: Holder) -> None:
+    def _check_ports(self, board: BoardLimits) -> None:
         if self.link not in LINKS:
             raise ValueError(f"link {self.link!r} is unknown: choose one of {', '.join(LINKS)}")
         if not 1 <= self.ports <= board.ports:
@@ -226,7 +226,7 @@ class ProbeConfig:
         if self.mac_address >> 40 & 1:
             raise ValueError(f"MAC address {self.mac_address:012x} is a group address: clear bit 0 of its first octet")
 
-    def _check_data_width(self, board: Holder) -> None:
+    def _check_data_width(self, board: BoardLimits) -> None:
         if self.data_width not in (32, 64):
             raise ValueError(f"data_width {self.data_width} is not supported: use 32 or 64")
         if board.sys_clk_freq * self.data_width < 1.25 * LINE_RATE_BPS:
@@ -249,7 +249,7 @@ class ProbeConfig:
             if not 256 <= size <= 128 * 1024 or size & (size - 1):
                 raise ValueError(f"{name} {size} is not a power of two from 256 to 131072: use 8192")
 
-    def _check_main_ram(self, board: Holder) -> None:
+    def _check_main_ram(self, board: BoardLimits) -> None:
         if self.main_ram not in MAIN_RAMS:
             raise ValueError(f"main_ram {self.main_ram!r} is unknown: choose one of {', '.join(MAIN_RAMS)}")
         kind, size = self.main_ram_kind(board), self.main_ram_block_bytes(board)
@@ -264,7 +264,7 @@ class ProbeConfig:
         if kind == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for a probe: use block RAM, main_ram_bytes=106496 (--main-ram 106496)")
 
-    def _check_uart(self, board: Holder) -> None:
+    def _check_uart(self, board: BoardLimits) -> None:
         fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
         if self.with_discipline and not 1200 <= self.gnss_baud <= fastest:
             raise ValueError(f"gnss_baud {self.gnss_baud} is out of range on {board.name}: use 1200 to {fastest}")
@@ -275,7 +275,7 @@ class ProbeConfig:
         if not 1200 <= self.uart_baud <= fastest:
             raise ValueError(f"uart_baud {self.uart_baud} is out of range on {board.name}: use 1200 to {fastest}")
 
-    def _check_pcie(self, board: Holder) -> None:
+    def _check_pcie(self, board: BoardLimits) -> None:
         if self.link != "pcie":
             return
         if not board.with_pcie:
@@ -283,7 +283,7 @@ class ProbeConfig:
         if not 1 <= self.dma_channels <= CHANNELS:
             raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {CHANNELS}")
 
-    def block_rams_needed(self, board: Holder) -> int:
+    def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; of a monitor exactly, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
         if not self.monitors:
@@ -293,7 +293,7 @@ class ProbeConfig:
         send = GENERATE_PORT_RAMS * self.ports if self.generates else 0
         return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + send + ring + cpu
 
-    def _check_block_rams(self, board: Holder) -> None:
+    def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:
             return
         # Of a train: what is known before synthesis. FIFOs of the paths come on top, so a build may still not fit.

@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.formats import LEASE_NAME_WORDS, LEASE_UNIT_BITS
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 TIMEOUT_S = 2.0
 
@@ -43,9 +43,9 @@ class Lease(LiteXModule):
         What ``owner`` reads: ends the lease. Anything else does nothing.
     left : CSRStatus(8)
         Until the lease ends (2^20 cycles of ``sys``), if nothing is heard.
-    timeout : Setting(8)
+    timeout : WriteOnlyCSR(8)
         How long the host may be silent (2^20 cycles of ``sys``), 1 to 255; it reads two seconds after power-up.
-    name : Setting(512)
+    name : WriteOnlyCSR(512)
         Who holds the lease, in UTF-8, padded with zeros; written by the holder.
     expired : CSRStatus(16)
         Leases whose host fell silent. Wraps.
@@ -65,8 +65,8 @@ class Lease(LiteXModule):
         self.release = CSR(32)
         self.left    = CSRStatus(8, description="Until the lease ends in silence (2^20 cycles of sys).")
         units        = ceil(TIMEOUT_S*sys_clk_freq/2**unit_bits)
-        self.timeout = Setting(8, "timeout", "How long the holder may be silent (2^20 cycles of sys).", reset=units)
-        self.name    = Setting(32*LEASE_NAME_WORDS, "name", "Who holds the lease, in UTF-8.")
+        self.timeout = WriteOnlyCSR(8, "timeout", "How long the holder may be silent (2^20 cycles of sys).", reset=units)
+        self.name    = WriteOnlyCSR(32*LEASE_NAME_WORDS, "name", "Who holds the lease, in UTF-8.")
         self.expired = CSRStatus(16, description="Leases whose host fell silent. Wraps.")
         self.number  = Signal(16)
         self.is_held = Signal()

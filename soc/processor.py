@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from liteprobe.soc.config import Holder, ProbeConfig
+from liteprobe.soc.config import BoardLimits, ProbeConfig
 
 # What the CPU runs where no firmware can be started: it sleeps, and after any interrupt sleeps again.
 IDLE_PROGRAM = [
@@ -17,7 +17,7 @@ IDLE_PROGRAM = [
 ROM_IS_WRITTEN_LATER = [0]  # soc/boot.py has the program; it holds addresses, which are known only at the end.
 
 
-def processor_parameters(config: ProbeConfig, board: Holder) -> dict[str, Any]:
+def processor_parameters(config: ProbeConfig, board: BoardLimits) -> dict[str, Any]:
     """Return the arguments of SoCCore that build the processor in, or leave it out.
 
     The UART is a crossover: the host reads and writes the console through registers, over any link, so it

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import csr_bus
 
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 WORD_BITS    = 32
 BANK_BITS    = 4 # Then it is one block RAM of an ECP5.
@@ -18,7 +18,7 @@ OFFSET_BITS  = 5
 # Read Back ----------------------------------------------------------------------------------------
 
 class ReadBack(LiteXModule):
-    """Sits between the bridge and the registers, and answers for each `Setting`: see docs/design/settings.md.
+    """Sits between the bridge and the registers, and answers for each `WriteOnlyCSR`: see docs/design/settings.md.
 
     Where each one is, is known when the SoC is finalized: call `learn` then, before the Verilog is written.
 
@@ -80,7 +80,7 @@ class ReadBack(LiteXModule):
             for number in numbers.values():
                 place = (page % 2**self.bank_bits) << OFFSET_BITS | number % 2**OFFSET_BITS
                 seen.setdefault(place, set()).add((name, number))
-            for setting in (register for register in registers if isinstance(register, Setting)):
+            for setting in (register for register in registers if isinstance(register, WriteOnlyCSR)):
                 for word, value in zip(setting.simple_csrs, setting.initial_words(WORD_BITS)):
                     place = (page % 2**self.bank_bits) << OFFSET_BITS | numbers[id(word)] % 2**OFFSET_BITS
                     self.settings.init[place], self.is_setting.init[place] = value, 1

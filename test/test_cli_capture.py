@@ -27,9 +27,9 @@ from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.monitor import view
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.link.base import Link
-from liteprobe.host.look import Look, Looker, document
 from liteprobe.host.metrics import Metrics, serve
 from liteprobe.host.monitor import BinSetting, Monitor
+from liteprobe.host.poll import Look, Poller, document
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench import stacks
 from liteprobe.sim.bench.blocks import Captured, blocks_of, line_rate, mixed
@@ -282,7 +282,7 @@ def test_monitor_counts_rates_over_the_time_that_is_asked_for(run: Run, model: M
 
 def test_monitor_at_80_columns_leaves_its_bars_whole(model: MonitorProbe) -> None:
     screen = io.StringIO()
-    Console(width=80, file=screen).print(view(Looker(Probe("sim://loopback"), [1]).look()))
+    Console(width=80, file=screen).print(view(Poller(Probe("sim://loopback"), [1]).look()))
     lines = screen.getvalue().splitlines()
     assert max(map(len, lines)) == 80 and "…" not in screen.getvalue()
     assert any(re.search(r"length  0 .{30} 1,920 octets", line) for line in lines)
@@ -307,7 +307,7 @@ def test_wrong_use_of_monitor_is_exit_code_2(
 
 
 def test_metrics_are_the_same_numbers(model: MonitorProbe) -> None:
-    look = Looker(Probe("sim://loopback")).look()
+    look = Poller(Probe("sim://loopback")).look()
     metrics = Metrics()
     server = serve(metrics, 0, "127.0.0.1")
     try:

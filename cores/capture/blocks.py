@@ -10,12 +10,12 @@ from litex.gen import *
 from liteprobe.cores.capture.channels import CHANNEL_BITS
 from liteprobe.cores.capture.open_block import COUNT_BITS, NO_FIRST
 from liteprobe.cores.capture.record_ports import DATA_PART, HEADER_PART
-from liteprobe.cores.capture.room import RecordRoom
+from liteprobe.cores.capture.admission import RecordAdmission
 from liteprobe.cores.formats import *
 
 # Block Writer -------------------------------------------------------------------------------------
 
-class BlockWriter(RecordRoom):
+class BlockWriter(RecordAdmission):
     """Writes records into the open blocks of their channels, whole or not at all, and closes blocks.
 
     A record of n words takes n + 9 cycles, two more where it frees blocks, a gap record before it 17, the end of a block 9; a
@@ -44,12 +44,12 @@ class BlockWriter(RecordRoom):
         1: begins a capture, all pointers 0. 0: closes what is open; what comes is thrown away, uncounted.
     running : Signal(), out
         From the beginning until all is closed and in the memory.
-    flush_us, trigger : as of `RecordRoom`
+    flush_us, trigger : as of `RecordAdmission`
 
     Source: docs/design/monitor.md ("Record", "Block", "Ring").
     """
     def __init__(self, channels, ports, clk_freq, blocks, first_number=0):
-        RecordRoom.__init__(self, channels, ports, clk_freq)
+        RecordAdmission.__init__(self, channels, ports, clk_freq)
         self.ports    = self.records.ports
         self.is_still = Signal()
         self.enable   = Signal()

@@ -12,7 +12,7 @@ from liteprobe.cores.capture.blocks import BlockWriter
 from liteprobe.cores.capture.channels import ChannelMemory
 from liteprobe.cores.capture.ring import BlockRing
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 # Capture ------------------------------------------------------------------------------------------
 
@@ -63,12 +63,12 @@ class Capture(LiteXModule):
         """Add the registers; ``address``: where block 0 is on the bus."""
         self._enable       = CSRStorage(1, name="enable", description="1: begin a capture, all pointers 0. 0: end it.")
         self._running      = CSRStatus(1, name="running", description="0 once all blocks are closed.")
-        self._flush_us     = Setting(16, "flush_us", "A block that isn't full closes so long after its first word (us).",
+        self._flush_us     = WriteOnlyCSR(16, "flush_us", "A block that isn't full closes so long after its first word (us).",
             reset = self.flush_us.reset.value)
         self._ring_blocks  = CSRStatus(16, name="ring_blocks", reset=self.ring.memory.blocks,
             description = "Blocks of the ring's memory.")
         self._ring_address = CSRStatus(32, name="ring_address", reset=address, description="Where block 0 is on the bus.")
-        self._trigger = Setting(16, "trigger", "A capture waits for a trigger (bit 0), then keeps what came before in so many "
+        self._trigger = WriteOnlyCSR(16, "trigger", "A capture waits for a trigger (bit 0), then keeps what came before in so many "
             "quarters of its blocks, less one (2..1); fires on a record for one of these channels (15..8).")
         self._trigger_state = CSRStatus(2, name="trigger_state", description="It waits (bit 0), the trigger has fired (1).")
         trigger, word = self.trigger, self._trigger.storage

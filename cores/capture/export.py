@@ -16,7 +16,7 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.capture.ring import block_description
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 SOURCE_PORT  = 1235 # Of UDP; Etherbone has the one before.
 DEFAULT_PORT = 1235 # Of channel 0 at the host.
@@ -205,7 +205,7 @@ class BlockExport(LiteXModule):
 
     def add_csr(self):
         """Add the registers ``udp_port``, ``start``, ``sending``."""
-        self._port    = Setting(16, "udp_port", "UDP port of channel 0 at the host; channel n has n more.", reset=DEFAULT_PORT)
+        self._port    = WriteOnlyCSR(16, "udp_port", "UDP port of channel 0 at the host; channel n has n more.", reset=DEFAULT_PORT)
         self._start   = CSR(CHANNELS, name="start")
         self._sending = CSRStatus(CHANNELS, name="sending", description="Channels whose blocks are sent.")
         self.comb += [

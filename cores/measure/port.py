@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 # Port Meter ---------------------------------------------------------------------------------------
 
@@ -51,17 +51,17 @@ class PortMeter(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/cores/measure-streams.md)."""
-        self._stream_base    = Setting(16,    name="stream_base",    description="Stream of slot 1; those of slots 2 to 7 follow.")
-        self._measure_passed = CSRStorage(1,  name="measure_passed", description="Measure only frames that the filter lets pass.")
-        self._clear          = CSRStorage(1,  name="clear",          description="Write: clear accumulators and histograms.")
-        self._latch          = CSRStorage(1,  name="latch",          description="Write: snapshot of all accumulators.")
-        self._saturated      = CSRStatus(1,   name="saturated",      description="A bin was full and has missed values.")
-        self._length_origin  = Setting(16,    name="length_origin",  description="Least length of the first bin (octets).")
-        self._delay_origin   = Setting(64,    name="delay_origin",   description="Least delay of the first bin (ns, signed).")
-        self._arrival_origin = Setting(32,    name="arrival_origin", description="Least time between frames of the first bin (ns).")
-        self._length_shift   = Setting(5,     name="length_shift",  reset=6, description="Width of a bin: 2^shift.")
-        self._delay_shift    = Setting(5,     name="delay_shift",   reset=8, description="Width of a bin: 2^shift.")
-        self._arrival_shift  = Setting(5,     name="arrival_shift", reset=8, description="Width of a bin: 2^shift.")
+        self._stream_base    = WriteOnlyCSR(16, name="stream_base", description="Stream of slot 1; those of slots 2 to 7 follow.")
+        self._measure_passed = CSRStorage(1, name="measure_passed", description="Measure only frames that the filter lets pass.")
+        self._clear          = CSRStorage(1, name="clear", description="Write: clear accumulators and histograms.")
+        self._latch          = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")
+        self._saturated      = CSRStatus(1, name="saturated", description="A bin was full and has missed values.")
+        self._length_origin  = WriteOnlyCSR(16, name="length_origin", description="Least length of the first bin (octets).")
+        self._delay_origin   = WriteOnlyCSR(64, name="delay_origin", description="Least delay of the first bin (ns, signed).")
+        self._arrival_origin = WriteOnlyCSR(32, name="arrival_origin", description="Least interarrival time of the first bin (ns).")
+        self._length_shift   = WriteOnlyCSR(5, name="length_shift", reset=6, description="Width of a bin: 2^shift.")
+        self._delay_shift    = WriteOnlyCSR(5, name="delay_shift", reset=8, description="Width of a bin: 2^shift.")
+        self._arrival_shift  = WriteOnlyCSR(5, name="arrival_shift", reset=8, description="Width of a bin: 2^shift.")
 
         # # #
 

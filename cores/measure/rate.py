@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSRStatus
 
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.formats import RATE_INTERVAL_NS
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 NOW_BITS      = 64
 DELTA_BITS    = 16 # Of what ``now`` advances by in three ticks; and during a division, in 200.
@@ -220,9 +220,9 @@ class RateMeter(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/cores/measure-streams.md)."""
-        self._interval = Setting(32,   name="interval", reset=RATE_INTERVAL_NS, description="Of the probe's time (ns).")
-        self._number   = CSRStatus(32, name="number",   description="Intervals that have ended; wraps.")
-        self._whole    = CSRStatus(1,  name="whole",    description="The clock wasn't set in the last one.")
+        self._interval = WriteOnlyCSR(32, name="interval", reset=RATE_INTERVAL_NS, description="Of the probe's time (ns).")
+        self._number   = CSRStatus(32, name="number", description="Intervals that have ended; wraps.")
+        self._whole    = CSRStatus(1, name="whole", description="The clock wasn't set in the last one.")
 
         # # #
 

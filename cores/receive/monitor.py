@@ -16,7 +16,7 @@ from liteprobe.cores.capture.staging import Staging
 from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.tally import Tally
 from liteprobe.cores.receive.decide import Decision, copied
-from liteprobe.cores.receive.distribute import ChannelTable
+from liteprobe.cores.receive.rss_table import RssTable
 from liteprobe.cores.receive.hashes import FrameHashes
 from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
@@ -70,7 +70,7 @@ class MonitorPath(LiteXModule):
     sample_shift, sample_by_hash, sample_seed : Signal(3), Signal(), Signal(32), in
         As of `Sampler` and `PacketHash`.
     table_write, table_number, table_value : Signal(), Signal(7), Signal(3), in
-        As of `ChannelTable`.
+        As of `RssTable`.
     clear, latch : Signal(), in
         Of the tally; ``clear`` also begins a new count of samples.
     tally : Tally
@@ -166,7 +166,7 @@ class MonitorPath(LiteXModule):
         """Gather what the stages found."""
         parser, staging = self.parser, self.staging
         self.decision = decision = Decision()
-        self.table    = table    = ChannelTable()
+        self.table    = table    = RssTable()
         found, answer, sampler   = decision.found, decision.answer, decision.sampler
         place     = Signal(4, reset_less=True)
         has_place = Signal(reset_less=True)

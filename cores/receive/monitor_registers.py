@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSR, CSRField, CSRStatus, CSRStorage
 
 from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.receive.monitor import MonitorPath
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 # Monitor Port -------------------------------------------------------------------------------------
 
@@ -53,13 +53,13 @@ class MonitorPort(LiteXModule):
             CSRField("shift",   size=3, description="One of 2^shift, 0 to 4."),
             CSRField("by_hash", size=1, description="By the hash of the packet, not by count."),
         ])
-        self._snap_length = Setting(16, name="snap_length", reset=0xffff, description="Octets that are kept of a frame, at most.")
-        self._sample_seed = Setting(32, name="sample_seed", description="Of the hash of the packet.")
+        self._snap_length = WriteOnlyCSR(16, name="snap_length", reset=0xffff, description="Octets kept of a frame, at most.")
+        self._sample_seed = WriteOnlyCSR(32, name="sample_seed", description="Of the hash of the packet.")
         self._table       = CSR(16, name="channel_table")
         self._clear       = CSRStorage(1, name="clear", description="Write: clear the counters, begin a new count of samples. "
             "A frame on its way is counted by those that come later (matched and on).")
         self._latch       = CSRStorage(1, name="latch", description="Write: snapshot of all counters.")
-        self._link_up     = CSRStatus(1,  name="link_up")
+        self._link_up     = CSRStatus(1, name="link_up")
 
         # # #
 

@@ -20,7 +20,7 @@ from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.parse import FrameParser
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Receive Path -------------------------------------------------------------------------------------
@@ -178,15 +178,15 @@ class ReceivePath(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``port<n>_rx``)."""
-        self._stream_id       = Setting(16,    name="stream_id", description="Stream that is measured, unless stream_any.")
-        self._stream_any      = CSRStorage(1,  name="stream_any", reset=1)
-        self._clear           = CSRStorage(1,  name="clear", description="Write: clear accumulators, window and ring.")
-        self._latch           = CSRStorage(1,  name="latch", description="Write: snapshot of all accumulators.")
+        self._stream_id       = WriteOnlyCSR(16, name="stream_id", description="Stream that is measured, unless stream_any.")
+        self._stream_any      = CSRStorage(1, name="stream_any", reset=1)
+        self._clear           = CSRStorage(1, name="clear", description="Write: clear accumulators, window and ring.")
+        self._latch           = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")
         self._records_read    = CSRStorage(32, name="records_read", write_from_dev=True)
-        self._records_written = CSRStatus(32,  name="records_written")
-        self._records_lost    = CSRStatus(32,  name="records_lost")
-        self._records_enable  = CSRStorage(1,  name="records_enable", reset=1)
-        self._link_up         = CSRStatus(1,   name="link_up")
+        self._records_written = CSRStatus(32, name="records_written")
+        self._records_lost    = CSRStatus(32, name="records_lost")
+        self._records_enable  = CSRStorage(1, name="records_enable", reset=1)
+        self._link_up         = CSRStatus(1, name="link_up")
 
         # # #
 
@@ -210,7 +210,7 @@ class ReceivePath(LiteXModule):
         """Add the clock of the line with its registers."""
         self._line_latch = CSRStorage(1, name="line_latch", description="Write: take a tick of the line and its time.")
         self._line_count = CSRStatus(32, name="line_count", description="Ticks of the line since reset, at the latch; wraps.")
-        self._line_now   = CSRStatus(64, name="line_now",   description="Stamp of an SFD in that tick (ns).")
+        self._line_now   = CSRStatus(64, name="line_now", description="Stamp of an SFD in that tick (ns).")
 
         # # #
 

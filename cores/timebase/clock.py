@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing, StillCrossing
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 
 FRACTION_BITS = 40
 INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.
@@ -114,16 +114,16 @@ class Clock(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``timebase``), in ``sys``."""
-        self._latch         = CSRStorage(1,  name="latch",         description="Write: take the snapshot.")
-        self._now           = CSRStatus(64,  name="now",           description="Snapshot of now (ns).")
-        self._now_fraction  = CSRStatus(32,  name="now_fraction",  description="Snapshot, 2^-32 ns.")
-        self._ticks         = CSRStatus(64,  name="ticks",         description="Snapshot of the tick counter.")
-        self._increment     = Setting(48,    name="increment",     reset=INCREMENT,
+        self._latch         = CSRStorage(1, name="latch", description="Write: take the snapshot.")
+        self._now           = CSRStatus(64, name="now", description="Snapshot of now (ns).")
+        self._now_fraction  = CSRStatus(32, name="now_fraction", description="Snapshot, 2^-32 ns.")
+        self._ticks         = CSRStatus(64, name="ticks", description="Snapshot of the tick counter.")
+        self._increment     = WriteOnlyCSR(48, name="increment", reset=INCREMENT,
             description="ns per tick, 8.40 fixed point; taken as the low word is written.")
-        self._set_time      = Setting(64,    name="set_time",      description="Time to set (ns).")
-        self._set           = CSRStorage(1,  name="set",           description="Write: load set_time.")
-        self._adjust        = Setting(64,    name="adjust",        description="Signed ns, 32.32 fixed point.")
-        self._adjust_apply  = CSRStorage(1,  name="adjust_apply",  description="Write: add adjust once.")
+        self._set_time      = WriteOnlyCSR(64, name="set_time", description="Time to set (ns).")
+        self._set           = CSRStorage(1, name="set", description="Write: load set_time.")
+        self._adjust        = WriteOnlyCSR(64, name="adjust", description="Signed ns, 32.32 fixed point.")
+        self._adjust_apply  = CSRStorage(1, name="adjust_apply", description="Write: add adjust once.")
 
         # # #
 

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.timebase.clock import FRACTION_BITS
-from liteprobe.cores.timebase.presence import Presence
+from liteprobe.cores.timebase.pps_watchdog import PpsWatchdog
 from liteprobe.cores.timebase.pulse import LATENCY_TICKS, PulseDetector
 from liteprobe.cores.timebase.word_window import WORD_BITS
 
@@ -55,7 +55,7 @@ class PpsInput(LiteXModule):
     samples : Signal(samples), in
         Of the pin, as `PulseDetector` takes them.
     enable, invert : Signal(), in; ``period``, ``window`` : Signal(32), in; ``min_width`` : Signal(16), in
-        As in `PulseDetector` and `Presence`; must stand still.
+        As in `PulseDetector` and `PpsWatchdog`; must stand still.
     take : Signal(), in
         One pulse: show the last edge. From 16 ticks apart.
     taken : Signal(), out
@@ -92,19 +92,19 @@ class PpsInput(LiteXModule):
         # # #
 
         self.detector = detector = PulseDetector(samples)
-        self.presence = presence = Presence()
+        self.watchdog = watchdog = PpsWatchdog()
         self.comb += [
             detector.samples.eq(self.samples),
             *[getattr(detector, name).eq(getattr(self, name)) for name in ("enable", "invert", "min_width")],
-            *[getattr(presence, name).eq(getattr(self, name)) for name in ("enable", "period", "window")],
-            presence.edge.eq(detector.accepted),
+            *[getattr(watchdog, name).eq(getattr(self, name)) for name in ("enable", "period", "window")],
+            watchdog.edge.eq(detector.accepted),
             self.glitch.eq(detector.glitch),
-            self.missed.eq(presence.missed),
-            self.is_present.eq(presence.is_present),
+            self.missed.eq(watchdog.missed),
+            self.is_present.eq(watchdog.is_present),
         ]
         self.sync.timebase += [
             self.accepted.eq(detector.accepted),
-            self.spurious.eq(detector.accepted & presence.is_spurious),
+            self.spurious.eq(detector.accepted & watchdog.is_spurious),
         ]
         self.step      = Signal(max=EDGE_WORDS) # Number of the word that is fetched.
         self.is_active = Signal()
@@ -166,12 +166,12 @@ class PpsInput(LiteXModule):
     def add_words(self, captured):
         """Fetch a word of the edge, and return it a tick later, right."""
         now, fraction, ticks, early = captured
-        detector, presence = self.detector, self.presence
+        detector, watchdog = self.detector, self.watchdog
         count       = Signal(WORD_BITS)
         flags       = Signal(EARLY_BIT + len(early)) # Written last, when the time of the rise is held no more.
         self.sync.timebase += If(detector.accepted,
             count.eq(count + 1),
-            flags.eq(Cat(presence.is_spurious, Constant(0, EARLY_BIT - 1), early)),
+            flags.eq(Cat(watchdog.is_spurious, Constant(0, EARLY_BIT - 1), early)),
         )
 
         fetched      = Signal(WORD_BITS, reset_less=True)

@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
 from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
 from liteprobe.cores.timebase.word_window import WordStatus, WordWindow
@@ -56,13 +56,13 @@ class Pps(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``pps``)."""
-        self._control   = CSRStorage(2,  name="control",
+        self._control   = CSRStorage(2, name="control",
             description="Bit 0: enable; bit 1: a pulse is low. A write takes period, min_width and window over, too.")
-        self._period    = Setting(32,    name="period",    reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
-        self._min_width = Setting(16,    name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
-        self._window    = Setting(32,    name="window",
+        self._period    = WriteOnlyCSR(32, name="period", reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
+        self._min_width = WriteOnlyCSR(16, name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
+        self._window    = WriteOnlyCSR(32, name="window",
             description="ns; an edge further from a whole number of periods is spurious; 0: none is.")
-        self._latch     = CSRStorage(1,  name="latch",     description="Write: take the last edge, count to flags.")
+        self._latch     = CSRStorage(1, name="latch", description="Write: take the last edge, count to flags.")
         self._count     = WordStatus(32, name="count",     description="Edges accepted since reset.")
         self._now       = WordStatus(64, name="now",       description="Time of the last edge (ns).")
         self._now_fraction = WordStatus(32, name="now_fraction", description="2^-32 ns.")
@@ -70,18 +70,18 @@ class Pps(LiteXModule):
         self._width     = WordStatus(32, name="width",     description="Ticks that its pulse has lasted so far.")
         self._flags     = WordStatus(8,  name="flags",
             description="Bit 0: the last edge was spurious; bits 5..4: how many samples before the end of its tick it came.")
-        self._samples   = CSRStatus(3,   name="samples",   reset=len(self.samples),
+        self._samples   = CSRStatus(3, name="samples", reset=len(self.samples),
             description="Samples of the input a tick, at even distances: 1, 2 or 4.")
-        self._glitches  = CSRStatus(16,  name="glitches",  description="Pulses shorter than min_width, or too soon; live, wraps.")
-        self._missing   = CSRStatus(16,  name="missing",   description="Periods without an edge; live, wraps.")
-        self._spurious  = CSRStatus(16,  name="spurious",  description="Edges outside the window; live, wraps.")
-        self._present   = CSRStatus(1,   name="present",   description="An edge within the last 1.5 periods; live.")
-        self._clear     = CSRStorage(1,  name="clear",     description="Write: clear glitches, missing, spurious, out_late.")
-        self._out_next   = Setting(64,    name="out_next",   description="Time of the next rising edge (ns).")
-        self._out_period = Setting(32,    name="out_period", reset=PERIOD_NS, description="ns; 0: no more edges.")
-        self._out_width  = Setting(32,    name="out_width",  reset=OUT_WIDTH, description="Ticks that the output stays high.")
-        self._out_arm    = CSRStorage(1,  name="out_arm",    description="Write: take the three registers above.")
-        self._out_late   = CSRStatus(16,  name="out_late",   description="Edges left out, their time had passed; live, wraps.")
+        self._glitches  = CSRStatus(16, name="glitches", description="Pulses shorter than min_width, or too soon; live, wraps.")
+        self._missing   = CSRStatus(16, name="missing", description="Periods without an edge; live, wraps.")
+        self._spurious  = CSRStatus(16, name="spurious", description="Edges outside the window; live, wraps.")
+        self._present   = CSRStatus(1, name="present", description="An edge within the last 1.5 periods; live.")
+        self._clear     = CSRStorage(1, name="clear", description="Write: clear glitches, missing, spurious, out_late.")
+        self._out_next   = WriteOnlyCSR(64, name="out_next", description="Time of the next rising edge (ns).")
+        self._out_period = WriteOnlyCSR(32, name="out_period", reset=PERIOD_NS, description="ns; 0: no more edges.")
+        self._out_width  = WriteOnlyCSR(32, name="out_width", reset=OUT_WIDTH, description="Ticks that the output stays high.")
+        self._out_arm    = CSRStorage(1, name="out_arm", description="Write: take the three registers above.")
+        self._out_late   = CSRStatus(16, name="out_late", description="Edges left out, their time had passed; live, wraps.")
         self.ev      = EventManager()
         self.ev.edge = EventSourcePulse(description="An edge was accepted.")
         self.ev.finalize()

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.word_window import WORD_BITS, WordWindow
 
 WATCHDOG_MS = 3000
@@ -47,12 +47,12 @@ class ClockStatus(LiteXModule):
         for name, _, meaning in WORDS:
             self.words[name].description = meaning
             setattr(self, f"_{name}", self.words[name])
-        self._update   = CSRStorage(1,  name="update",   description="Write: publish the words above; feeds the watchdog.")
-        self._updates  = CSRStatus(16,  name="updates",  description="Updates since reset; wraps.")
-        self._watchdog = Setting(16,    name="watchdog", reset=WATCHDOG_MS,
+        self._update   = CSRStorage(1, name="update", description="Write: publish the words above; feeds the watchdog.")
+        self._updates  = CSRStatus(16, name="updates", description="Updates since reset; wraps.")
+        self._watchdog = WriteOnlyCSR(16, name="watchdog", reset=WATCHDOG_MS,
             description="Milliseconds from an update until the state is unknown; taken with an update.")
-        self._alive    = CSRStatus(1,   name="alive",    description="The last update is no older.")
-        self._mode     = Setting(8,     name="mode",
+        self._alive    = CSRStatus(1, name="alive", description="The last update is no older.")
+        self._mode     = WriteOnlyCSR(8, name="mode",
             description="By a host: 0 discipline, 1 leave alone, 2 re-acquire (the firmware sets it back to 0).")
 
         # # #

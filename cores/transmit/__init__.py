@@ -18,7 +18,7 @@ from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
 from liteprobe.cores.transmit.frames import program_layout, word_description
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.management import ManagementQueue
-from liteprobe.cores.transmit.narrow import Narrow
+from liteprobe.cores.transmit.width_converter import WidthConverter
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.registers import add_registers
 from liteprobe.cores.transmit.schedule import TrainSchedule
@@ -90,18 +90,18 @@ class TransmitPath(LiteXModule):
         # Without this LiteX gives every memory in there a page of the CSR bus.
         self.autocsr_exclude = {"header", "build", "management"}
 
-        self.schedule = TrainSchedule()
-        self.announce = Announcer()
-        self.build    = FrameBuild(data_width)
-        self.crossing = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
-        self.narrow   = Narrow(data_width)
-        self.pace     = TrainPacer()
-        self.stamp    = Stamp()
-        self.mac      = TransmitMAC()
-        self.counters = TransmitCounters()
-        self.header   = self.build.header
-        self.is_busy  = Signal() # From arm to the end of the program, in ``sys``.
-        self.taken    = Signal() # A program begins.
+        self.schedule  = TrainSchedule()
+        self.announce  = Announcer()
+        self.build     = FrameBuild(data_width)
+        self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
+        self.converter = WidthConverter(data_width)
+        self.pace      = TrainPacer()
+        self.stamp     = Stamp()
+        self.mac       = TransmitMAC()
+        self.counters  = TransmitCounters()
+        self.header    = self.build.header
+        self.is_busy   = Signal() # From arm to the end of the program, in ``sys``.
+        self.taken     = Signal() # A program begins.
         self.add_stream()
         self.add_program()
         self.add_state()
@@ -117,8 +117,8 @@ class TransmitPath(LiteXModule):
             self.announce.build.connect(self.build.sink),
             self.announce.source.connect(self.pace.descriptors),
             self.build.source.connect(self.crossing.sink),
-            self.crossing.source.connect(self.narrow.sink),
-            self.narrow.source.connect(self.pace.sink),
+            self.crossing.source.connect(self.converter.sink),
+            self.converter.source.connect(self.pace.sink),
             self.pace.source.connect(self.stamp.sink, omit={"ready"}),
             self.stamp.source.connect(self.mac.sink, omit={"ready"}),
             self.mac.source.connect(self.source, omit={"ready"}),

@@ -14,7 +14,7 @@ from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.transmit.frames import octet_description, word_description
 from liteprobe.cores.transmit.line import Line
 from liteprobe.cores.transmit.mac import TransmitMAC
-from liteprobe.cores.transmit.narrow import Narrow
+from liteprobe.cores.transmit.width_converter import WidthConverter
 from liteprobe.cores.transmit.store import FrameStore
 
 # Management Queue ---------------------------------------------------------------------------------
@@ -52,14 +52,14 @@ class ManagementQueue(LiteXModule):
         self.store  = store  = FrameStore()
         self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
         self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
-        self.narrow = narrow = Narrow(32)
+        self.converter = converter = WidthConverter(32)
         started = Signal() # ``hold`` may go a tick late: the line is busy.
         self.sync.timebase += started.eq(self.start)
         self.comb += [
             self.sink.connect(store.sink),
             store.source.connect(words.sink),
-            words.source.connect(narrow.sink),
-            narrow.source.connect(self.source),
+            words.source.connect(converter.sink),
+            converter.source.connect(self.source),
             store.holds.connect(holds.sink),
             self.waiting.eq(holds.source.valid),
             self.hold.eq(holds.source.hold),

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.transmit.frames import program_layout
 
 PROGRAM = {
@@ -48,12 +48,12 @@ STATUS = {
 def add_registers(path):
     """Give a TransmitPath its registers, in the order of the contract."""
     for name, width in program_layout:
-        register = Setting(width, name=name, description=PROGRAM[name])
+        register = WriteOnlyCSR(width, name=name, description=PROGRAM[name])
         setattr(path, f"_{name}", register)
         path.comb += getattr(path.program, name).eq(register.storage)
     settings = [getattr(path, f"_{name}") for name, _ in program_layout]
     path.comb += path.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
-    attached = Setting(1, name="attached", description="The program ends with the lease of the host that started it.")
+    attached = WriteOnlyCSR(1, name="attached", description="The program ends with the lease of the host that started it.")
     path._attached = attached
     ends = {"stop": path.lease_ended & attached.storage}
     for name, description in STROBES.items():

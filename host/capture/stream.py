@@ -26,7 +26,7 @@ from liteprobe.cores.formats import (
     RECORD_HEAD_WORDS,
 )
 from liteprobe.host.capture.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
-from liteprobe.host.capture.gather import WORD_OCTETS, Index, starts, take
+from liteprobe.host.capture.copy_ranges import WORD_OCTETS, Index, starts, take
 from liteprobe.host.capture.order import Order, OrderCounters, Run
 
 BLOCK_OCTETS = WORD_OCTETS * BLOCK_WORDS

@@ -22,8 +22,8 @@ from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import Lines
-from liteprobe.host.look import Look, Looker, document
 from liteprobe.host.monitor import NAMES, BinSetting, Histogram, PortMeasurement, Stream
+from liteprobe.host.poll import Look, Poller, document
 from liteprobe.host.probe import Probe
 from liteprobe.host.timebase import bound_words
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown."""
     with ExitStack() as stack:
         probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
-        looker = Looker(probe, args.ports)
+        looker = Poller(probe, args.ports)
         bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
         take = [_shown(args, stack)]

@@ -13,7 +13,7 @@ from litex.gen import *
 from litex.soc.interconnect import csr_bus
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.setting import Setting
+from liteprobe.cores.write_only_csr import WriteOnlyCSR
 from liteprobe.soc.read_back import ReadBack
 
 PAGING = 0x800
@@ -24,11 +24,11 @@ class Bank(LiteXModule):
     def __init__(self, early=0):
         for number in range(early):
             setattr(self, f"_early{number}", CSRStorage(32, name=f"early{number}"))
-        self._first  = Setting(32, name="first",  reset=0x89abcdef, description="A word.")
+        self._first  = WriteOnlyCSR(32, name="first", reset=0x89abcdef, description="A word.")
         self._plain  = CSRStorage(32, name="plain", reset=0x1234)
-        self._wide   = Setting(48, name="wide",   reset=8 << 40, description="A word and a half.")
+        self._wide   = WriteOnlyCSR(48, name="wide", reset=8 << 40, description="A word and a half.")
         self._status = CSRStatus(32, name="status", reset=0x77777777)
-        self._narrow = Setting(3,  name="narrow", description="Three bits.")
+        self._narrow = WriteOnlyCSR(3, name="narrow", description="Three bits.")
 
 class Probe(LiteXModule):
     """A bus, its settings' memory, and banks at pages 1, 2, ..."""

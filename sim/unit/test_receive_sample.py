@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import run_simulation
 
-from liteprobe.cores.receive.distribute import ChannelTable
+from liteprobe.cores.receive.rss_table import RssTable
 from liteprobe.cores.receive.sample import Sampler
 from liteprobe.sim.bench import stacks
 from liteprobe.sim.models.sample import SamplerModel, crc32c, packet_hash, packet_octets
@@ -75,7 +75,7 @@ def test_clear_begins_a_new_count():
 
 
 def test_table_begins_with_the_hash_modulo_eight_and_keeps_what_is_written():
-    dut, found = ChannelTable(), {}
+    dut, found = RssTable(), {}
 
     def look():
         for number in range(128):

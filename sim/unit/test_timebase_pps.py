@@ -330,7 +330,7 @@ def test_a_pulse_that_is_there_at_the_start_does_not_count():
     assert (len(seen.events["accepted"]), len(seen.events["glitch"])) == (1, 0)
     assert seen.edges[-1][1:4] == seen.rises[-1]
 
-# Presence -----------------------------------------------------------------------------------------
+# PpsWatchdog -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("off", [-7, -6, -5, 0, 5, 6, 7])
 @pytest.mark.parametrize("skipped", [0, 1, 2])

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Narrow, line and MAC together: words in, wire out; also when words come late."""
+"""WidthConverter, line and MAC together: words in, wire out; also when words come late."""
 
 import random
 
@@ -10,16 +10,16 @@ from migen import *
 
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 from liteprobe.cores.transmit.mac import TransmitMAC
-from liteprobe.cores.transmit.narrow import Narrow
+from liteprobe.cores.transmit.width_converter import WidthConverter
 from liteprobe.sim.models.probe_frame import wire_octets
 
 class LineAndMAC(Module):
     def __init__(self, data_width):
-        self.submodules.narrow = Narrow(data_width)
+        self.submodules.converter = WidthConverter(data_width)
         self.submodules.line   = Line()
         self.submodules.mac    = TransmitMAC()
         self.comb += [
-            self.narrow.source.connect(self.line.probe),
+            self.converter.source.connect(self.line.probe),
             self.line.source.connect(self.mac.sink, omit={"ready"}),
         ]
 
@@ -33,7 +33,7 @@ def run_line(frames, data_width, holes=(), seed=0):
     rng   = random.Random(seed)
     wire, underruns = [], []
     def words():
-        sink = dut.narrow.sink
+        sink = dut.converter.sink
         for number, frame in enumerate(frames):
             for place in range(0, len(frame), count):
                 if (number, place//count) in holes:
@@ -59,7 +59,7 @@ def run_line(frames, data_width, holes=(), seed=0):
         while True:
             yield
             free = (yield dut.line.is_free) and not (yield dut.line.start)
-            if free and (yield dut.narrow.source.valid) and not (yield dut.line.is_discarding):
+            if free and (yield dut.converter.source.valid) and not (yield dut.line.is_discarding):
                 yield dut.line.start.eq(1)
                 yield dut.line.probe_hold.eq(max(60, len(frames[number])) + 24 - LINE_TICKS)
                 number += 1

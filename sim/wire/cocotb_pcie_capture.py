@@ -48,7 +48,7 @@ async def host_that_takes_nothing_costs_its_own_frames_and_every_one_is_counted(
     while not await host.are_sent(60):
         await ClockCycles(dut.clk_sys, 500)
         for channel in (2,): # Channel 0 has nobody who takes it.
-            await host.look(channel, await host.read(f"capture_dma_written{channel}"))
+            await host.poll(channel, await host.read(f"capture_dma_written{channel}"))
             await host.give_back(channel)
     assert host.taken[0] == 0 and await host.read("capture_dma_written0") == 8
     lost = await host.dropped(0)

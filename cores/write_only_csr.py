@@ -7,7 +7,7 @@ from migen import *
 
 from litex.soc.interconnect.csr import CSR, CSRStorage
 
-class Setting(CSRStorage):
+class WriteOnlyCSR(CSRStorage):
     """A register whose bits don't go back to the bus, each through the bus's multiplexer: `ReadBack` shows what was written.
 
     Of the registers of a probe, settings are the most bits. In a bank without a `ReadBack` it reads 0.

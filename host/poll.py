@@ -40,7 +40,7 @@ class Look:
     channels: dict[int, ChannelState] = field(default_factory=dict)
 
 
-class Looker:
+class Poller:
     """Looks at a probe again and again.
 
     Parameters

@@ -10,9 +10,9 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.transmit.frames import octet_description, word_description
 
-# Narrow -------------------------------------------------------------------------------------------
+# WidthConverter -------------------------------------------------------------------------------------------
 
-class Narrow(LiteXModule):
+class WidthConverter(LiteXModule):
     """Cuts words into octets, lowest first; in ``timebase``.
 
     A word is fetched ahead, so that ``sink.ready`` is a register and no long path reaches a FIFO.

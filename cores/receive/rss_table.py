@@ -13,7 +13,7 @@ from liteprobe.cores.formats import CHANNELS
 
 entries = 128 # A flow's is the last seven bits of its hash.
 
-class ChannelTable(LiteXModule):
+class RssTable(LiteXModule):
     """Says which channel a flow goes to; a host writes it.
 
     At power-up entry n is channel n mod 8. A reset leaves the table as it is.

@@ -13,9 +13,9 @@ TICK_BITS   = 32 - TICK_NS_BITS
 LOST_BITS   = 3
 LOST_AFTER  = 1 << (LOST_BITS - 1) # Periods without an edge, after which the next one sets the phase.
 
-# Presence -----------------------------------------------------------------------------------------
+# PpsWatchdog -----------------------------------------------------------------------------------------
 
-class Presence(LiteXModule):
+class PpsWatchdog(LiteXModule):
     """Compares edges with a period, by the oscillator's own ticks; in ``timebase``.
 
     An edge that is neither spurious nor the first one sets the phase anew, so the oscillator's error counts over one

@@ -16,7 +16,7 @@ NEED_SHIFT  = 8 # A record may take a block for each 256 words that there must b
 
 # Record Room --------------------------------------------------------------------------------------
 
-class RecordRoom(OpenBlock):
+class RecordAdmission(OpenBlock):
     """Makes room for a record: frees the oldest blocks while a trigger is waited for, else drops the frame.
 
     Parameters
