@@ -385,7 +385,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
 def main() -> int:
     """Build the probe and print its folder."""
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.system.build", description=__doc__.splitlines()[0])
-    parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="the management link (default: own)")
+    parser.add_argument("--link", choices=["own", "shared", "uart"], default="own", help="management (default: own)")
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
     parser.add_argument("--preset", choices=list(PRESETS), default=DEFAULT_PRESET, help="default: train")
     parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
