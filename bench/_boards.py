@@ -19,7 +19,7 @@ MHZ = {"sys": 50, "timebase2x": 250}  # Of all other clocks: 125.
 def build(folder: Path, *arguments: str) -> dict[str, Any] | None:
     """Build the board into ``folder`` and return the report, or None where it can't be built."""
     # A process each: names, and so the netlist, depend on what Migen has elaborated before.
-    command = [sys.executable, "-m", "liteprobe.soc.build", BOARD, "--out", str(folder), *arguments]
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", BOARD, "--out", str(folder), *arguments]
     if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return None
     report: dict[str, Any] = json.loads((ROOT / folder / "report.json").read_text())

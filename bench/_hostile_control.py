@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS
 from liteprobe.host.analysis import truth
+from liteprobe.host.device.link import sim
+from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.link import sim
-from liteprobe.host.link.etherbone import EtherboneLink, Write, encode
-from liteprobe.host.link.sim import SimLink
-from liteprobe.host.link.sim_process import SimProcess
 from liteprobe.host.probe import Probe
-from liteprobe.host.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 TRAINS = 300
 STARTS = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from _figures import Figure
 
-from liteprobe.host.link.sim import SimOptions, build
+from liteprobe.host.device.link.sim import SimOptions, build
 from liteprobe.sim.bench import signals
 
 SEED = 20261122

@@ -18,8 +18,8 @@ import _boards
 import numpy as np
 from _figures import Figure, Row, run
 
-from liteprobe.host.owd import Direction, OneWay
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.suites.owd import Direction, OneWay
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench import clock_runs, pair
 from liteprobe.sim.bench.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
 from liteprobe.sim.bench.on_rv32 import instructions_per_edge

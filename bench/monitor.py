@@ -21,7 +21,7 @@ from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.host.capture.filter import FilterDoesNotFit, parse
-from liteprobe.host.unified import unified_headers
+from liteprobe.host.capture.unified import unified_headers
 from liteprobe.sim.bench import (
     capture_limits,
     corpora,

@@ -23,17 +23,17 @@ import numpy as np
 from _figures import ROOT, Figure, Row, run
 from numpy.typing import NDArray
 
-from liteprobe.host import sweep
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.regression import fit_line
-from liteprobe.host.cli import demo
+from liteprobe.host.cli.commands import demo
 from liteprobe.host.defaults import PAPER_LENGTHS, PAPER_REPEATS
-from liteprobe.host.link import sim
-from liteprobe.host.link.sim import SimLink
-from liteprobe.host.link.url import sim_url
+from liteprobe.host.device.link import sim
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
-from liteprobe.host.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
+from liteprobe.host.suites import sweep
+from liteprobe.host.traffic.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
 
 OVERHEAD = 24
 TICK_NS = 8

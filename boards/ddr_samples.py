@@ -26,7 +26,7 @@ class DdrSamples(LiteXModule):
     samples : Signal(4), out, ``timebase``
         The pin 2, 4, 6 and 8 ns after the tick SAMPLE_TICKS before began; the earliest in bit 0.
 
-    Limits: from ``timebase2x`` to ``timebase`` there are 4 ns, which nextpnr does not check; ``soc/report.py`` does.
+    Limits: from ``timebase2x`` to ``timebase`` there are 4 ns, which nextpnr does not check; ``soc/build/report.py`` does.
     Source: Lattice FPGA-TN-02035 (ECP5 High-Speed I/O), GDDRX1_RX.SCLK, which all sides have; simulation library, IDDRX1F:
     the samples of a rising edge and of the falling one behind it come out together, at the next rising edge.
     """

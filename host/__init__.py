@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
 
 if TYPE_CHECKING:
-    from liteprobe.host.headers import Headers
     from liteprobe.host.probe import Probe
-    from liteprobe.host.train import TrainProgram, TrainResult
+    from liteprobe.host.traffic.headers import Headers
+    from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 __all__ = ["Headers", "MapError", "NoProbeError", "Probe", "ProbeError", "TrainProgram", "TrainResult", "UsageError"]
 
 #: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
-_LATER = {"Headers": "headers", "Probe": "probe", "TrainProgram": "train", "TrainResult": "train"}
+_LATER = {
+    "Headers": "traffic.headers",
+    "Probe": "probe",
+    "TrainProgram": "traffic.train",
+    "TrainResult": "traffic.train",
+}
 
 
 def __getattr__(name: str) -> Any:

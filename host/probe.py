@@ -8,15 +8,15 @@ from pathlib import Path
 from types import TracebackType
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
+from liteprobe.host.device.lease import Lease
+from liteprobe.host.device.link.base import Link
+from liteprobe.host.device.link.url import open_link
+from liteprobe.host.device.registers import open_registers
+from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
-from liteprobe.host.execute import Devices, Execution, Progress
-from liteprobe.host.lease import Lease
-from liteprobe.host.link.base import Link
-from liteprobe.host.link.url import open_link
-from liteprobe.host.port import Port
-from liteprobe.host.registers import open_registers
-from liteprobe.host.timebase import INCREMENT_ONE, Timebase, bound_words
-from liteprobe.host.train import TrainProgram, TrainResult
+from liteprobe.host.run.execute import Devices, Execution, Progress
+from liteprobe.host.run.port import Port
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 SOC_RESET = 1
 

@@ -13,7 +13,7 @@ from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState
 from liteprobe.soc.assemble import assemble
-from liteprobe.soc.flash import FlashOctets
+from liteprobe.cores.memory.flash import FlashOctets
 
 SELECT       = 1 << 8 # Of `boot_flash`, written: the flash is selected, from now on.
 BUSY         = 1 << 8 # Read: the octet is not there yet.

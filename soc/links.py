@@ -14,7 +14,7 @@ from litex.soc.interconnect import stream, wishbone
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.octets import swapped
-from liteprobe.soc.management import Answer, Request
+from liteprobe.cores.management.stack import Answer, Request
 
 STORE_WORDS = 512 # One block RAM; the longest frame has 380.
 BASE_LINE   = 13  # Aligned word behind the header of an Etherbone record.

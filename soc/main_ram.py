@@ -6,7 +6,7 @@
 from litex.soc.integration.soc import SoCRegion
 
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
-from liteprobe.soc.sdram import BANKS, COLUMNS, ROWS, SdramController
+from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
 
 RING_ORIGIN = 0x48000000 # Of a SDRAM that isn't main RAM.
 

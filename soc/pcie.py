@@ -13,8 +13,8 @@ from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
 from litepcie.frontend.wishbone import LitePCIeWishboneMaster
 
 from liteprobe.cores.formats import BAR0_SEGMENTS, BAR0_SEGMENT_BYTES
-from liteprobe.soc.capture_dma import CaptureDma
-from liteprobe.soc.ring_pointers import RingPointers
+from liteprobe.cores.capture.dma import CaptureDma
+from liteprobe.cores.capture.ring_pointers import RingPointers
 
 BAR0_BYTES    = len(BAR0_SEGMENTS)*BAR0_SEGMENT_BYTES
 DATA_WIDTH    = 64

@@ -20,15 +20,15 @@ from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.start import StartGate
-from liteprobe.soc.bus import BusRegister
+from liteprobe.cores.bus.bus import BusRegister
 from liteprobe.soc.export import identity, soc_map
-from liteprobe.soc.lease import Lease
+from liteprobe.cores.management.lease import Lease
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, write_boot_program
-from liteprobe.soc.management_port import ManagementPort
+from liteprobe.cores.management.port import ManagementPort
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
-from liteprobe.soc.read_back import BANK_BITS, ReadBack
+from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 BUS_TIMEOUT      = 1024 # Cycles. A wrong address answers soon, so that Etherbone's client needn't wait.

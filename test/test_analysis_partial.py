@@ -9,7 +9,7 @@ import pytest
 
 from liteprobe.cores.formats import RECORD_DTYPE
 from liteprobe.host.analysis.summary import row
-from liteprobe.host.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.models.delay import DelayModel
 from liteprobe.sim.models.sequence import SequenceModel
 

@@ -16,7 +16,7 @@ from liteprobe.host.analysis.regression import fit_line
 from liteprobe.host.analysis.summary import row
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.report.files import flat
-from liteprobe.host.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 SLOT_NS = 672  # Of a frame of 60 octets.
 

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.compiled import apart
-from liteprobe.soc.build import elaborate
+from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 
 CASES = [(name, ProbeConfig()) for name in BOARDS] + [

@@ -6,7 +6,7 @@
 import json
 
 from liteprobe.boards import BOARDS
-from liteprobe.soc.boards_page import main
+from liteprobe.soc.build.boards_page import main
 
 
 def report(seed, fmax_mhz, **config):

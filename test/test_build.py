@@ -13,11 +13,11 @@ import pytest
 from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.processes import run_group
-from liteprobe.soc import build as soc_build
-from liteprobe.soc import load as loader
-from liteprobe.soc.build import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
-from liteprobe.soc.report import Clock, clocks_of, late_crossings, misses
-from liteprobe.soc.toolchain import BuildError, version_of
+from liteprobe.soc.build import bitstream as soc_build
+from liteprobe.soc.build import load as loader
+from liteprobe.soc.build.bitstream import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
+from liteprobe.soc.build.report import Clock, clocks_of, late_crossings, misses
+from liteprobe.soc.build.toolchain import BuildError, version_of
 
 REPOSITORY = Path(__file__).parents[1]
 ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
@@ -57,7 +57,7 @@ def implement(tmp_path, mhz):
 
 @pytest.mark.full
 def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("liteprobe.soc.build.ROUTER_ROUNDS", 20)
+    monkeypatch.setattr("liteprobe.soc.build.bitstream.ROUTER_ROUNDS", 20)
     with pytest.raises(BuildError, match=r"clock sys reaches \d+\.\d\d MHz, 400 MHz asked for") as error:
         implement(tmp_path, 400.0)
     assert error.value.exit_code == 1
@@ -118,7 +118,7 @@ def test_digest_follows_the_sources_but_not_comments_or_order(tmp_path):
 
 
 def run_build(*arguments):
-    command = [sys.executable, "-m", "liteprobe.soc.build", *arguments]
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", *arguments]
     return run_group(command, cwd=REPOSITORY)
 
 
@@ -150,7 +150,7 @@ NETLIST = """
 import json, logging, sys
 from collections import Counter
 from pathlib import Path
-from liteprobe.soc.build import elaborate, synthesize, version_of
+from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
 from liteprobe.soc.config import ProbeConfig
 
 logging.disable(logging.INFO)

@@ -12,9 +12,9 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import DMA_SLOTS
 from liteprobe.host.capture import sources
+from liteprobe.host.device.link.base import Link
+from liteprobe.host.device.link.pcie import PcieLink
 from liteprobe.host.errors import NoProbeError
-from liteprobe.host.link.base import Link
-from liteprobe.host.link.pcie import PcieLink
 from liteprobe.sim.bench.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.fake_card import FakeCard
 from liteprobe.sim.bench.fake_link import FakeLink

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
-from liteprobe.host.capture.parquet import FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.capture.write.parquet import FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench import stacks
 from liteprobe.sim.bench.blocks import Captured, blocks_of
@@ -146,7 +146,9 @@ def test_disk_that_is_nearly_full_ends_the_file_while_it_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = iter([10**9, 10**9, 10**9, 1000])
-    monkeypatch.setattr("liteprobe.host.capture.parquet.shutil.disk_usage", lambda _: SimpleNamespace(free=next(room)))
+    monkeypatch.setattr(
+        "liteprobe.host.capture.write.parquet.shutil.disk_usage", lambda _: SimpleNamespace(free=next(room))
+    )
     frames = captured(list(stacks.stacks()))
     writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
     with pytest.raises(

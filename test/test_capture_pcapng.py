@@ -17,9 +17,9 @@ from pcapng import FileScanner, blocks
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.output import Output
-from liteprobe.host.capture.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench import stacks
 from liteprobe.sim.bench.blocks import Captured, blocks_of, mixed

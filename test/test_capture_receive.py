@@ -19,9 +19,9 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
 from liteprobe.host.capture.stream import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free_channel
+from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link.base import Link, Words
-from liteprobe.host.registers import Registers
 from liteprobe.sim.bench.blocks import blocks_of, mixed
 from liteprobe.sim.bench.fake_ring import FakeRing, Loses, numbers_of
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.traffic.train import TrainProgram
 
 FILE = Path(__file__).resolve().parents[1] / "bench" / "train.py"
 

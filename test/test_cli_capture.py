@@ -22,15 +22,15 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
-from liteprobe.host.cli import capture
+from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.monitor import view
+from liteprobe.host.cli.commands.monitor import view
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link.base import Link
-from liteprobe.host.metrics import Metrics, serve
-from liteprobe.host.monitor import BinSetting, Monitor
-from liteprobe.host.poll import Look, Poller, document
+from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
+from liteprobe.host.serve.metrics import Metrics, serve
+from liteprobe.host.serve.poll import Look, Poller, document
 from liteprobe.sim.bench import stacks
 from liteprobe.sim.bench.blocks import Captured, blocks_of, line_rate, mixed
 from liteprobe.sim.bench.fake_link import FakeLink

@@ -14,7 +14,7 @@ import pytest
 
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli import results
-from liteprobe.host.link.base import Link
+from liteprobe.host.device.link.base import Link
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelFrame, ModelProbe, cable, damaged
 
@@ -283,7 +283,9 @@ def test_ring_that_overflows_marks_the_results_incomplete(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(ModelProbe(cable(), depth=16), tmp_path))
-    monkeypatch.setattr("liteprobe.host.execute._Job.fits", property(lambda job: True))  # A host that doesn't drain.
+    monkeypatch.setattr(
+        "liteprobe.host.run.execute._Job.fits", property(lambda job: True)
+    )  # A host that doesn't drain.
     code, out, _ = run("train", "--length", "60", "--count", "100")
     assert code == 0 and "incomplete" in out and "84 records found the ring full" in out
 

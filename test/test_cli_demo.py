@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.cli import demo
+from liteprobe.host.cli.commands import demo
 from liteprobe.host.cli import main as cli
-from liteprobe.host.link.url import sim_options
+from liteprobe.host.device.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
 
 ROOT = Path(__file__).resolve().parent.parent

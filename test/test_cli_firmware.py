@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
-from liteprobe.host import programs
-from liteprobe.host.cli import firmware as command
+from liteprobe.host.cli.commands import firmware as command
 from liteprobe.host.cli import main as cli
-from liteprobe.host.firmware import FIELDS, SIGNATURE
-from liteprobe.host.firmware_build import folder_of
+from liteprobe.host.device.firmware import FIELDS, SIGNATURE
+from liteprobe.host.device.firmware_build import folder_of
+from liteprobe.host.traffic import programs
 
 RAM = 0x40000000
 MAP = {
@@ -60,7 +60,7 @@ def test_flash_hands_the_packed_file_to_the_gatewares_loader(tmp_path: Path, mon
     image = write_image(tmp_path, 8)
     assert cli.main(["firmware", "flash", str(image), "--board", "colorlight_i5"]) == 3
     file = str(tmp_path / "liteprobe.flash")
-    assert asked == [[sys.executable, "-m", "liteprobe.soc.load", "colorlight_i5", file]]
+    assert asked == [[sys.executable, "-m", "liteprobe.soc.build.load", "colorlight_i5", file]]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import shtab
 
 from liteprobe.cores.formats import ClockMode
 from liteprobe.host.capture.settings import Keep
-from liteprobe.host.cli import clock as clock_command
-from liteprobe.host.cli import firmware as firmware_command
+from liteprobe.host.cli.commands import clock as clock_command
+from liteprobe.host.cli.commands import firmware as firmware_command
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli import monitor as monitor_command
+from liteprobe.host.cli.commands import monitor as monitor_command
 from liteprobe.host.cli.parsers import capture, clock, completion, firmware, monitor
 
 SLOW = (
@@ -70,8 +70,8 @@ def test_completion_is_made_without_anything_slow_and_knows_every_option() -> No
 
 def test_a_command_loads_no_other_command() -> None:
     _, packages, modules = loaded("regs", "read")
-    others = {f"liteprobe.host.cli.{name}" for name in cli.COMMANDS} - {"liteprobe.host.cli.regs"}
-    assert "liteprobe.host.cli.regs" in modules and modules & others == set()
+    others = {f"liteprobe.host.cli.{name}" for name in cli.COMMANDS} - {"liteprobe.host.cli.commands.regs"}
+    assert "liteprobe.host.cli.commands.regs" in modules and modules & others == set()
     assert packages & {"scipy", "matplotlib", "pyarrow", "prometheus_client", "allantools"} == set()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.cli import main as cli
-from liteprobe.host.link.base import Link
+from liteprobe.host.device.link.base import Link
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe, cable
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
-from liteprobe.host import clock_log
-from liteprobe.host.clock import Edge
+from liteprobe.host.clock import log as clock_log
+from liteprobe.host.clock.clock import Edge
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link.base import Link
 from liteprobe.host.probe import Probe
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe, cable
 
@@ -84,7 +84,7 @@ def test_each_state_and_each_fault_is_told(
 
 
 def test_every_fault_has_a_text() -> None:
-    from liteprobe.host.clock import FAULTS
+    from liteprobe.host.clock.clock import FAULTS
 
     assert set(FAULTS) == set(ClockError)
 

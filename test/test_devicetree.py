@@ -18,12 +18,12 @@ import pytest
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState, map_hash
-from liteprobe.host.firmware_build import FIRMWARE
+from liteprobe.host.device.firmware_build import FIRMWARE
 from liteprobe.sim.bench.compiled import apart
 from liteprobe.sim.system.board import Board
-from liteprobe.soc import formats_header
+from liteprobe.soc.build import formats_header
+from liteprobe.soc.build.devicetree import MapError, devicetree, load, main, write
 from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.devicetree import MapError, devicetree, load, main, write
 from liteprobe.soc.export import write_map
 from liteprobe.soc.probe import ProbeSoC
 
@@ -219,9 +219,7 @@ def test_no_source_of_the_firmware_says_again_what_is_generated() -> None:
 
 def test_generator_needs_no_hdl_and_touches_nothing_that_is_right(built: tuple[Any, Path], tmp_path: Path) -> None:
     _, folder = built
-    script = (
-        "import sys; sys.modules['migen'] = sys.modules['litex'] = None; from liteprobe.soc.devicetree import main; "
-    )
+    script = "import sys; sys.modules['migen'] = sys.modules['litex'] = None; from liteprobe.soc.build.devicetree import main; "
     script += "raise SystemExit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, str(folder / "csr.json"), "--out", str(tmp_path)]
     paths = [Path(line) for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
-from liteprobe.host.discipline import Discipline
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
+from liteprobe.host.serve.discipline import Discipline
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe
 

@@ -29,10 +29,10 @@ from liteprobe.host.capture.filter import (
     write_filter,
 )
 from liteprobe.host.capture.filter.numbers import Numbers
+from liteprobe.host.capture.unified import unified_headers
+from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.link.base import Link, Words
-from liteprobe.host.registers import Registers
-from liteprobe.host.unified import unified_headers
 from liteprobe.sim.bench import pcap_filter, stacks
 from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
 from liteprobe.sim.models.filter import FilterModel

@@ -16,13 +16,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Image, load, read_image
+from liteprobe.host.device.firmware_build import Tools, build, find_tools
+from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.firmware import FIELDS, SIGNATURE, Image, load, read_image
-from liteprobe.host.firmware_build import Tools, build, find_tools
-from liteprobe.host.headers import Headers
-from liteprobe.host.link.base import Link, Words
-from liteprobe.host.registers import Registers
-from liteprobe.soc import formats_header
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.soc.build import formats_header
 
 ROOT = Path(__file__).resolve().parent.parent
 RAM, RAM_BYTES = 0x40000000, 0x8000

@@ -13,7 +13,7 @@ from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
 from liteprobe.cores.formats import HEADER_OCTETS, SEQUENCE_OFFSET
 from liteprobe.host.errors import UsageError
-from liteprobe.host.headers import Headers, header_words, ones_complement_sum
+from liteprobe.host.traffic.headers import Headers, header_words, ones_complement_sum
 
 SEED = 7820
 FAMILIES = {4: ("198.18.0.1", "198.18.0.2"), 6: ("2001:2::1", "2001:2::abcd")}

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from liteprobe.host.clock.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.host.errors import UsageError
-from liteprobe.host.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.sim.bench import virtual_time
 from liteprobe.sim.bench.clock_runs import KINDS, OFFSET_PPM
 from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec

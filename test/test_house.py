@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "sim/": ("sim", "soc", "boards", "cores", "host"),
 }
 
-CORE_LINES, FILE_LINES, INIT_LINES, FUNCTION_LINES, PARAMETERS = 250, 400, 80, 60, 7
+# A state machine of 300 lines in one place beats three files of 100.
+CORE_LINES, FILE_LINES, INIT_LINES, FUNCTION_LINES, PARAMETERS = 320, 400, 80, 60, 7
 
 
 def tracked(*patterns: str) -> list[str]:

@@ -14,12 +14,19 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOT_BYTES, DMA_SLOTS, map_hash
+from liteprobe.host.device.link.dma import (
+    IOCTL_DMA_INFO,
+    IOCTL_DMA_WRITER,
+    IOCTL_LOCK,
+    DmaCapture,
+    DmaRing,
+    device_of_channel,
+)
+from liteprobe.host.device.link.pcie import IOCTL_REG, DeviceFile, PcieLink
+from liteprobe.host.device.link.url import open_link
+from liteprobe.host.device.registers import Registers, open_registers
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK, DmaCapture, DmaRing, device_of_channel
-from liteprobe.host.link.pcie import IOCTL_REG, DeviceFile, PcieLink
-from liteprobe.host.link.url import open_link
 from liteprobe.host.probe import Probe
-from liteprobe.host.registers import Registers, open_registers
 
 BAR0_BYTES = 16 << 20
 CSR_BASE = 0xF0000000

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host import programs
+from liteprobe.host.device.link import sim
+from liteprobe.host.device.link.sim import SimLink, SimOptions, build
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link import sim
-from liteprobe.host.link.sim import SimLink, SimOptions, build
-from liteprobe.host.programs import Ended
+from liteprobe.host.traffic import programs
+from liteprobe.host.traffic.programs import Ended
 
 # Obeys the contract ("The simulated probe"), with a memory for a bus: 1 us a datagram, a reply held back until
 # the time in word 0x100 (ns) has come. Every line that it gets stands in its log.
@@ -236,7 +236,7 @@ def test_closing_ends_the_process_and_closing_twice_is_harmless(folder: Path) ->
 def test_script_that_forgets_to_close_leaves_no_process(folder: Path) -> None:
     script = f"""
 from pathlib import Path
-from liteprobe.host.link.sim import SimLink, SimOptions
+from liteprobe.host.device.link.sim import SimLink, SimOptions
 link = SimLink(SimOptions(build=Path({str(folder)!r})))
 raise SystemExit(7)
 """

@@ -7,8 +7,8 @@ import random
 import pytest
 from litex.tools.remote.comm_uart import CommUART
 
+from liteprobe.host.device.link.uart import UARTLink
 from liteprobe.host.errors import NoProbeError
-from liteprobe.host.link.uart import UARTLink
 
 SEED = 115200
 

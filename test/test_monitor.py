@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.cores.formats import BINS, BinKind, UnifiedFlag
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.monitor import BinSetting, Monitor, Rate
+from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.monitor_probe import MonitorProbe

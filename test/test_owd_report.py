@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host import owd_figures
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.owd import OneWayResult
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page, owd_plots
 from liteprobe.host.report.owd_page import Direction
 from liteprobe.host.report.owd_plots import Points
 from liteprobe.host.report.page import SIZE_MAX
-from liteprobe.host.sweep import Sweep
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.suites import owd_figures
+from liteprobe.host.suites.owd import OneWayResult
+from liteprobe.host.suites.sweep import Sweep
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.bench.page_cells import Cells
 from liteprobe.sim.models.probe import ModelProbe, cable

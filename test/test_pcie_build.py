@@ -13,8 +13,8 @@ import pytest
 
 from liteprobe.boards import VERILOG_ONLY
 from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS
-from liteprobe.host.link import dma, pcie
-from liteprobe.soc.driver import configure, litepcie_sources
+from liteprobe.host.device.link import dma, pcie
+from liteprobe.soc.build.driver import configure, litepcie_sources
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -45,7 +45,7 @@ int main(void) {
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("acorn")
-    command = [sys.executable, "-m", "liteprobe.soc.build", "sqrl_acorn", "--out", str(out)]
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", "sqrl_acorn", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "docs/pcie.md" in done.stdout and (REPOSITORY / "docs" / "pcie.md").exists()
     return out
@@ -147,12 +147,21 @@ def test_other_litepcie_than_the_one_that_is_known_is_refused():
 
 @pytest.mark.parametrize("option", ["--load", "--flash"])
 def test_nothing_can_be_loaded_where_nothing_is_compiled(option, tmp_path):
-    command = [sys.executable, "-m", "liteprobe.soc.build", *VERILOG_ONLY, option, "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", *VERILOG_ONLY, option, "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "leave --load and --flash out" in done.stderr
 
 
 def test_board_without_pcie_says_which_has_it(tmp_path):
-    command = [sys.executable, "-m", "liteprobe.soc.build", "colorlight_i5", "--link", "pcie", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "liteprobe.soc.build.bitstream",
+        "colorlight_i5",
+        "--link",
+        "pcie",
+        "--out",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "has no PCIe" in done.stderr and "sqrl_acorn" in done.stderr

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.host.device.link.base import Words
+from liteprobe.host.device.registers import Registers, candidates, load_map, open_registers
 from liteprobe.host.errors import MapError, ProbeError, UsageError
-from liteprobe.host.link.base import Words
-from liteprobe.host.registers import Registers, candidates, load_map, open_registers
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe
 
@@ -175,7 +175,7 @@ def test_map_that_the_environment_names_is_taken(
 
 def test_no_map_at_all_says_what_to_give(link: NotingLink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link.map_file = None
-    monkeypatch.setattr("liteprobe.host.registers.candidates", lambda: [])
+    monkeypatch.setattr("liteprobe.host.device.registers.candidates", lambda: [])
     monkeypatch.delenv("LITEPROBE_MAP", raising=False)
     with pytest.raises(MapError, match=r"there is no build/\*/csr\.json here\): give --map FILE, or set LITEPROBE_MAP"):
         open_registers(link)

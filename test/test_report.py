@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host import sweep
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.defaults import PAPER_LENGTHS
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import SIZE_MAX, Report, number, page
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.suites import sweep
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.fake_link import FakeLink
 from liteprobe.sim.bench.page_cells import Cells
 from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire

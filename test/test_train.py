@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.headers import Headers
-from liteprobe.host.train import TrainProgram, check, gap_for, interval_ns_for_rate, schedule
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.train import TrainProgram, check, gap_for, interval_ns_for_rate, schedule
 
 NOMINAL = 8 << 40  # Increment of a clock of 8 ns a tick.
 

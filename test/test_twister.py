@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.device.firmware_build import FIRMWARE, find_tools
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.firmware_build import FIRMWARE, find_tools
-from liteprobe.soc import formats_header
+from liteprobe.soc.build import formats_header
 
 PLATFORM = "native_sim/native/64"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.device.link.etherbone import EtherboneLink
+from liteprobe.host.device.link.sim import SimOptions
+from liteprobe.host.device.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
 from liteprobe.host.errors import NoProbeError, UsageError
-from liteprobe.host.link.etherbone import EtherboneLink
-from liteprobe.host.link.sim import SimOptions
-from liteprobe.host.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
-from liteprobe.cores.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 
 # Port Meter ---------------------------------------------------------------------------------------
 

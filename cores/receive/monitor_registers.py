@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSR, CSRField, CSRStatus, CSRStorage
 
 from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.receive.monitor import MonitorPath
-from liteprobe.cores.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 
 # Monitor Port -------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.parse import FrameParser
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Receive Path -------------------------------------------------------------------------------------

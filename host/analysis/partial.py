@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from liteprobe.host.analysis import arrivals, capacity
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.samples import DELAY_FIGURES, Row, capacity_of, finite, of_train, rates
-from liteprobe.host.train import TrainResult
+from liteprobe.host.traffic.train import TrainResult
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
 SOURCE = (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis import capacity, confidence, delay
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.traffic.train import TrainProgram
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.samples import Row, capacity_of, finite, of_train, rates, sample
-from liteprobe.host.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 
 def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:

@@ -4,7 +4,7 @@
 
 from liteprobe.host.capture.filter import FilterDoesNotFit, clear_filter, fit_trigger, parse, write_filter
 from liteprobe.host.capture.trigger import Matches
-from liteprobe.host.registers import Registers
+from liteprobe.host.device.registers import Registers
 
 
 def host_filter(expression: str) -> Matches:

@@ -13,11 +13,11 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
+from liteprobe.host.device.link.dma import DmaCapture
+from liteprobe.host.device.link.etherbone import EtherboneLink
+from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.errors import NoProbeError, UsageError
-from liteprobe.host.link.dma import DmaCapture
-from liteprobe.host.link.etherbone import EtherboneLink
-from liteprobe.host.link.pcie import DeviceFile, PcieLink
-from liteprobe.host.monitor import Monitor
+from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 
 

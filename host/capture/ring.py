@@ -14,8 +14,8 @@ import numpy as np
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord, TriggerState
 from liteprobe.host.capture.stream import Blocks
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.registers import Registers
 
 CHANNEL_MEMORY = "capture_channels"
 ENABLE, RUNNING, FLUSH = "capture_enable", "capture_running", "capture_flush_us"

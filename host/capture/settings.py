@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.registers import Registers
 
 SNAP_MOST = 65535
 SHIFT_MOST = 4

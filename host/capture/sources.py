@@ -17,8 +17,8 @@ from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks, no_blocks
+from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link.dma import DmaCapture
 
 BATCH = 2048  # Blocks at once: 3 MB, what the caches like best.
 LOOK_S = 0.05  # From one look at the pointers of the ring to the next.

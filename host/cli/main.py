@@ -113,7 +113,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             import logging  # Takes a fifth of the time of --help.
 
             logging.basicConfig(format="%(message)s", level=logging.INFO)
-        importlib.import_module(f"liteprobe.host.cli.{args.command}").run(args)
+        importlib.import_module(f"liteprobe.host.cli.commands.{args.command}").run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0

@@ -16,7 +16,7 @@ from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import named, write_text
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.report import files
-from liteprobe.host.sweep import Sweep
+from liteprobe.host.suites.sweep import Sweep
 
 AGAIN_S = 1.0  # A long run is written as often, so that little is lost even when the program is killed.
 

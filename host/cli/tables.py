@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from liteprobe.host.registers import Register
+from liteprobe.host.device.registers import Register
 
 Row = dict[str, Any]
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.

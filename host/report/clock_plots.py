@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run
-from liteprobe.host.clock_log import ClockLog
+from liteprobe.host.clock.log import ClockLog
 from liteprobe.host.errors import UsageError
 
 CLOCK, OSCILLATOR, EDGES = "#1f5fa8", "#c2560a", "#6a7583"

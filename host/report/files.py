@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-from liteprobe.host.sweep import Sweep
+from liteprobe.host.suites.sweep import Sweep
 
 FORMAT = "liteprobe-trains"
 FORMAT_VERSION = 1

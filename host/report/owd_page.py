@@ -8,12 +8,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.owd import OneWayResult
 from liteprobe.host.report import owd_plots, page, words
 from liteprobe.host.report.owd_plots import Points
 from liteprobe.host.report.page import number, table
 from liteprobe.host.report.words import words as said
-from liteprobe.host.sweep import Sweep
+from liteprobe.host.suites.owd import OneWayResult
+from liteprobe.host.suites.sweep import Sweep
 
 Row = dict[str, Any]
 TITLE = "One-way delay, measured"

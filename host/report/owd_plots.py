@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals
-from liteprobe.host.owd import OneWayResult
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
+from liteprobe.host.suites.owd import OneWayResult
 
 BINS = 40
 

@@ -14,7 +14,7 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.style import STYLE_SHEET
 from liteprobe.host.report.words import words as said
-from liteprobe.host.sweep import Sweep
+from liteprobe.host.suites.sweep import Sweep
 
 Row = dict[str, Any]
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.

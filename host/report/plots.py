@@ -18,8 +18,8 @@ from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.errors import UsageError
-from liteprobe.host.sweep import Sweep
-from liteprobe.host.train import TrainResult
+from liteprobe.host.suites.sweep import Sweep
+from liteprobe.host.traffic.train import TrainResult
 
 Row = dict[str, Any]
 

@@ -18,7 +18,7 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.sim.bench.module import write_module
-from liteprobe.soc.sdram import SdramController
+from liteprobe.cores.memory.sdram import SdramController
 
 PORTS     = 2
 CLK_FREQ  = 50e6

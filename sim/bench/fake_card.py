@@ -26,8 +26,8 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.capture.stream import Blocks, block_headers, channels_of
 from liteprobe.host.errors import NoProbeError
-from liteprobe.host.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
-from liteprobe.host.link.pcie import IOCTL_REG, REG
+from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
+from liteprobe.host.device.link.pcie import IOCTL_REG, REG
 from liteprobe.sim.models.monitor_probe import MonitorProbe
 
 PATH = "/dev/litepcie"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liteprobe.host.link.base import Link, Words
+from liteprobe.host.device.link.base import Link, Words
 from liteprobe.sim.models.probe import TICKS_PER_SECOND, ModelProbe
 
 REQUEST_TICKS = 200  # A datagram there and back, beside its words.

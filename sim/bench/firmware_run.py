@@ -11,9 +11,9 @@ from pathlib import Path
 
 from liteprobe.cores.formats import ClockError, ClockState
 from liteprobe.host import Probe
-from liteprobe.host.clock import ClockStatus
-from liteprobe.host.firmware import Console, load, read_image
-from liteprobe.host.link.sim import SimLink
+from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.device.firmware import Console, load, read_image
+from liteprobe.host.device.link.sim import SimLink
 from liteprobe.sim.models.receiver import rmc, utc_of
 
 NOMINAL_NS = 10_000_000

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
-from liteprobe.host.capture.output import Output
-from liteprobe.host.capture.parquet import HeaderWriter
-from liteprobe.host.capture.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.parquet import HeaderWriter
+from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
 from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.capture.session import Capture

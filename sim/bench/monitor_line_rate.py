@@ -11,7 +11,7 @@ from scapy.all import IP, TCP, UDP, Ether, Raw  # type: ignore[attr-defined]
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.expression import set_filter
 from liteprobe.host.capture.settings import CaptureSettings, Keep
-from liteprobe.host.monitor import Monitor
+from liteprobe.host.measure.monitor import Monitor
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored
 
 LENGTH = 60

@@ -16,7 +16,7 @@ from liteprobe.host.capture.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.triggered import ProbeTrigger
-from liteprobe.host.monitor import Monitor
+from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Harness, probe_of

@@ -2,7 +2,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Yosys as machine code, out of the wheel of pyosys, with the options that sby and soc/build.py give to ``yosys``.
+"""Yosys as machine code, out of the wheel of pyosys, with the options that sby and soc/build/bitstream.py give to ``yosys``.
 
 YoWASP's is the same version, but a WebAssembly that takes two minutes of CPU to be compiled in a fresh clone.
 """

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import line_clock
-from liteprobe.host.discipline import Discipline, settle
-from liteprobe.host.link.sim import SimLink
-from liteprobe.host.link.url import sim_url
-from liteprobe.host.owd import OneWayResult
+from liteprobe.host.serve.discipline import Discipline, settle
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.truth import frames_in, read_truth
 

@@ -14,8 +14,8 @@ from cocotb.task import resume
 from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS
-from liteprobe.host.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
-from liteprobe.host.link.pcie import IOCTL_REG, REG, PcieLink
+from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
+from liteprobe.host.device.link.pcie import IOCTL_REG, REG, PcieLink
 from liteprobe.sim.bench.pcie import Host
 
 PATH = "/dev/litepcie"

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from liteprobe.host.programs import end_group
+from liteprobe.host.traffic.programs import end_group
 
 
 def run_group(

@@ -11,8 +11,8 @@ from typing import Any
 
 from liteprobe.cores.formats import BINS, TICK_NS, slot_octets
 from liteprobe.host.capture.settings import CaptureSettings, Keep
-from liteprobe.host.monitor import Monitor
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 

@@ -22,53 +22,68 @@ from liteprobe.boards.memories import SDRAM_BYTES
 from liteprobe.cores.timebase.samples import SAMPLE_TICKS
 from liteprobe.sim.system import FLASH_OFFSET
 
-PORTS          = 3
-SAMPLES        = 4    # Of the PPS input, a tick: what boards have.
-SDRAM_CLK_FREQ = 50e6 # Of the boards that have one.
-RESET_TICKS    = 1000 # Shorter than any PLL needs, longer than any clock-domain crossing.
+PORTS = 3
+SAMPLES = 4  # Of the PPS input, a tick: what boards have.
+SDRAM_CLK_FREQ = 50e6  # Of the boards that have one.
+RESET_TICKS = 1000  # Shorter than any PLL needs, longer than any clock-domain crossing.
 
 # IOs ----------------------------------------------------------------------------------------------
 
 _io = [
-    ("clk", 0,
-        Subsignal("sys",      Pins(1)),
+    (
+        "clk",
+        0,
+        Subsignal("sys", Pins(1)),
         Subsignal("timebase", Pins(1)),
         *[Subsignal(f"eth_rx{port}", Pins(1)) for port in range(PORTS)],
     ),
     ("rst_sys", 0, Pins(1)),
-    *[("gmii", port,
-        Subsignal("tx_en",   Pins(1)),
-        Subsignal("tx_data", Pins(8)),
-        Subsignal("rx_dv",   Pins(1)),
-        Subsignal("rx_er",   Pins(1)),
-        Subsignal("rx_data", Pins(8)),
-        Subsignal("link_up", Pins(1)),
-    ) for port in range(PORTS)],
-    ("serial", 0,
+    *[
+        (
+            "gmii",
+            port,
+            Subsignal("tx_en", Pins(1)),
+            Subsignal("tx_data", Pins(8)),
+            Subsignal("rx_dv", Pins(1)),
+            Subsignal("rx_er", Pins(1)),
+            Subsignal("rx_data", Pins(8)),
+            Subsignal("link_up", Pins(1)),
+        )
+        for port in range(PORTS)
+    ],
+    (
+        "serial",
+        0,
         Subsignal("tx", Pins(1)),
         Subsignal("rx", Pins(1)),
     ),
-    ("pps",     0, Pins(SAMPLES)), # Samples of this tick, the earliest in bit 0.
+    ("pps", 0, Pins(SAMPLES)),  # Samples of this tick, the earliest in bit 0.
     ("pps_out", 0, Pins(1)),
-    ("gnss", 0,
+    (
+        "gnss",
+        0,
         Subsignal("tx", Pins(1)),
         Subsignal("rx", Pins(1)),
     ),
-    ("flash", 0,
-        Subsignal("clk",  Pins(1)),
+    (
+        "flash",
+        0,
+        Subsignal("clk", Pins(1)),
         Subsignal("cs_n", Pins(1)),
         Subsignal("mosi", Pins(1)),
         Subsignal("miso", Pins(1)),
     ),
 ]
 
+
 class Platform(GenericPlatform):
     """Gives Verilog only: the harness is built by sim/system/build.py."""
+
     def __init__(self):
         GenericPlatform.__init__(self, device="simulated", io=_io, name="liteprobe_sim")
 
     def get_verilog(self, *args, special_overrides=None, **kwargs):
-        self.request("serial", loose=True) # The harness is the same for all, so all pins exist in every build.
+        self.request("serial", loose=True)  # The harness is the same for all, so all pins exist in every build.
         overrides = {**sim_special_overrides, **(special_overrides or {})}
         return GenericPlatform.get_verilog(self, *args, special_overrides=overrides, **kwargs)
 
@@ -78,7 +93,9 @@ class Platform(GenericPlatform):
     def add_false_path_constraint(self, from_, to):
         """Do nothing: simulation has no paths."""
 
+
 # CRG ----------------------------------------------------------------------------------------------
+
 
 class SimulatedClocks(LiteXModule):
     """Takes ``sys`` and ``timebase`` from the pins.
@@ -91,15 +108,16 @@ class SimulatedClocks(LiteXModule):
     Only ``sys`` is reset at power-up (the CPU needs it): the timebase counts from its first edge, so that
     the harness's tick is the SoC's tick.
     """
+
     def __init__(self, clocks, rst_sys):
-        self.rst         = Signal()
-        self.cd_sys      = ClockDomain()
+        self.rst = Signal()
+        self.cd_sys = ClockDomain()
         self.cd_timebase = ClockDomain()
-        self.cd_lock     = cd_lock = ClockDomain(reset_less=True)
+        self.cd_lock = cd_lock = ClockDomain(reset_less=True)
 
         # # #
 
-        left     = Signal(max=RESET_TICKS + 1)
+        left = Signal(max=RESET_TICKS + 1)
         is_reset = Signal()
         self.comb += [
             self.cd_sys.clk.eq(clocks.sys),
@@ -109,15 +127,19 @@ class SimulatedClocks(LiteXModule):
             cd_lock.clk.eq(clocks.timebase),
         ]
         self.sync.lock += [
-            If(self.rst,
+            If(
+                self.rst,
                 left.eq(RESET_TICKS),
-            ).Elif(left != 0,
+            ).Elif(
+                left != 0,
                 left.eq(left - 1),
             ),
-            is_reset.eq(left != 0), # Registered: a reset without glitches.
+            is_reset.eq(left != 0),  # Registered: a reset without glitches.
         ]
 
+
 # PHY ----------------------------------------------------------------------------------------------
+
 
 class SimulatedPhy(LiteXModule):
     """A PHY as a port sees it, with no register of its own: the pins are the timestamp points.
@@ -134,11 +156,13 @@ class SimulatedPhy(LiteXModule):
     source : Endpoint(eth_phy_description(8)), out, ``eth_rx<number>``; ``last`` is never set.
     link_up : Signal(), out, asynchronous
     """
+
     rx_clk_freq = 125e6
     tx_clk_freq = 125e6
+
     def __init__(self, pads, clock, number):
-        self.sink    = sink   = stream.Endpoint(eth_phy_description(8))
-        self.source  = source = stream.Endpoint(eth_phy_description(8))
+        self.sink = sink = stream.Endpoint(eth_phy_description(8))
+        self.source = source = stream.Endpoint(eth_phy_description(8))
         self.link_up = Signal()
 
         # # #
@@ -157,7 +181,9 @@ class SimulatedPhy(LiteXModule):
             self.link_up.eq(pads.link_up),
         ]
 
+
 # PPS ----------------------------------------------------------------------------------------------
+
 
 class SimulatedSamples(LiteXModule):
     """Takes the samples of the PPS input from the pins, as late as a board's.
@@ -166,6 +192,7 @@ class SimulatedSamples(LiteXModule):
     ----------
     samples : Signal(SAMPLES), out, ``timebase``
     """
+
     def __init__(self, pads):
         self.samples = Signal(SAMPLES)
 
@@ -173,28 +200,31 @@ class SimulatedSamples(LiteXModule):
 
         self.specials += MultiReg(pads, self.samples, "timebase", n=SAMPLE_TICKS)
 
+
 # Board --------------------------------------------------------------------------------------------
+
 
 class Board:
     """What a SoC may ask of the simulated board; the same as of a real one."""
-    name         = "simulated"
-    ports        = PORTS
+
+    name = "simulated"
+    ports = PORTS
     sys_clk_freq = 62.5e6
-    block_rams   = None # No limit.
-    with_serial  = True
-    with_pcie    = False
-    sdram_bytes  = SDRAM_BYTES
-    spare_bytes  = 0
+    block_rams = None  # No limit.
+    with_serial = True
+    with_pcie = False
+    sdram_bytes = SDRAM_BYTES
+    spare_bytes = 0
     flash_offset = FLASH_OFFSET
     pps_is_serial_rx = False
-    cable        = None
-    limits       = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
+    cable = None
+    limits = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
 
     def __init__(self):
         self.platform = Platform()
         self.clocks = self.platform.request("clk")
-        self.rst    = self.platform.request("rst_sys")
-        self.gmii   = [self.platform.request("gmii", port) for port in range(PORTS)]
+        self.rst = self.platform.request("rst_sys")
+        self.gmii = [self.platform.request("gmii", port) for port in range(PORTS)]
         self.timing = {name: self.platform.request(name) for name in ("pps", "pps_out", "gnss")}
         self.pins_of_flash = self.platform.request("flash")
 
@@ -223,8 +253,18 @@ class Board:
 
         That is the frequency of the boards, so that an access takes as many cycles as it does there.
         """
-        settings = PhySettings(phytype="GENSDRPHY", memtype="SDR", databits=32, dfi_databits=32, nphases=1, rdphase=0, wrphase=0,
-            cl=2, read_latency=3, write_latency=0)
+        settings = PhySettings(
+            phytype="GENSDRPHY",
+            memtype="SDR",
+            databits=32,
+            dfi_databits=32,
+            nphases=1,
+            rdphase=0,
+            wrphase=0,
+            cl=2,
+            read_latency=3,
+            write_latency=0,
+        )
         return SDRAMPHYModel(M12L16161A(SDRAM_CLK_FREQ, "1:1"), settings, clk_freq=SDRAM_CLK_FREQ), SDRAM_CLK_FREQ
 
     def flash(self):

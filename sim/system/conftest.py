@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host import ProbeError
-from liteprobe.host.firmware_build import Tools, find_tools
-from liteprobe.host.firmware_build import build as build_firmware
+from liteprobe.host.device.firmware_build import Tools, find_tools
+from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_variant, harness_files
 
 

@@ -13,6 +13,7 @@ from litex.soc.interconnect.csr import *
 
 from liteeth.common import eth_phy_description, eth_udp_user_description
 
+
 class LastMarker(LiteXModule):
     """Marks the last octet of each frame, as LiteEth's MAC asks of a PHY; ours doesn't.
 
@@ -20,9 +21,11 @@ class LastMarker(LiteXModule):
     ----------
     sink, source : Endpoint(eth_phy_description(8)), transmit in, receive out. Latency of receive: 1 cycle.
     """
+
     dw = 8
+
     def __init__(self, phy):
-        self.sink   = phy.sink
+        self.sink = phy.sink
         self.source = source = stream.Endpoint(eth_phy_description(8))
 
         # # #
@@ -33,6 +36,7 @@ class LastMarker(LiteXModule):
         ]
         self.comb += source.last.eq(source.valid & ~phy.source.valid)
 
+
 class ConstantDecoder(LiteXModule):
     """Decodes a constant, as LitePCIe's crossbar does: logic with no input that ever changes.
 
@@ -40,21 +44,26 @@ class ConstantDecoder(LiteXModule):
     ----------
     selected : CSRStatus(8), 0x5a
     """
+
     def __init__(self):
         self.selected = CSRStatus(8)
 
         # # #
 
-        slot   = Signal(3)
+        slot = Signal(3)
         chosen = Signal(8)
         self.comb += [
             slot.eq(5),
-            Case(slot, {
-                5         : chosen.eq(0x5a),
-                "default" : chosen.eq(0xff),
-            }),
+            Case(
+                slot,
+                {
+                    5: chosen.eq(0x5A),
+                    "default": chosen.eq(0xFF),
+                },
+            ),
             self.selected.status.eq(chosen),
         ]
+
 
 class Teller(LiteXModule):
     """Sends a datagram of one word, as captured blocks are sent: to another UDP port than Etherbone's.
@@ -65,11 +74,12 @@ class Teller(LiteXModule):
     address, port, data : CSRStorage, to whom, and what
         A write of ``data`` sends it.
     """
+
     def __init__(self):
-        self.source  = source = stream.Endpoint(eth_udp_user_description(32))
+        self.source = source = stream.Endpoint(eth_udp_user_description(32))
         self.address = CSRStorage(32)
-        self.port    = CSRStorage(16)
-        self.data    = CSRStorage(32)
+        self.port = CSRStorage(16)
+        self.data = CSRStorage(32)
 
         # # #
 
@@ -84,17 +94,22 @@ class Teller(LiteXModule):
         ]
         self.sync += If(self.data.re, source.valid.eq(1)).Elif(source.ready, source.valid.eq(0))
 
+
 class StandIn(SoCMini):
     """Copies what comes in on port 2 to ports 0 and 1, one tick later, and answers Etherbone on port 2.
 
     What comes in on ports 0 and 1 goes nowhere, so every frame passes a wire once.
     """
+
     def __init__(self, board):
-        SoCMini.__init__(self, board.platform, int(board.sys_clk_freq),
-            ident            = "liteprobe stand-in",
-            integrated_sram_size = 4096,
+        SoCMini.__init__(
+            self,
+            board.platform,
+            int(board.sys_clk_freq),
+            ident="liteprobe stand-in",
+            integrated_sram_size=4096,
         )
-        self.crg  = board.crg()
+        self.crg = board.crg()
         self.phy0 = phy0 = board.phy(0)
         self.phy1 = phy1 = board.phy(1)
         self.phy2 = phy2 = board.phy(2)

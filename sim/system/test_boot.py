@@ -14,8 +14,8 @@ import pytest
 
 from liteprobe.cores.formats import FLASH_HEADER_WORDS, BootState, flash_image, map_hash
 from liteprobe.host import Probe
-from liteprobe.host.firmware import Image, boot_state, load
-from liteprobe.host.registers import load_map
+from liteprobe.host.device.firmware import Image, boot_state, load
+from liteprobe.host.device.registers import load_map
 from liteprobe.soc.assemble import Line, assemble
 
 RAM, RAM_BYTES = 0x40000000, 4 * 1024 * 1024

@@ -13,8 +13,8 @@ import pytest
 
 from liteprobe.cores.formats import ClockState, PpsControl
 from liteprobe.host import Probe
-from liteprobe.host.clock import TICK_PS
-from liteprobe.host.link.sim import SimLink
+from liteprobe.host.clock.clock import TICK_PS
+from liteprobe.host.device.link.sim import SimLink
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.firmware_run import NOMINAL_NS, boot
 from liteprobe.sim.bench.harness import probe_of

@@ -16,8 +16,8 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockState, TransmitState
 from liteprobe.host import ProbeError, TrainProgram
-from liteprobe.host.clock import FAULTS
-from liteprobe.host.train import schedule
+from liteprobe.host.clock.clock import FAULTS
+from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.bench.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
 from liteprobe.sim.models.receiver import sentence
 

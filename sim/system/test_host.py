@@ -15,7 +15,7 @@ import pytest
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host import Headers, NoProbeError, Probe, ProbeError, TrainProgram, UsageError
-from liteprobe.host.link.etherbone import EtherboneLink, Patience
+from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 
 DELAY_NS = 1000
 FREE_RUN_TIMEOUT_S = 20.0  # Longer than any stall of this machine: a datagram that is sent twice is a fault.

@@ -19,9 +19,9 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.triggered import ProbeTrigger
 from liteprobe.host.errors import UsageError
-from liteprobe.host.monitor import Monitor
-from liteprobe.host.registers import Registers
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.monitor_line_rate import MACS, line_rate, shortest
 from liteprobe.sim.bench.monitoring import PORTS, Got, Monitored, monitored
 from liteprobe.sim.system.build import build_probe

@@ -12,11 +12,11 @@ import pytest
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.link.sim import SimLink
-from liteprobe.host.link.url import sim_url
-from liteprobe.host.owd import Direction, OneWay
-from liteprobe.host.owd_figures import row
-from liteprobe.host.train import schedule
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.suites.owd import Direction, OneWay
+from liteprobe.host.suites.owd_figures import row
+from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Client, Harness, frame
 from liteprobe.sim.bench.pair import open_pair

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host import Probe, TrainProgram, TrainResult
-from liteprobe.host.link.url import sim_url
+from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.bench import truth
 from liteprobe.sim.bench.harness import Harness
 from liteprobe.sim.models import switch

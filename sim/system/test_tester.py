@@ -10,7 +10,7 @@ import pytest
 
 from liteprobe.cores.formats import Part
 from liteprobe.host.errors import UsageError
-from liteprobe.host.train import TrainProgram
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.monitoring import PORTS, Monitored
 from liteprobe.sim.bench.tester import field, joined, probe_frames, send_and_see
 

@@ -17,7 +17,7 @@ from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
 from liteprobe.sim.bench.compiled import apart
 from liteprobe.sim.bench.names import OURS, nameless, watched
-from liteprobe.soc.build import elaborate
+from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.probe import ProbeSoC
@@ -56,7 +56,7 @@ def test_verilog_holds_the_hash_of_the_exported_map(tmp_path):
 def test_same_configuration_gives_the_same_sources_in_every_process(tmp_path):
     # Within one process names depend on what was built before: so a board is always built by a new one.
     program = (
-        "from pathlib import Path; from liteprobe.soc.build import ProbeConfig, elaborate;"
+        "from pathlib import Path; from liteprobe.soc.build.bitstream import ProbeConfig, elaborate;"
         f"print(elaborate('colorlight_5a_75b', ProbeConfig(), Path({str(tmp_path)!r}))[0].digest())"
     )
     digests = set()

@@ -9,7 +9,7 @@ import pytest
 from litex.soc.interconnect.csr_bus import CSRBank, Interface
 from migen import *
 
-from liteprobe.soc.lease import Lease
+from liteprobe.cores.management.lease import Lease
 
 UNIT_BITS = 5
 UNIT      = 2**UNIT_BITS

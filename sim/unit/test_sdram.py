@@ -11,8 +11,8 @@ from migen import *
 
 from litedram.phy.dfi import Interface
 
-from liteprobe.soc import sdram
-from liteprobe.soc.sdram import SdramController
+from liteprobe.cores.memory import sdram
+from liteprobe.cores.memory.sdram import SdramController
 
 # Of the slowest grade; the chip below is a model of its own, in nanoseconds.
 T_RCD, T_RP, T_RAS, T_RC, T_WR, T_RFC, T_MRD = 20, 20, 49, 70, 30, 80, 40

@@ -13,8 +13,8 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import DMA_SLOTS
 from liteprobe.host.capture import live
-from liteprobe.host.capture.output import Output
-from liteprobe.host.capture.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.stream import BlockDecoder

@@ -5,7 +5,7 @@
  * @file
  * @brief What a loader reads of an image: which gateware it was built for, and where it runs.
  *
- * `host/firmware.py` finds it in the image by its signature. Words are little-endian.
+ * `host/device/firmware.py` finds it in the image by its signature. Words are little-endian.
  */
 
 #ifndef LITEPROBE_IMAGE_H_

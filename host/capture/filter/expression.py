@@ -24,8 +24,8 @@ from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, inte
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
 from liteprobe.host.capture.filter.nodes import Headers, Node, Truth
 from liteprobe.host.capture.filter.syntax import Parser
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.registers import Registers
 
 MEMORY = "filter"
 CONTROL = "filter_control"

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.host.capture.filter import words
 from liteprobe.host.capture.filter.nodes import Headers, Node, OnHost, Truth
+from liteprobe.host.capture.unified import has, layer3, tcp_flags
 from liteprobe.host.errors import UsageError
-from liteprobe.host.unified import has, layer3, tcp_flags
 
 LONGEST = 65535
 LENGTH = re.compile(r"len\s*(<=|>=|==|!=|=|<|>)\s*(\w+)")

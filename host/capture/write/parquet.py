@@ -1,0 +1,354 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Unified headers to Parquet: a row a frame, columns by name, as pandas, Polars and DuckDB expect them.
+
+Addresses are text (``10.0.0.1``, ``2001:db8::1``, ``02:4c:50:00:00:01``), because that is what people compare, join
+and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored once a row group. What a frame doesn't
+have is null. The stamp is a timestamp in nanoseconds.
+"""
+
+import shutil
+import socket
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
+from liteprobe.host.capture import unified
+from liteprobe.host.capture.batch import Batch
+from liteprobe.host.capture.copy_ranges import take
+from liteprobe.host.errors import ProbeError
+
+ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
+ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that are left free, and that a row may take.
+CHUNK = 1 << 12  # Headers at once: half a megabyte.
+IPV4_OCTETS, MAC_OCTETS = 4, 6
+
+#: Columns that stand for a bit of ``flags``.
+FLAG_COLUMNS = {
+    "fcs_error": UnifiedFlag.FCS_ERROR,
+    "length_error": UnifiedFlag.LENGTH_ERROR,
+    "runt": UnifiedFlag.RUNT,
+    "giant": UnifiedFlag.GIANT,
+    "symbol_error": UnifiedFlag.SYMBOL_ERROR,
+    "truncated": UnifiedFlag.TRUNCATED,
+    "unparsed": UnifiedFlag.UNPARSED,
+    "fragment": UnifiedFlag.FRAGMENT,
+    "probe": UnifiedFlag.PROBE,
+}
+TEXT = pa.dictionary(pa.int32(), pa.string())  # In the file: text, with each distinct one written once.
+#: Type of each column, in the order of the file.
+SCHEMA = pa.schema(
+    [
+        ("stamp", pa.timestamp("ns")),
+        ("length", pa.uint16()),
+        ("port", pa.uint8()),
+        ("channel", pa.uint8()),
+        ("rule", pa.uint8()),
+        ("source_mac", TEXT),
+        ("destination_mac", TEXT),
+        ("vlan", pa.uint16()),
+        ("tags", pa.list_(pa.uint16())),
+        ("labels", pa.list_(pa.uint32())),
+        ("ethertype", pa.uint16()),
+        ("source", TEXT),
+        ("destination", TEXT),
+        ("protocol", pa.uint8()),
+        ("source_port", pa.uint16()),
+        ("destination_port", pa.uint16()),
+        ("icmp_type", pa.uint8()),
+        ("icmp_code", pa.uint8()),
+        ("dscp", pa.uint8()),
+        ("ecn", pa.uint8()),
+        ("ttl", pa.uint8()),
+        ("ip_length", pa.uint32()),
+        ("ip_id", pa.uint16()),
+        ("flow_label", pa.uint32()),
+        ("fragment_offset", pa.uint16()),
+        ("more_fragments", pa.bool_()),
+        ("dont_fragment", pa.bool_()),
+        ("arp_operation", pa.uint16()),
+        ("tcp_flags", pa.uint16()),
+        ("tcp_window", pa.uint16()),
+        ("tcp_sequence", pa.uint32()),
+        ("stream_id", pa.uint16()),
+        ("sequence", pa.uint32()),
+        ("hash", pa.uint32()),
+        *((name, pa.bool_()) for name in FLAG_COLUMNS),
+    ]
+)
+#: Columns whose values repeat: what a dictionary is tried for.
+REPEATED = [name for name in SCHEMA.names if name not in ("stamp", "ip_id", "tcp_sequence", "sequence", "hash")]
+
+Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
+
+
+class HeaderWriter:
+    """Writes the unified headers of records into a Parquet file, a row group at a time.
+
+    Parameters
+    ----------
+    path : Path
+    metadata : dict or None
+        What the file says of the capture, by name.
+    shift_ns : int
+        Added to every stamp: less 37 s, TAI becomes UTC.
+    row_group : int
+        Rows of a group.
+
+    Attributes
+    ----------
+    written : int
+        Rows in the file.
+    """
+
+    def __init__(
+        self, path: Path, metadata: dict[str, str] | None = None, shift_ns: int = 0, row_group: int = ROW_GROUP
+    ) -> None:
+        self.path = path
+        self.written = 0
+        self._shift_ns = shift_ns
+        # One group is written while the next one fills: writing needs no Python.
+        self._group, self._other = _Group(row_group), _Group(row_group)
+        self._writing = ThreadPoolExecutor(1)
+        self._job: Future[int] | None = None
+        self._is_closed = False
+        self._file = pa.OSFile(str(path), "wb")
+        # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
+        self._writer = pq.ParquetWriter(
+            self._file,
+            SCHEMA,
+            use_dictionary=REPEATED,
+            compression="snappy",
+            write_statistics=["stamp"],
+            store_schema=False,
+        )
+        self._writer.add_key_value_metadata(metadata or {})
+
+    def write(self, batch: Batch) -> None:
+        """Take the headers of the records that have one."""
+        at = batch.at[batch.has_header]
+        for first in range(0, len(at), CHUNK):
+            # A part that stays in the cache while its columns are taken out.
+            headers = take(batch.words, at[first : first + CHUNK], UNIFIED_DTYPE)
+            while len(headers):
+                taken = self._group.add(headers, self._shift_ns)
+                headers = headers[taken:]
+                if self._group.is_full:
+                    self._write_group()
+
+    def close(self) -> None:
+        """Write what waits, and the end of the file, without which nobody can read it; closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            try:
+                if self._group.rows:
+                    self._write_group()
+                self._finish_group()
+            finally:
+                self._writing.shutdown()
+                self._writer.close()
+                self._file.close()
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _write_group(self) -> None:
+        """Have the group written, once the one before is."""
+        self._finish_group()
+        # Parquet has its list of groups at the end: on a full disk nobody could read it, so it ends before.
+        if shutil.disk_usage(self.path.parent).free < ROOM_ROWS * self._group.rows + ROOM:
+            rows, self._group.rows = self._group.rows, 0
+            raise ProbeError(
+                f"the disk is nearly full: {self.path} holds {self.written} headers, whole and readable, and {rows} more "
+                "are lost; make room, or keep less (--filter, --sample)"
+            )
+        self._job = self._writing.submit(self._write_table, self._group)
+        self._group, self._other = self._other, self._group
+
+    def _write_table(self, group: "_Group") -> int:
+        made = group.table()
+        self._writer.write_table(made, row_group_size=len(made))
+        return len(made)
+
+    def _finish_group(self) -> None:
+        """Wait for the group that is being written."""
+        job, self._job = self._job, None
+        try:
+            self.written += job.result() if job else 0
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> ProbeError:
+        return ProbeError(
+            f"{self.path} can't be written ({error.strerror or error}), nor read any more: make room on the disk, or keep less "
+            "(--filter, --sample)"
+        )
+
+
+class _Group:
+    """Columns of a row group, filled part by part.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that are in it.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.rows = 0
+        self._size = size
+        self._values: dict[str, NDArray[Any]] = {}
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return self.rows == self._size
+
+    def add(self, headers: NDArray[np.void], shift_ns: int) -> int:
+        """Take headers, as many as there is room for, and return how many."""
+        headers = headers[: self._size - self.rows]
+        rows = slice(self.rows, self.rows + len(headers))
+        for name, (values, is_there) in _columns(headers, shift_ns).items():
+            if name not in self._values:
+                self._values[name] = np.empty((self._size, *values.shape[1:]), _storage(name))
+                if is_there is not None:
+                    self._masks[name] = np.empty(self._size, bool)
+            self._values[name][rows] = values
+            if is_there is not None:
+                np.logical_not(is_there, out=self._masks[name][rows])
+        self.rows += len(headers)
+        return len(headers)
+
+    def table(self) -> pa.Table:
+        """Return the rows, of `SCHEMA`, and begin anew."""
+        rows = slice(0, self.rows)
+        arrays = []
+        for field in SCHEMA:
+            values, mask = self._values[field.name][rows], self._masks.get(field.name)
+            mask = None if mask is None or not mask[rows].any() else mask[rows]
+            arrays.append(_array(values, mask, field.type))
+        self.rows = 0
+        return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def table(headers: NDArray[np.void], shift_ns: int = 0) -> pa.Table:
+    """Return unified headers as a table of `SCHEMA`."""
+    group = _Group(len(headers))
+    for first in range(0, len(headers), CHUNK):
+        group.add(headers[first : first + CHUNK], shift_ns)
+    return group.table() if len(headers) else SCHEMA.empty_table()
+
+
+def _storage(name: str) -> np.dtype[Any]:
+    """Return how a column is held until it is written."""
+    kind = SCHEMA.field(name).type
+    if kind == TEXT:
+        return np.dtype(np.uint8)
+    if pa.types.is_list(kind):
+        kind = kind.value_type
+    return np.dtype(np.int64 if pa.types.is_timestamp(kind) else kind.to_pandas_dtype())
+
+
+def _array(values: NDArray[Any], mask: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return a column; null where ``mask`` says so."""
+    if kind == TEXT:
+        return _texts(values, mask)
+    if pa.types.is_list(kind):
+        return _lists(values, kind)
+    return pa.array(values, kind, mask=mask)
+
+
+def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column of lists, from rows of how many there are, and what."""
+    counts = values[:, 0]
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    kept = values[:, 1:][np.arange(values.shape[1] - 1) < counts[:, np.newaxis]] if offsets[-1] else values[:0, 0]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept, kind.value_type))
+
+
+def _texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> pa.DictionaryArray:
+    """Return a column of addresses, every distinct one made into text once."""
+    size = octets.shape[1]
+    binary = pa.Array.from_buffers(pa.binary(size), len(octets), [None, pa.py_buffer(octets)])
+    encoded = binary.dictionary_encode()
+    text = _mac if size == MAC_OCTETS else _ip
+    texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy(), texts, mask=mask)
+
+
+def _mac(octets: bytes) -> str:
+    return octets.hex(":")
+
+
+def _ip(octets: bytes) -> str:
+    if octets[0] == Layer3.IPV6:
+        return socket.inet_ntop(socket.AF_INET6, octets[1:])
+    return socket.inet_ntop(socket.AF_INET, octets[1 : 1 + IPV4_OCTETS])
+
+
+def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
+    """Return all columns: values, and where they are there (None: everywhere)."""
+    kind = unified.layer3(headers)
+    columns = _numbers(headers, shift_ns)
+    for name in ("source_mac", "destination_mac"):
+        columns[name] = (headers[name], None)
+    for name in ("source", "destination"):
+        # The kind is a part of the address: 0.0.0.0 is not ::.
+        columns[name] = (np.column_stack([kind, headers[name]]), kind != Layer3.NONE)
+    tags, labels = headers["tags"]["tci"], headers["labels"].astype(np.uint32) >> 12
+    columns["tags"] = (np.column_stack([unified.tag_count(headers), tags]), None)
+    columns["labels"] = (np.column_stack([unified.label_count(headers), labels]), None)
+    return columns
+
+
+def _numbers(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
+    """Return the columns of numbers: values, and where they are there (None: everywhere)."""
+    kind = unified.layer3(headers)
+    is_ipv4, is_ip, is_arp = kind == Layer3.IPV4, kind >= Layer3.IPV4, kind == Layer3.ARP
+    is_tcp, is_probe = unified.has(headers, UnifiedFlag.TCP), unified.has(headers, UnifiedFlag.PROBE)
+    protocol = headers["protocol"]
+    is_icmp = unified.has(headers, UnifiedFlag.TRANSPORT) & ((protocol == 1) | (protocol == 58))
+    has_ports = unified.has(headers, UnifiedFlag.TRANSPORT) & ~is_icmp
+    of_ip = unified.ip_fields(headers)
+    first = headers["source_port"].astype(np.uint16)
+    detail = headers["detail"].astype(np.uint16)
+    sequence = headers["sequence"].astype(np.uint32)
+    rule = headers["rule"]
+    columns: dict[str, Column] = {
+        "stamp": (headers["stamp"].astype(np.int64) + shift_ns, None),
+        "length": (headers["length"], None),
+        "port": (headers["way"] >> 4, None),
+        "channel": (headers["way"] & 0xF, None),
+        "rule": (rule, rule != NO_RULE),
+        "vlan": (headers["tags"]["tci"][:, 0] & 0xFFF, unified.tag_count(headers) > 0),
+        "ethertype": (headers["ethertype"], None),
+        "protocol": (protocol, is_ip),
+        "source_port": (first, has_ports),
+        "destination_port": (headers["destination_port"], has_ports),
+        "icmp_type": (first >> 8, is_icmp),
+        "icmp_code": (first & 0xFF, is_icmp),
+        "arp_operation": (of_ip["arp_operation"], is_arp),
+        "tcp_flags": (detail[:, 0] & 0xFFF, is_tcp),
+        "tcp_window": (detail[:, 1], is_tcp),
+        "tcp_sequence": (sequence, is_tcp),
+        "stream_id": (detail[:, 1], is_probe),
+        "sequence": (sequence, is_probe),
+        "hash": (headers["hash"], None),
+    }
+    for name in ("dscp", "ecn", "ttl", "ip_length", "fragment_offset", "more_fragments"):
+        columns[name] = (of_ip[name], is_ip)
+    for name in ("ip_id", "dont_fragment"):
+        columns[name] = (of_ip[name], is_ipv4)
+    columns["flow_label"] = (of_ip["flow_label"], kind == Layer3.IPV6)
+    flags = np.ascontiguousarray(headers["flags"])
+    for name, flag in FLAG_COLUMNS.items():
+        columns[name] = (flags & int(flag) != 0, None)
+    return columns

@@ -1,0 +1,320 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Records to pcapng: nanoseconds, an interface for each port, what was dropped and where.
+
+Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet), 4.6 (statistics).
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import UNIFIED_PLACES, UnifiedFlag
+from liteprobe.host.capture.batch import Batch
+from liteprobe.host.capture.copy_ranges import WORD_OCTETS, Index, move, put, starts
+from liteprobe.host.capture.write.output import Output
+
+SECTION, INTERFACE, PACKET, STATISTICS = 0x0A0D0D0A, 1, 6, 5
+BYTE_ORDER = 0x1A2B3C4D
+ETHERNET = 1
+NANOSECONDS = 9
+TOEPLITZ = 5  # Of the hash algorithms.
+INBOUND = 1
+PORTS = 16  # That a record can name.
+
+#: Errors of a frame, and the bit of ``epb_flags`` that says so.
+LINK_ERRORS = {
+    UnifiedFlag.FCS_ERROR: 24,
+    UnifiedFlag.GIANT: 25,
+    UnifiedFlag.RUNT: 26,
+    UnifiedFlag.SYMBOL_ERROR: 31,
+}
+ERRORS = sum(LINK_ERRORS)
+
+HEAD = np.dtype([(name, "<u4") for name in ("type", "size", "interface", "high", "low", "kept", "length")])
+TAIL = np.dtype([("queue", "<u2", 2), ("channel", "<u4"), ("end", "<u4"), ("size", "<u4")])
+FLAGS = np.dtype([("option", "<u2", 2), ("flags", "<u4")])
+DROPS = np.dtype([("option", "<u2", 2), ("low", "<u4"), ("high", "<u4")])
+# The hash stands as it is written down, its highest octet first; three octets fill the last word.
+HASH = np.dtype([("option", "<u2", 2), ("algorithm", "u1"), ("hash", "u1", 4), ("fill", "u1", 3)])
+HASH_WORD = UNIFIED_PLACES["hash"][0]
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A port of the probe, as the file names it.
+
+    Parameters
+    ----------
+    name : str
+        Like ``port0``.
+    description : str
+        What probe it belongs to.
+    filter : str
+        Expression that its frames passed; empty: none.
+    comment : str
+        What must be known of its stamps.
+    snap_length : int
+        Octets kept of a frame at the most; 0: all.
+    """
+
+    name: str
+    description: str = ""
+    filter: str = ""
+    comment: str = ""
+    snap_length: int = 0
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What became of the frames of a port; None: not known.
+
+    Parameters
+    ----------
+    received : int or None
+        Frames that the port saw.
+    accepted : int or None
+        Frames that passed the filter.
+    dropped : int or None
+        Frames that were dropped for want of room.
+    delivered : int or None
+        Frames in this file; None: those that were written.
+    comment : str
+    """
+
+    received: int | None = None
+    accepted: int | None = None
+    dropped: int | None = None
+    delivered: int | None = None
+    comment: str = ""
+
+
+def option(code: int, value: bytes) -> bytes:
+    """Return an option, padded to whole words."""
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % WORD_OCTETS)
+
+
+def text(code: int, value: str) -> bytes:
+    """Return an option of text; nothing where there is none."""
+    return option(code, value.encode()) if value else b""
+
+
+def number(code: int, value: int | None) -> bytes:
+    """Return an option of 64 bits; nothing where the number isn't known."""
+    return b"" if value is None else option(code, struct.pack("<Q", value))
+
+
+def block(kind: int, body: bytes) -> bytes:
+    """Return a block with its lengths."""
+    size = len(body) + 12
+    return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
+
+
+def section(hardware: str, comment: str) -> bytes:
+    """Return a section header block."""
+    import platform
+
+    application = f"liteprobe {metadata.version('liteprobe')}"
+    options = text(1, comment) + text(2, hardware) + text(3, f"{platform.system()} {platform.release()}")
+    head = struct.pack("<IHHq", BYTE_ORDER, 1, 0, -1)
+    return block(SECTION, head + options + text(4, application) + option(0, b""))
+
+
+def interface(port: Interface) -> bytes:
+    """Return an interface description block."""
+    expression = b"\0" + port.filter.encode() if port.filter else b""
+    options = [
+        text(1, port.comment),
+        text(2, port.name),
+        text(3, port.description),
+        number(8, 10**9),  # Speed, b/s.
+        option(9, bytes([NANOSECONDS])),
+        option(11, expression) if expression else b"",
+        option(13, b"\0"),  # Octets of FCS that are kept: none.
+        option(0, b""),
+    ]
+    return block(INTERFACE, struct.pack("<HHI", ETHERNET, 0, port.snap_length) + b"".join(options))
+
+
+class PcapngWriter:
+    """Writes records into a pcapng file, in the order in which they are given.
+
+    Parameters
+    ----------
+    output : Output
+    ports : sequence of Interface
+        Interface k is port k; a port that isn't named gets its interface when its first frame comes.
+    hardware, comment : str
+        What the section says of the probe and of the capture.
+    shift_ns : int
+        Added to every stamp: less 37 s, TAI becomes UTC.
+
+    Attributes
+    ----------
+    written : array of int, shape (16,)
+        Packets of each port.
+    dropped : array of int, shape (16,)
+        Frames that gaps of the stream stand for, at the port whose packet comes next.
+    """
+
+    def __init__(
+        self, output: Output, ports: Sequence[Interface], hardware: str = "", comment: str = "", shift_ns: int = 0
+    ) -> None:
+        self._output = output
+        self._shift = np.uint64(shift_ns % 2**64)
+        self.written = np.zeros(PORTS, np.int64)
+        self.dropped = np.zeros(PORTS, np.int64)
+        self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each channel.
+        self._span = [0, 0]
+        self._numbers = np.full(PORTS, -1)
+        self._numbers[: len(ports)] = range(len(ports))
+        output.write(section(hardware, comment) + b"".join(interface(port) for port in ports))
+
+    def write(self, batch: Batch) -> None:
+        """Write packets; gaps become the drop count of the next packet of their channel: they have no port."""
+        if not len(batch):
+            return
+        is_gap = batch.is_gap
+        drops = None
+        if is_gap.any() or self._pending.any():
+            drops = self._drops(batch, is_gap)
+            batch = batch.select(~is_gap)
+        if not len(batch):
+            return
+        self._name(batch.port)
+        words, at = self._packets(batch, drops)
+        self._output.write(words, at * WORD_OCTETS)
+        stamps = batch.heads["stamp"]
+        self._span = [self._span[0] or int(stamps[0]), max(self._span[1], int(stamps[-1]))]
+        self.written += np.bincount(batch.port, minlength=PORTS)
+
+    def close(self, statistics: Sequence[Statistics] = ()) -> None:
+        """Write the statistics of each interface."""
+        self.dropped[0] += self._pending.sum()  # No packet came behind them.
+        self._pending[:] = 0
+        blocks = []
+        for port in np.flatnonzero(self._numbers >= 0).tolist():
+            known = statistics[port] if port < len(statistics) else Statistics()
+            blocks.append(self._statistics(port, known))
+        self._output.write(b"".join(blocks))
+
+    # # #
+
+    def _statistics(self, port: int, known: Statistics) -> bytes:
+        shift = int(self._shift)
+        start, end = ((stamp + shift) % 2**64 if stamp else 0 for stamp in self._span)
+        dropped = int(self.dropped[port]) if known.dropped is None else known.dropped
+        delivered = int(self.written[port]) if known.delivered is None else known.delivered
+        times = [
+            option(code, struct.pack("<II", time >> 32, time & 0xFFFFFFFF)) for code, time in ((2, start), (3, end))
+        ]
+        options = [
+            text(1, known.comment),
+            *times,
+            number(4, known.received),
+            number(5, dropped),
+            number(6, known.accepted),
+            number(8, delivered),
+            option(0, b""),
+        ]
+        head = struct.pack("<III", int(self._numbers[port]), end >> 32, end & 0xFFFFFFFF)
+        return block(STATISTICS, head + b"".join(options))
+
+    def _name(self, ports: NDArray[np.uint8]) -> None:
+        """Write an interface for every port that has none."""
+        for port in np.flatnonzero((np.bincount(ports, minlength=PORTS) > 0) & (self._numbers < 0)).tolist():
+            self._numbers[port] = self._numbers.max() + 1
+            self._output.write(interface(Interface(f"port{port}")))
+
+    def _drops(self, batch: Batch, is_gap: NDArray[np.bool_]) -> Index:
+        """Return how many frames of its channel were dropped before each packet; what is behind the last one waits."""
+        channels, missing = batch.channel, batch.missing
+        counts = np.zeros(len(batch), np.int64)
+        for channel in np.unique(channels).tolist():
+            packets = np.flatnonzero((channels == channel) & ~is_gap)
+            gaps = np.flatnonzero((channels == channel) & is_gap)
+            sums = np.zeros(len(packets) + 1, np.int64)
+            np.add.at(sums, np.searchsorted(packets, gaps), missing[gaps])
+            sums[0] += self._pending[channel]
+            counts[packets] = sums[:-1]
+            self._pending[channel] = sums[-1]
+        np.add.at(self.dropped, batch.port, counts)
+        return counts[~is_gap]
+
+    def _packets(self, batch: Batch, drops: Index | None) -> tuple[NDArray[np.uint32], Index]:
+        """Return packet blocks, and the word that each begins at."""
+        heads = batch.heads
+        flags = heads["flags"]
+        data_words = -(-heads["snap_length"].astype(np.int64) // WORD_OCTETS)
+        has_error, has_hash = flags & ERRORS != 0, batch.has_header
+        has_drops = np.zeros(len(batch), bool) if drops is None else drops > 0
+        options = [(has_error, _flags(flags)), (has_hash, _hashes(batch)), (has_drops, _dropped(drops))]
+        sizes = data_words + (HEAD.itemsize + TAIL.itemsize) // WORD_OCTETS
+        for has, items in options:
+            if has.any():
+                sizes += has * (items.dtype.itemsize // WORD_OCTETS)
+        at = starts(sizes)
+        words = np.empty(int(at[-1] + sizes[-1]), np.uint32)
+        put(words, at, self._heads(batch, sizes))
+        move(batch.words, batch.octets_at, words, at + HEAD.itemsize // WORD_OCTETS, data_words)
+        place = at + HEAD.itemsize // WORD_OCTETS + data_words
+        for has, items in options:
+            if has.any():
+                put(words, place[has], items if len(items) == np.count_nonzero(has) else items[has])
+                place += has * (items.dtype.itemsize // WORD_OCTETS)
+        put(words, place, _tails(batch.channel, sizes))
+        return words, at
+
+    def _heads(self, batch: Batch, sizes: Index) -> NDArray[np.void]:
+        stamps = batch.heads["stamp"] + self._shift
+        made = np.empty(len(batch), HEAD)
+        made["type"] = PACKET
+        made["size"] = sizes * WORD_OCTETS
+        made["interface"] = self._numbers[batch.port]
+        made["high"] = stamps >> np.uint64(32)
+        made["low"] = stamps & np.uint64(0xFFFFFFFF)
+        made["kept"] = batch.heads["snap_length"]
+        made["length"] = batch.heads["length"]
+        return made
+
+
+def _tails(channels: NDArray[np.uint8], sizes: Index) -> NDArray[np.void]:
+    made = np.zeros(len(channels), TAIL)
+    made["queue"] = (6, 4)
+    made["channel"] = channels
+    made["size"] = sizes * WORD_OCTETS
+    return made
+
+
+def _flags(flags: NDArray[np.uint16]) -> NDArray[np.void]:
+    """Return the flags of the frames that are damaged."""
+    chosen = flags[flags & ERRORS != 0]
+    made = np.zeros(len(chosen), FLAGS)
+    made["option"] = (2, 4)
+    made["flags"] = INBOUND
+    for error, bit in LINK_ERRORS.items():
+        made["flags"] |= np.where(chosen & int(error) != 0, np.uint32(1 << bit), np.uint32(0))
+    return made
+
+
+def _hashes(batch: Batch) -> NDArray[np.void]:
+    """Return the flow hashes of the frames that have a header."""
+    hashes = batch.words[batch.at[batch.has_header] + HASH_WORD]
+    made = np.zeros(len(hashes), HASH)
+    made["option"] = (3, 5)
+    made["algorithm"] = TOEPLITZ
+    made["hash"] = hashes.astype(">u4").view(np.uint8).reshape(-1, 4)
+    return made
+
+
+def _dropped(drops: Index | None) -> NDArray[np.void]:
+    """Return the drop counts that are not 0."""
+    chosen = np.empty(0, np.int64) if drops is None else drops[drops > 0]
+    made = np.zeros(len(chosen), DROPS)
+    made["option"] = (4, 8)
+    made["low"], made["high"] = chosen & 0xFFFFFFFF, chosen >> 32
+    return made

@@ -1,0 +1,24 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Builds a board's bitstream; the gateware's own program does it, in a process of its own."""
+
+import argparse
+import importlib.util
+import sys
+
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.traffic import programs
+
+PROGRAM = "liteprobe.soc.build.bitstream"
+
+
+def run(args: argparse.Namespace) -> None:
+    """Build, and pass on how it ended."""
+    if importlib.util.find_spec("migen") is None:
+        raise ProbeError("the gateware's packages are not installed: use './run build BOARD', which installs them")
+    switches = ("load", "flash", "no_compile")
+    options = [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
+    options += ["--seed", args.seed] if args.seed else []
+    ended = programs.run([sys.executable, "-m", PROGRAM, args.board, *options, *args.rest])
+    if ended.code:
+        sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.

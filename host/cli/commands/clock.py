@@ -1,0 +1,188 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Shows, logs, draws and sets a probe's clock, and disciplines it from here where no firmware does."""
+
+import argparse
+import sys
+import time
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich.live import Live
+from rich.table import Table
+
+from liteprobe.cores.formats import ClockMode, ClockState
+from liteprobe.host.analysis import clock_smooth
+from liteprobe.host.cli import tables
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import Lines, named
+from liteprobe.host.clock import log as clock_log
+from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.probe import Probe
+
+COLOURS = {"locked": "green", "holdover": "yellow", "acquiring": "yellow", "free-running": "red", "unknown": "red"}
+LATE_NS = 100_000_000  # A host's own time is good to that, where it follows NTP.
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what was asked for."""
+    ACTIONS[args.action](args)
+
+
+# Status -------------------------------------------------------------------------------------------
+
+
+def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
+    """Return what a person wants to read of a clock, name by name."""
+    colour = COLOURS[status.name]
+    bound = "not known" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.1f} ns (95 %)"
+    shown = {"state": f"[{colour}]{status.name}[/{colour}]", "error bound": bound, "now": f"{now_ns} ns"}
+    if status.was_ever_alive:
+        shown |= {
+            "offset": f"{status.offset_ns:+.2f} ns at the last edge",
+            "rate": f"{status.rate_ppb / 1e3:+.6f} ppm of the oscillator",
+            "drift": f"{status.drift_ppt_s:+.2f} ppt/s",
+            "edges": f"{status.edges} used, {status.rejected} rejected",
+        }
+    if status.state == ClockState.HOLDOVER:
+        shown["holdover"] = f"{status.holdover_s} s since the last edge used"
+    if status.tai_utc_s:
+        shown["TAI - UTC"] = f"{status.tai_utc_s} s"
+    pps = "off" if not status.is_pps_enabled else "present" if status.is_pps_present else "absent"
+    shown["PPS"] = (
+        f"{pps}, period {status.period_ns} ns; {status.missing} missing, {status.spurious} spurious, "
+        f"{status.glitches} glitches"
+    )
+    shown["mode"] = "not known" if status.mode is None else status.mode.name.lower().replace("_", " ")
+    return shown
+
+
+def _table(status: ClockStatus, now_ns: int) -> Table:
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="cyan", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in rows(status, now_ns).items():
+        shown.add_row(name, value)
+    for fault in status.faults:
+        shown.add_row("[red]fault[/red]", fault)
+    return shown
+
+
+def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
+    mode = None if status.mode is None else status.mode.name.lower()
+    words = {"state": status.name, "errors": [bit.name.lower() for bit in status.errors if bit.name], "mode": mode}
+    return {**asdict(status), **words, "faults": status.faults, "now_ns": now_ns}
+
+
+def _status(args: argparse.Namespace) -> None:
+    with ExitStack() as stack:
+        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
+        lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
+        live = None
+        if args.json != STDOUT:
+            live = stack.enter_context(Live(console=tables.console(), auto_refresh=False, transient=False))
+        period_s = probe.timebase.clock.status().period_ns / 1e9
+        for number in range(1 if args.watch is None else 1 + max(1, round(4 * args.watch / 1e9 / period_s))):
+            if number:
+                probe.wait(period_s / 4)
+            status, now_ns = probe.timebase.clock.status(), probe.timebase.now_ns
+            if lines:
+                lines.write(_document(status, now_ns))
+            if live:
+                live.update(_table(status, now_ns), refresh=True)
+    if live:
+        print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+
+
+# Log ----------------------------------------------------------------------------------------------
+
+
+def _log(args: argparse.Namespace) -> None:
+    count = 0
+    try:
+        with Probe(args.probe, args.map, args.steal) as probe, args.out.open("w", encoding="utf-8") as stream:
+            clock = probe.timebase.clock
+            with named(args.out):
+                writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
+                for edge in clock.edges(args.span / 1e9, probe.wait):
+                    qerr_ps = clock.qerr_ps(edge, probe.wait)  # Before the status, which is that of this edge then.
+                    writer.write(edge, clock.status(), qerr_ps)
+                    count += 1
+    except (ProbeError, KeyboardInterrupt) as end:
+        if count:
+            end.args = (f"{end}; {count} edges are in {args.out}",)
+        raise
+    print(f"{count} edges in {args.out}", file=sys.stderr)
+
+
+def smooth(log: clock_log.ClockLog) -> clock_smooth.Smoothed:
+    """Return the oscillator of a log, smoothed."""
+    time_s = log.index * log.period_ns / 1e9
+    model = clock_smooth.NoiseModel(quantum_ns=log.quantum_ns)
+    return clock_smooth.smooth(time_s, log.oscillator_ns, ~np.isnan(log.qerr_ns), model)
+
+
+def _plot(args: argparse.Namespace) -> None:
+    from liteprobe.host.report import clock_plots  # Plots take a second to load.
+
+    log = clock_log.read(args.log)
+    smoothed = smooth(log)
+    clock_plots.write(args.out, args.log.name, log, smoothed)
+    error = log.offset_ns - (log.oscillator_ns - smoothed.phase_ns)
+    rest = error[len(error) // 4 :]
+    print(
+        f"{len(error)} edges of {log.period_ns} ns, {log.index[-1] + 1 - len(error)} missing, "
+        f"{len(error) - int(smoothed.is_used.sum())} outliers; oscillator {smoothed.rate_ppb.mean() / 1e3:+.4f} ppm; "
+        f"clock error {np.sqrt(np.mean(rest**2)):.2f} ns RMS, {np.abs(rest).max():.1f} ns worst (last three quarters)"
+    )
+    print(f"plot: {args.out}", file=sys.stderr)
+
+
+# Set ----------------------------------------------------------------------------------------------
+
+
+def _set(args: argparse.Namespace) -> None:
+    if args.mode is None and args.time != "now" and not args.time.isdecimal():
+        raise UsageError(f"'{args.time}' is not a time: give nanoseconds since 1970 (TAI), or now")
+    with Probe(args.probe, args.map, args.steal) as probe:
+        if args.mode is not None:
+            probe.timebase.clock.set_mode(ClockMode[args.mode.replace("-", "_").upper()])
+            print(f"mode: {args.mode}")
+            return
+        wanted_ns = time.time_ns() + args.tai_utc * 10**9 if args.time == "now" else int(args.time)
+        probe.set_time(wanted_ns)
+        print(f"time: {probe.timebase.now_ns} ns")
+
+
+# Discipline ---------------------------------------------------------------------------------------
+
+
+def _discipline(args: argparse.Namespace) -> None:
+    from liteprobe.host.serve.discipline import Discipline  # Needs a C compiler, once.
+
+    has_begun = False
+    with ExitStack() as stack:
+        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
+        discipline = Discipline(probe, None if args.period is None else round(args.period))
+        writer = None
+        if args.log:
+            stream = stack.enter_context(args.log.open("w", encoding="utf-8"))
+            writer = clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
+        live = stack.enter_context(Live(console=tables.console(), auto_refresh=False))
+        try:
+            for edge in discipline.run(None if args.span is None else args.span / 1e9):
+                has_begun = True
+                status = probe.timebase.clock.status()
+                if writer and edge:
+                    writer.write(edge, status)
+                live.update(_table(status, probe.timebase.now_ns), refresh=True)
+        except KeyboardInterrupt:
+            if args.span is not None or not has_begun:
+                raise
+    print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+
+
+ACTIONS = {"status": _status, "log": _log, "plot": _plot, "set": _set, "discipline": _discipline}

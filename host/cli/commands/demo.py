@@ -1,0 +1,100 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The packet-train paper's measurement in simulation: loopback, switch, and a switch with other traffic."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from liteprobe.cores.formats import FCS, LINE_RATE_BPS, PREAMBLE, SFD, TICK_NS
+from liteprobe.host.analysis.theory import expected_dispersion_rate
+from liteprobe.host.cli import tables
+from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
+from liteprobe.host.device.link import sim
+from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.report import files
+from liteprobe.host.report.words import words
+from liteprobe.host.suites import sweep
+from liteprobe.host.traffic.train import TrainProgram
+
+LOOP_NS = TICK_NS  # The shortest wire.
+LATENCY_NS = 3000
+# A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
+SWITCH_OVERHEAD_NS = TICK_NS * (FCS + PREAMBLE + SFD)
+CROSS_LOAD = 0.3
+CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, CROSS_GAP_NS = 1514, 100, 25, 1e6
+
+LEDE = (
+    """
+    A simulated LiteProbe, the same gateware that a board runs, sent {frames} frames in packet trains of 100 and 1000, of
+    seven sizes, {repeats} trains of each kind, back to back at 1 Gb/s: through a loopback of one tick, and through a
+    store-and-forward switch with a latency of 3 µs. The simulation writes down when each octet was at the probe's pins:
+    that is the truth, which the probe does not know, and against which its figures stand here.""",
+    """
+    A third path is the same switch with other traffic at 30 % of its output. There a train of {count} comes out
+    stretched: theory says {rate} Mb/s in the mean, which is neither the capacity nor what is left of it (Dovrolis et
+    al., 2001). The capacity, 1000 Mb/s, is found by the pairs of frames that were not queued.""",
+)
+
+
+def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
+    """Return what is measured: the paper's sweep on two wires, and one kind of train against other traffic."""
+    template = TrainProgram(length=60, count=1, repeats=repeats)
+    paper = sweep.programs_for(PAPER_LENGTHS, PAPER_COUNTS, template)
+    loaded = (TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=CROSS_GAP_NS),)
+    wires: list[tuple[str, str, tuple[TrainProgram, ...], dict[str, Any]]] = [
+        ("loopback", "loopback", paper, {"theory_delay": (0.0, LOOP_NS)}),
+        ("switch", f"switch?latency={LATENCY_NS}ns", paper, {"theory_delay": (8.0, LATENCY_NS + SWITCH_OVERHEAD_NS)}),
+        (
+            "loaded switch",
+            f"switch?latency={LATENCY_NS}ns&queue=1000&cross={CROSS_LOAD}&seed=1",
+            loaded,
+            {"theory_bps": expected_dispersion_rate(LINE_RATE_BPS, CROSS_LOAD, CROSS_COUNT)},
+        ),
+    ]
+    made = []
+    for name, wire, programs, theory in wires:
+        truth = out / f"{name.replace(' ', '-')}.truth"
+        url = sim_url(wire, build=build, truth=truth)
+        made.append(sweep.SweepRequest(name, url, programs, truth=truth, wire_bps=LINE_RATE_BPS, **theory))
+    return made
+
+
+def run(args: argparse.Namespace) -> None:
+    """Build the simulated probe, measure, print and write."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    build = args.sim or sim.build(sim.SimOptions())
+    asked = requests(args.out, build, args.repeat)
+    sweep.check_programs(program for request in asked for program in request.programs)
+    started = time.monotonic()
+    with tables.progress_bars() as bars:
+        tasks = [bars.add_task(request.name, total=request.total) for request in asked]
+        measured = sweep.run_together(asked, lambda number, sent, _: bars.update(tasks[number], completed=sent))
+    seconds = time.monotonic() - started
+    for found in measured:
+        tables.compared(found.rows, f"{found.name} ({found.rows[0]['repeat']} trains of each kind)")
+    report = write(args, measured)
+    frames = sum(request.total for request in asked)
+    tables.console().print(f"{frames} frames in {seconds:.0f} s. Report: {report}", soft_wrap=True)
+
+
+def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
+    """Write JSON, CSV and the report; return the path of the report."""
+    from liteprobe.host.report.page import Report, write_report  # Plots take a second to load.
+
+    content = files.document(measured, ["liteprobe", *sys.argv[1:]])
+    files.write_json(args.out / "trains.json", content)
+    with (args.out / "trains.csv").open("w", newline="", encoding="utf-8") as stream:
+        files.write_csv(stream, measured)
+    frames = sum(row["sent"] for found in measured[:2] for row in found.rows)
+    figures = {
+        "frames": f"{frames:,}",
+        "repeats": str(args.repeat),
+        "count": str(CROSS_COUNT),
+        "rate": f"{measured[2].rows[0]['theory_bps'] / 1e6:.1f}",
+    }
+    path: Path = args.out / "report.html"
+    write_report(path, measured, content, Report(paragraphs=[words(text, **figures) for text in LEDE], is_paper=True))
+    return path

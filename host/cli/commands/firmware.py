@@ -1,0 +1,135 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Builds the firmware for a gateware, loads it into a probe or its flash, and talks to its shell."""
+
+import argparse
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+from liteprobe.cores.formats import BootState
+from liteprobe.host.device.firmware import Console, Image, boot_state, load, pack, read_image
+from liteprobe.host.device.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic import programs
+
+PROMPT = b"~$ "
+FLASH_FILE = "liteprobe.flash"
+FLASH_PROGRAM = "liteprobe.soc.build.load"
+STATES = {
+    BootState.NOTHING: "nothing was started: the probe has no flash to look into, or is still reading it",
+    BootState.STARTED: "firmware was started by a host",
+    BootState.STARTED_FROM_FLASH: "firmware was started from flash",
+    BootState.NO_IMAGE: "the flash holds no firmware: liteprobe firmware flash --board BOARD, or firmware load",
+    BootState.OTHER_GATEWARE: "the flash holds firmware for another gateware: build it for this one's map, and flash it",
+    BootState.DAMAGED: "the firmware in the flash is damaged, or the RAM doesn't keep it: flash it again",
+}
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what is asked for."""
+    if args.image and args.action == "build":
+        raise UsageError("firmware build takes no image: it makes one (--out FOLDER)")
+    if args.image and args.action in ("console", "state"):
+        raise UsageError(f"firmware {args.action} takes no image: see 'liteprobe firmware load IMAGE'")
+    if args.board and args.action != "flash":
+        raise UsageError(f"firmware {args.action} takes no --board: that is for 'liteprobe firmware flash'")
+    ACTIONS[args.action](args)
+
+
+def _state(args: argparse.Namespace) -> None:
+    with Probe(args.probe, args.map, args.steal) as probe:
+        print(STATES[boot_state(probe.registers)])
+
+
+def _load_and_talk(args: argparse.Namespace) -> None:
+    with Probe(args.probe, args.map, args.steal) as probe:
+        _load(probe, args.image)
+        _talk(probe, args.lines, args.follow / 1e9)
+
+
+def _console(args: argparse.Namespace) -> None:
+    with Probe(args.probe, args.map, args.steal) as probe:
+        _talk(probe, args.lines, args.follow / 1e9)
+
+
+def _image_for_map(args: argparse.Namespace) -> Image:
+    """Return the image that is given, or the one that was built for the map."""
+    return read_image(args.image or folder_of(find_map(args.map)) / IMAGE)
+
+
+def _pack(args: argparse.Namespace) -> Path:
+    image = _image_for_map(args)
+    file = Path(args.out or image.path.parent) / FLASH_FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    octets = pack(image)
+    file.write_bytes(octets)
+    print(f"{file}  {len(octets)} bytes for the flash, version {image.version}, gateware {image.map_hash:08x}")
+    return file
+
+
+def _flash(args: argparse.Namespace) -> None:
+    if not args.board:
+        raise UsageError("which board is it? liteprobe firmware flash --board colorlight_5a_75b")
+    if importlib.util.find_spec("migen") is None:
+        raise ProbeError(
+            "the gateware's packages are not installed: use './run liteprobe firmware flash', which installs them"
+        )
+    file = _pack(args)
+    ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file)])
+    if ended.code:
+        sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.
+
+
+def _build(args: argparse.Namespace) -> None:
+    tools = find_tools(args.zephyr)
+    map_file = find_map(args.map)
+    started = time.monotonic()
+    options = tuple(f"-D{_option(text)}" for text in args.define)
+    image = build(map_file, tools, args.out, options, lambda line: print(line, file=sys.stderr, flush=True))
+    ram = ram_of(map_file)
+    print(f"{image.path}  for {map_file} (hash {image.map_hash:08x}), in {time.monotonic() - started:.0f} s")
+    print(f"  image  {len(image.octets):>8} bytes")
+    print(f"  RAM    {image.ram_bytes:>8} of {ram} bytes, {100 * image.ram_bytes / ram:.1f} %")
+
+
+def _option(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"'{text}' is not an option: write it like LITEPROBE_TAI_UTC=37")
+    return text if name.startswith("CONFIG_") else f"CONFIG_{text}"
+
+
+def _load(probe: Probe, path: Path | None) -> None:
+    image = read_image(path or ROOT / "build" / "firmware" / f"{probe.registers.map_hash:08x}" / IMAGE)
+    load(probe.registers, image)
+    print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
+
+
+def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
+    console = Console(probe.registers)
+    for line in commands:
+        console.follow(0.2, PROMPT)  # Of the boot, or of the last command.
+        console.write(line.encode() + b"\n")
+        _print(console.follow(1.0, PROMPT))
+    left_s = seconds
+    while left_s > 0:  # In steps, so that a person sees it come.
+        _print(console.follow(min(left_s, 0.01)))
+        left_s -= 0.01
+
+
+def _print(octets: bytes) -> None:
+    sys.stdout.write(octets.decode("ascii", "replace").replace("\r", ""))
+    sys.stdout.flush()
+
+
+ACTIONS = {
+    "build": _build,
+    "load": _load_and_talk,
+    "pack": _pack,
+    "flash": _flash,
+    "state": _state,
+    "console": _console,
+}

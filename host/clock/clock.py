@@ -1,0 +1,317 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a probe's clock says of itself, and its PPS: state, error bound, edges, and how to set it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from liteprobe.cores.formats import (
+    CLOCK_LSB,
+    PPS_EARLY_BIT,
+    PPS_EARLY_MASK,
+    PPS_SPURIOUS,
+    QERR_BIT,
+    QERR_COUNT_BIT,
+    QERR_COUNT_MASK,
+    QERR_KNOWN,
+    TICK_NS,
+    TICK_PS,
+    UNCERTAINTY_UNKNOWN,
+    ClockError,
+    ClockMode,
+    ClockState,
+    PpsControl,
+)
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import ProbeError, UsageError
+
+NAMES = {
+    ClockState.UNKNOWN: "unknown",
+    ClockState.FREE_RUNNING: "free-running",
+    ClockState.ACQUIRING: "acquiring",
+    ClockState.LOCKED: "locked",
+    ClockState.HOLDOVER: "holdover",
+}
+#: What a set bit of ``clock_error`` means, and what to do.
+FAULTS = {
+    ClockError.NO_PPS: "no PPS: check the receiver's antenna and the wire of its PPS pin",
+    ClockError.NO_NMEA: "no NMEA: check the wire and the baud rate of the receiver's UART",
+    ClockError.WRONG_SECOND: "the receiver and the clock name different seconds: wait for a fix, or set the time",
+    ClockError.WRONG_GATEWARE: "the firmware was built for another gateware: build and load it again",
+    ClockError.NO_FIX: "the receiver knows no time yet: give it a view of the sky",
+    ClockError.BAD_NMEA: "garbled NMEA: check the baud rate of the receiver's UART",
+    ClockError.STEP_REFUSED: "the clock wants to step, but a train runs: it will, when the train ends",
+}
+PUBLISHED = ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error")
+STATUS = (*PUBLISHED, "updates", "alive", "mode")
+INPUT = ("control", "period", "present", "glitches", "missing", "spurious")
+EDGE = ("count", "now", "now_fraction", "ticks", "width", "flags")
+LOOKS_PER_PERIOD = 8
+QERR_TRIES = 8  # While the firmware works on an edge.
+PATIENCE_PERIODS = 4
+PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
+
+
+@dataclass(frozen=True)
+class ClockStatus:
+    """What was published of a clock last, and its PPS at this moment.
+
+    Attributes
+    ----------
+    state : ClockState
+        UNKNOWN when nobody disciplines the clock, or whoever did has fallen silent (the watchdog).
+    is_alive : bool
+        Whether the firmware (or the host in its place) has published within the watchdog's time.
+    was_ever_alive : bool
+        Whether anybody has published since reset.
+    uncertainty_ns : float or None
+        95 % bound of the error of ``now``; None: not known.
+    offset_ns, rate_ppb, drift_ppt_s : float
+        Last residual; rate error of the oscillator, positive: fast; its change (10^-12 a second).
+    edges, rejected : int
+        PPS edges used and refused.
+    holdover_s, tai_utc_s : int
+        Since the last edge used; TAI less UTC.
+    errors : ClockError
+    mode : ClockMode or None
+        None: a number that no ``ClockMode`` has.
+    period_ns : int
+        Nominal, of the PPS.
+    is_pps_enabled, is_pps_present : bool
+    glitches, missing, spurious : int
+        Pulses too short, periods without a pulse, pulses out of their window (16 bits, wrap).
+    """
+
+    state: ClockState
+    is_alive: bool
+    was_ever_alive: bool
+    uncertainty_ns: float | None
+    offset_ns: float
+    rate_ppb: float
+    drift_ppt_s: float
+    edges: int
+    rejected: int
+    holdover_s: int
+    tai_utc_s: int
+    errors: ClockError
+    mode: ClockMode | None
+    period_ns: int
+    is_pps_enabled: bool
+    is_pps_present: bool
+    glitches: int
+    missing: int
+    spurious: int
+
+    @property
+    def name(self) -> str:
+        """State in a word; a clock that nobody has ever disciplined is ``free-running``."""
+        return NAMES[self.state] if self.was_ever_alive else NAMES[ClockState.FREE_RUNNING]
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong and what to do, a sentence each."""
+        found = [text for bit, text in FAULTS.items() if bit in self.errors and self.is_alive]
+        if not self.was_ever_alive:
+            return ["nobody disciplines this clock: 'liteprobe firmware load', or 'liteprobe clock discipline'"]
+        if not self.is_alive:
+            return ["the firmware has fallen silent (watchdog): load it again ('liteprobe firmware load')", *found]
+        return found
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick.
+
+    Attributes
+    ----------
+    count : int
+        Edges since reset (32 bits, wraps).
+    now_ns, fraction : int
+        Time in ns and 2^-32 ns.
+    ticks : int
+        Of the oscillator, since reset.
+    width_ticks : int
+        How long its pulse has lasted so far.
+    is_spurious : bool
+    early_ps : int
+        From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
+        ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
+    """
+
+    count: int
+    now_ns: int
+    fraction: int
+    ticks: int
+    width_ticks: int
+    is_spurious: bool
+    early_ps: int = 0
+
+
+class Clock:
+    """A probe's clock.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    """
+
+    def __init__(self, registers: Registers) -> None:
+        self._registers = registers
+        names = set(registers.names)
+        self.has_status = "clock_state" in names
+        self.has_pps = "pps_latch" in names
+        self._quantum_ps: int | None = None
+
+    def status(self) -> ClockStatus:
+        """Return what is known of the clock.
+
+        Raises
+        ------
+        ProbeError
+            When the gateware has no such clock.
+        """
+        self.check()
+        names = [f"clock_{name}" for name in STATUS] + [f"pps_{name}" for name in INPUT]
+        found = self._registers.read_many(names)
+        word = {name.removeprefix("clock_"): value for name, value in found.items()}
+        states = {int(state) for state in ClockState}
+        modes = {int(mode) for mode in ClockMode}
+        uncertainty = word["uncertainty"]
+        return ClockStatus(
+            state=ClockState(word["state"] if word["state"] in states else 0),
+            is_alive=bool(word["alive"]),
+            was_ever_alive=bool(word["updates"] or word["alive"]),
+            uncertainty_ns=None if uncertainty == UNCERTAINTY_UNKNOWN or not word["state"] else uncertainty * CLOCK_LSB,
+            offset_ns=word["offset"] * CLOCK_LSB,
+            rate_ppb=word["rate"] * CLOCK_LSB,
+            drift_ppt_s=word["drift"] * CLOCK_LSB,
+            edges=word["edges"],
+            rejected=word["rejected"],
+            holdover_s=word["holdover"],
+            tai_utc_s=word["tai_utc"],
+            errors=ClockError(word["error"]),
+            mode=ClockMode(word["mode"]) if word["mode"] in modes else None,
+            period_ns=found["pps_period"],
+            is_pps_enabled=bool(found["pps_control"] & PpsControl.ENABLE),
+            is_pps_present=bool(found["pps_present"]),
+            glitches=found["pps_glitches"],
+            missing=found["pps_missing"],
+            spurious=found["pps_spurious"],
+        )
+
+    def check(self) -> None:
+        """Raise ProbeError when the gateware has no disciplined clock."""
+        if not (self.has_status and self.has_pps):
+            raise ProbeError(
+                "this gateware has no PPS and no clock status: build it without --no-discipline (liteprobe build BOARD)"
+            )
+
+    # PPS --------------------------------------------------------------------------------------
+
+    def enable_pps(self, period_ns: int | None = None) -> None:
+        """Let the PPS in; ``period_ns`` None: the period that is set."""
+        self.check()
+        if period_ns is not None:
+            if not 1 <= period_ns <= PERIOD_MAX_NS:
+                raise UsageError(f"a period of {period_ns} ns is out of range: give up to {PERIOD_MAX_NS / 1e9:g} s")
+            self._registers.write_many({"pps_period": period_ns})
+        control = self._registers.read("pps_control")
+        self._registers.write("pps_control", control | PpsControl.ENABLE)
+
+    @property
+    def quantum_ps(self) -> int:
+        """What the capture of an edge is rounded to (ps): a tick by the samples that it has."""
+        if self._quantum_ps is None:
+            self.check()
+            samples = self._registers.read("pps_samples") if "pps_samples" in self._registers.names else 1
+            self._quantum_ps = TICK_PS // max(1, samples)
+        return self._quantum_ps
+
+    def edge(self) -> Edge:
+        """Return the last PPS edge; all zero before the first."""
+        self.check()
+        self._registers.write("pps_latch", 1)
+        found = self._registers.read_many(f"pps_{name}" for name in EDGE)
+        return Edge(
+            count=found["pps_count"],
+            now_ns=found["pps_now"],
+            fraction=found["pps_now_fraction"],
+            ticks=found["pps_ticks"],
+            width_ticks=found["pps_width"],
+            is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
+            early_ps=(found["pps_flags"] >> PPS_EARLY_BIT & PPS_EARLY_MASK) * self.quantum_ps,
+        )
+
+    def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
+        """Return how much later than the receiver's own second an edge came (ps), as the firmware told; None: not known.
+
+        Parameters
+        ----------
+        edge : Edge
+            The last one: what is reported of it stays until the firmware has taken the next.
+        wait : callable or None
+            As in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
+        """
+        if "clock_qerr" not in self._registers.names:
+            return None
+        for _ in range(QERR_TRIES):
+            word = self._registers.read("clock_qerr")
+            if not word & QERR_KNOWN:
+                break
+            if word >> QERR_COUNT_BIT & QERR_COUNT_MASK == edge.count & QERR_COUNT_MASK:
+                late_ps = word >> QERR_BIT
+                return late_ps - (1 << 32 - QERR_BIT if late_ps >> 31 - QERR_BIT else 0)
+            if wait is None:
+                break
+            wait(self._registers.read("pps_period") / 1e9 / LOOKS_PER_PERIOD / QERR_TRIES)
+        return None
+
+    def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:
+        """Give each edge that comes within ``seconds`` (probe time), as it comes.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to look.
+        wait : callable
+            Lets so many seconds of the probe's time pass: ``probe.wait``.
+
+        Raises
+        ------
+        ProbeError
+            When the PPS input is off, or no edge comes for four periods and none has before.
+        """
+        status = self.status()
+        if not status.is_pps_enabled:
+            raise ProbeError("the PPS input is off: start the firmware, or 'liteprobe clock discipline'")
+        step_s = status.period_ns / 1e9 / LOOKS_PER_PERIOD
+        last = self.edge()
+        start = self._ticks()
+        seen = False
+        while (passed_ns := TICK_NS * (self._ticks() - start)) < seconds * 1e9:
+            wait(step_s)
+            edge = self.edge()
+            if edge.count != last.count:
+                seen = True
+                yield edge
+            last = edge
+            if not seen and passed_ns > PATIENCE_PERIODS * status.period_ns:
+                raise ProbeError(f"no PPS within four periods of {status.period_ns} ns: {FAULTS[ClockError.NO_PPS]}")
+
+    def _ticks(self) -> int:
+        self._registers.write("timebase_latch", 1)
+        return self._registers.read("timebase_ticks")
+
+    # What a host may ask ----------------------------------------------------------------------
+
+    def set_mode(self, mode: ClockMode) -> None:
+        """Tell whoever disciplines the clock to do so, to leave it alone, or to acquire anew."""
+        self.check()
+        self._registers.write_many({"clock_mode": int(mode)})
+
+    def publish(self, values: dict[str, int]) -> None:
+        """Publish words of the block ``clock`` at once, in the place of the firmware; this feeds the watchdog."""
+        self.check()
+        self._registers.write_burst({f"clock_{name}": value for name, value in values.items()})
+        self._registers.write("clock_update", 1)

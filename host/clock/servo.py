@@ -1,0 +1,158 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The firmware's servo, compiled for this host: the same C that runs on the probe's processor.
+
+Source and contract: firmware/lib/servo/servo.h.
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from liteprobe.host.errors import ProbeError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "firmware" / "lib"
+BUILD = ROOT / "build" / "firmware-host"
+OPTIONS = ("-std=c11", "-O2", "-shared", "-fPIC")
+# The one thing that the header leaves to whoever includes it.
+SIZE = """#include "servo/servo.h"
+unsigned int lp_servo_size(void);
+unsigned int lp_servo_size(void) { return sizeof(struct lp_servo); }
+"""
+
+
+class ServoConfig(ctypes.Structure):
+    """``struct lp_servo_config``."""
+
+    _fields_ = (
+        ("increment", ctypes.c_uint64),
+        *(
+            (name, ctypes.c_uint32)
+            for name in (
+                "period_ns", "quantum_ps", "noise_ps", "sawtooth_ps", "wander_ps", "phase_walk_ps", "rate_walk_ppq",
+                "drift_walk_ppq", "jerk_ppq", "rate_limit_ppm", "lock_ns", "jump_ns", "lost_ns",
+            )
+        ),
+    )  # fmt: skip
+
+
+class ServoStamp(ctypes.Structure):
+    """``struct lp_servo_stamp``."""
+
+    _fields_ = (("now", ctypes.c_uint64), ("fraction", ctypes.c_uint32), ("ticks", ctypes.c_uint64))
+
+
+class ServoEdge(ctypes.Structure):
+    """``struct lp_servo_edge``."""
+
+    _fields_ = (
+        ("stamp", ServoStamp),
+        ("early_ps", ctypes.c_uint32),
+        ("latency", ctypes.c_uint32),
+        ("has_qerr", ctypes.c_bool),
+        ("qerr_ps", ctypes.c_int32),
+        ("has_second", ctypes.c_bool),
+        ("second", ctypes.c_uint64),
+    )
+
+
+class ServoOutput(ctypes.Structure):
+    """``struct lp_servo_output``."""
+
+    _fields_ = (
+        ("state", ctypes.c_int),
+        ("is_used", ctypes.c_bool),
+        ("increment", ctypes.c_uint64),
+        ("has_adjust", ctypes.c_bool),
+        ("adjust", ctypes.c_int64),
+        ("behind", ctypes.c_int64),
+        ("uncertainty", ctypes.c_uint32),
+        ("offset", ctypes.c_int32),
+        ("rate", ctypes.c_int32),
+        ("drift", ctypes.c_int32),
+        ("edges", ctypes.c_uint32),
+        ("rejected", ctypes.c_uint32),
+        ("holdover", ctypes.c_uint32),
+    )
+
+
+class Servo:
+    """A servo of its own.
+
+    Parameters
+    ----------
+    period_ns : int
+        Between two pulses, 1 ms to 1.4 s.
+    settings : int
+        Further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
+
+    Raises
+    ------
+    UsageError
+        When a value is out of its range.
+    ProbeError
+        When there is no C compiler, or no source.
+    """
+
+    def __init__(self, period_ns: int, **settings: int) -> None:
+        self._library = ctypes.CDLL(str(compile_library()))
+        config = ServoConfig()
+        self._library.lp_servo_defaults(ctypes.byref(config))
+        for name, value in {"period_ns": period_ns, **settings}.items():
+            setattr(config, name, value)
+        self.config = config
+        self._state = ctypes.create_string_buffer(self._library.lp_servo_size())
+        if self._library.lp_servo_init(self._state, ctypes.byref(config)) < 0:
+            raise UsageError(f"no servo can follow a PPS of {period_ns} ns: give 1 ms to 1.4 s (--period)")
+
+    def reacquire(self) -> None:
+        """Forget pulses and rate, keep the clock as it runs, and acquire again."""
+        self._library.lp_servo_reacquire(self._state)
+
+    def edge(self, edge: ServoEdge) -> ServoOutput:
+        """Take a pulse."""
+        out = ServoOutput()
+        self._library.lp_servo_edge(self._state, ctypes.byref(edge), ctypes.byref(out))
+        return out
+
+    def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:
+        """Say that there was no pulse, once a period, half a period after it was due."""
+        out = ServoOutput()
+        self._library.lp_servo_silence(self._state, ctypes.byref(stamp), ctypes.c_uint32(latency), ctypes.byref(out))
+        return out
+
+
+def compile_library() -> Path:
+    """Compile firmware/lib into a shared library; its path, cached by content.
+
+    Raises
+    ------
+    ProbeError
+        When there is no C compiler, or no source.
+    """
+    sources = sorted(LIBRARY.glob("*/*.c"))
+    if not sources:
+        raise ProbeError(f"there is no servo in {LIBRARY}: run this from a clone of LiteProbe, not from a package")
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise ProbeError("there is no C compiler: install gcc, or name one in CC")
+    content = b"".join(path.read_bytes() for path in [*sources, *sorted(LIBRARY.glob("*/*.h"))])
+    key = hashlib.sha256(content + repr((compiler, OPTIONS, SIZE)).encode()).hexdigest()[:16]
+    library = BUILD / f"servo-{key}.so"
+    if library.exists():
+        return library
+    BUILD.mkdir(parents=True, exist_ok=True)
+    size = BUILD / f"servo-{key}.{os.getpid()}.c"
+    unfinished = size.with_suffix(".so")
+    size.write_text(SIZE, encoding="utf-8")
+    command = [compiler, *OPTIONS, f"-I{LIBRARY}", *map(str, sources), str(size), "-o", str(unfinished)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    size.unlink()
+    if done.returncode:
+        raise ProbeError(f"the servo can't be compiled by {compiler}; it says:\n{done.stderr[-2000:]}")
+    unfinished.rename(library)
+    return library

@@ -1,0 +1,159 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Who has a probe: one host at a time, for as long as it lives."""
+
+import contextlib
+import getpass
+import math
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+
+from liteprobe.cores.formats import LEASE_NAME_WORDS, LEASE_UNIT_BITS
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError
+
+OWNER = "probe_lease_owner"
+NAME = "probe_lease_name"
+BEAT_S = 0.25  # Eight may get lost in a row before the probe takes the host for gone.
+LOOK_S = 0.1
+LEFT_MOST = 255
+CLAIM_TRIES = 20
+NAME_OCTETS = 4 * LEASE_NAME_WORDS
+
+
+class Lease:
+    """The right to write to a probe: taken at the first write, kept while this process lives, given back at the end.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    steal : bool
+        Take the probe from whoever has it; what that host sends from it is stopped.
+    """
+
+    def __init__(self, registers: Registers, steal: bool = False) -> None:
+        self._registers = registers
+        self._link = registers.link
+        self._claim = registers.register("probe_lease_claim").address
+        self._steal = registers.register("probe_lease_steal").address
+        self._may_steal = steal
+        self._word = 0
+        self._stop_beats: Callable[[], None] = lambda: None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has the probe, as far as it knows."""
+        return bool(self._word)
+
+    def holder(self) -> str | None:
+        """Return who has the probe and since when; None: nobody has."""
+        if not self._registers.read(OWNER) >> 16:
+            return None
+        register = self._registers.register(NAME)
+        words = self._link.read(register.address, register.words)
+        text = np.asarray(words, dtype=">u4").tobytes().rstrip(b"\0").decode(errors="replace")
+        return text or "a host without a name"
+
+    def ensure(self) -> None:
+        """Take the probe, unless this process has it.
+
+        Raises
+        ------
+        BusyError
+            When another host has it; the message says who, and since when.
+        """
+        if self._word:
+            return
+        self._word = self._take()
+        self._link.lease_lost = self._lost
+        self._link.hold(self._word & 0xFFFF)
+        register = self._registers.register(NAME)
+        self._link.write(register.address, name_words(name_of_this_process()))
+        self._stop_beats = self._link.beat(lambda: self._link.post(self._claim, [self._word]), BEAT_S)
+
+    def release(self) -> None:
+        """Give the probe back; what it sends for this process ends, unless it was detached."""
+        if not self._word:
+            return
+        self._stop_beats()
+        word, self._word = self._word, 0
+        self._link.hold(0)
+        self._link.claim(self._registers.register("probe_lease_release").address, word, word & 0xFFFF)
+
+    # # #
+
+    def _take(self) -> int:
+        """Claim the probe, and return what ``owner`` reads when it is taken."""
+        token = 1 + secrets.randbelow(0xFFFF)
+        for _ in range(CLAIM_TRIES):
+            owner = self._registers.read(OWNER)
+            if owner >> 16 and not self._may_steal:
+                self._wait_for_end()
+                owner = self._registers.read(OWNER)
+            number = owner & 0xFFFF
+            self._link.claim(self._steal if self._may_steal else self._claim, token << 16 | number, number)
+            owner = self._registers.read(OWNER)
+            if owner >> 16 == token:
+                self._may_steal = False  # Once: whoever takes it from this host is not fought.
+                return owner
+        raise BusyError("other hosts take the probe again and again: use it from one host at a time")
+
+    def _wait_for_end(self) -> None:
+        """Wait until the lease of a host that is gone has ended.
+
+        Raises
+        ------
+        BusyError
+            When the host is there.
+        """
+        frequency = self._registers.constant("config_clock_frequency")
+        unit_s = 2**LEASE_UNIT_BITS / frequency
+        timeout_s = self._registers.read("probe_lease_timeout") * unit_s
+        left = LEFT_MOST
+        for _ in range(math.ceil(timeout_s / LOOK_S + 5)):
+            if not self._registers.read(OWNER) >> 16:
+                return
+            before, left = left, self._registers.read("probe_lease_left")
+            if left > before:
+                break  # A host that is gone would let it fall.
+            self._link.wait(LOOK_S)
+        raise BusyError(
+            f"the probe is in use by {self.holder() or 'another host'}: wait until it is done, "
+            f"or take the probe from it with --steal"
+        )
+
+    def _lost(self) -> ProbeError:
+        """Return what to say when the probe answers under another lease, and let go."""
+        self._stop_beats()
+        self._word = 0
+        self._link.hold(0)
+        holder = None
+        with contextlib.suppress(ProbeError):
+            holder = self.holder()
+        who = f"it is in use by {holder} now" if holder else "it was reset, or heard nothing of this host for too long"
+        return LeaseLostError(f"the probe was taken from this host ({who}): what was measured is void, run again")
+
+
+def name_of_this_process() -> str:
+    """Return who this is, for others to read: user, host, process, time."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"user {os.getuid()}"
+    since = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    tail = f" (pid {os.getpid()}) since {since}"
+    who = f"{user}@{socket.gethostname()}".encode()[: NAME_OCTETS - len(tail)].decode(errors="ignore")
+    return who + tail
+
+
+def name_words(name: str) -> list[int]:
+    """Return a name as words of the register ``name``; what doesn't fit 64 octets of UTF-8 is cut."""
+    octets = name.encode()[:NAME_OCTETS].decode(errors="ignore").encode().ljust(NAME_OCTETS, b"\0")
+    return [int(word) for word in np.frombuffer(octets, dtype=">u4")]

@@ -1,0 +1,205 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rings of the capture in this machine's memory, which a probe in a PCIe slot writes by itself.
+
+Source: ``driver/kernel/litepcie.h`` and ``main.c`` of ``liteprobe build sqrl_acorn`` (LitePCIe 2024.12).
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOT_BYTES, DMA_SLOTS
+from liteprobe.host.device.link.pcie import Device, gone, ioctl_number
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import ProbeError
+
+DMA_WRITER = struct.Struct("=B7xqq")  # struct litepcie_ioctl_dma_writer: enable, blocks of hardware and of software.
+LOCK = struct.Struct("=6B")  # struct litepcie_ioctl_lock: request, release and status, of reader and writer.
+DMA_INFO = struct.Struct("=6Q")  # struct litepcie_ioctl_mmap_dma_info: offset, size, count; to the probe, from it.
+
+IOCTL_DMA_WRITER = ioctl_number(21, DMA_WRITER.size)
+IOCTL_DMA_INFO = ioctl_number(24, DMA_INFO.size, writes=False)
+IOCTL_LOCK = ioctl_number(25, LOCK.size)
+
+WRITER_ENABLED = 1  # Of ``pcie_dma<n>_writer_enable``; bit 1 is the gateware's: idle.
+
+Blocks = NDArray[np.uint32]
+
+
+class DmaRing:
+    """The ring of one channel.
+
+    Parameters
+    ----------
+    device : Device
+        Of this channel, open: ``/dev/litepcie<first + channel>``.
+    registers : Registers
+        Of the probe, confirmed.
+    channel : int
+    name : str
+        Of the device, for errors.
+
+    Raises
+    ------
+    ProbeError
+        When another program has the ring, or the driver was made for other gateware.
+    NoProbeError
+        When the device is gone.
+    """
+
+    def __init__(self, device: Device, registers: Registers, channel: int, name: str) -> None:
+        self.channel = channel
+        self.taken = 0
+        self._device = device
+        self._registers = registers
+        self._name = name
+        self._written = 0
+        self._is_running = False
+        self._lock()
+        self._slots = self._map()
+
+    def start(self) -> None:
+        """Let the probe write blocks into the ring, from slot 0 on.
+
+        Raises
+        ------
+        ProbeError
+            When the device is another channel's: the first one wasn't given.
+        """
+        self.taken = self._written = 0
+        self._registers.write(f"capture_dma_taken{self.channel}", 0)
+        self._enable(True)
+        if not self._registers.read(f"pcie_dma{self.channel}_writer_enable") & WRITER_ENABLED:
+            raise ProbeError(
+                f"{self._name} isn't the device of channel {self.channel}: give the probe's first one (ls /dev/litepcie*)"
+            )
+
+    def stop(self) -> None:
+        """Let it write no more. What is in the ring can still be taken; all else stays in the probe and is lost to nobody."""
+        if self._is_running:
+            self._enable(False)
+
+    def blocks(self) -> list[Blocks]:
+        """Return all blocks that came and weren't taken, the oldest first: no copy, valid until ``take``.
+
+        Returns
+        -------
+        list of arrays, shape (blocks, BLOCK_WORDS)
+            None, one, or two where the ring wraps. What is behind a block's own words is 0.
+
+        Raises
+        ------
+        ProbeError
+            When the pointers make no sense: the probe was reset meanwhile.
+        """
+        now = self._registers.read(f"capture_dma_written{self.channel}")
+        self._written += (now - self._written) & 0xFFFFFFFF
+        count = self._written - self.taken
+        if count > DMA_SLOTS:
+            raise ProbeError(
+                f"{self._name} counts {count} blocks in {DMA_SLOTS} slots: the probe was reset, start the capture anew"
+            )
+        first = self.taken % DMA_SLOTS
+        parts = [(first, min(first + count, DMA_SLOTS)), (0, max(0, first + count - DMA_SLOTS))]
+        return [self._slots[begin:end, :BLOCK_WORDS] for begin, end in parts if end > begin]
+
+    def take(self, count: int) -> None:
+        """Give the slots of the ``count`` oldest blocks back to the probe."""
+        if not 0 <= count <= self._written - self.taken:
+            raise ValueError(f"{count} blocks can't be taken: {self._written - self.taken} are there")
+        self.taken += count
+        self._registers.write(f"capture_dma_taken{self.channel}", self.taken & 0xFFFFFFFF)
+
+    def close(self) -> None:
+        """Stop, and let the device go."""
+        try:
+            self.stop()
+        finally:
+            self._device.close()
+
+    # # #
+
+    def _ioctl(self, request: int, layout: struct.Struct, *values: int) -> tuple[int, ...]:
+        argument = bytearray(layout.pack(*values))
+        try:
+            self._device.ioctl(request, argument)
+        except OSError as error:
+            raise gone(self._name, error) from None
+        return tuple(layout.unpack(argument))
+
+    def _lock(self) -> None:
+        if not self._ioctl(IOCTL_LOCK, LOCK, 0, 1, 0, 0, 0, 0)[5]:
+            raise ProbeError(f"another program takes what {self._name} captures: end it (fuser {self._name})")
+
+    def _map(self) -> Blocks:
+        *_, offset, size, count = self._ioctl(IOCTL_DMA_INFO, DMA_INFO, *[0] * 6)
+        if (size, count) != (DMA_SLOT_BYTES, DMA_SLOTS):
+            raise ProbeError(
+                f"the driver of {self._name} has {count} buffers of {size} octets, not {DMA_SLOTS} of {DMA_SLOT_BYTES}: "
+                f"load the one that was made with this gateware (docs/pcie.md)"
+            )
+        memory = self._device.map(size * count, offset)
+        return np.frombuffer(memory, dtype="<u4").reshape(count, size // 4)
+
+    def _enable(self, is_on: bool) -> None:
+        self._ioctl(IOCTL_DMA_WRITER, DMA_WRITER, is_on, 0, 0)
+        self._is_running = is_on
+
+
+class DmaCapture:
+    """The rings of some channels of a probe.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe, confirmed.
+    path : str
+        The probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
+    channels : sequence of int
+    open_device : function from a path to a Device
+
+    Attributes
+    ----------
+    rings : dict of DmaRing
+        By channel.
+
+    Raises
+    ------
+    NoProbeError
+        When a device can't be opened.
+    ProbeError
+        As of `DmaRing`. What was opened is closed again.
+    """
+
+    def __init__(
+        self, registers: Registers, path: str, channels: Sequence[int], open_device: Callable[[str], Device]
+    ) -> None:
+        self.rings: dict[int, DmaRing] = {}
+        with ExitStack() as stack:
+            for channel in channels:
+                name = device_of_channel(path, channel)
+                device = open_device(name)
+                stack.callback(device.close)
+                self.rings[channel] = DmaRing(device, registers, channel, name)
+            stack.pop_all()
+
+    def start(self) -> None:
+        """Let the probe write."""
+        for ring in self.rings.values():
+            ring.start()
+
+    def close(self) -> None:
+        """Stop all rings, and let their devices go: all of them, even where one fails."""
+        with ExitStack() as stack:
+            for ring in self.rings.values():
+                stack.callback(ring.close)
+
+
+def device_of_channel(path: str, channel: int) -> str:
+    """Return the device of a channel: the driver numbers them from the probe's first one on."""
+    stem = path.rstrip("0123456789")
+    return f"{stem}{int(path[len(stem) :] or 0) + channel}"

@@ -1,0 +1,338 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Etherbone over UDP, as the probe's stack speaks it: 32-bit addresses and data, one record a datagram.
+
+A request may write and then read; its reply says whether the writes were done, so every write is acknowledged. Under a lease
+requests are numbered: the probe does the writes of each once and in order, whatever the network loses, doubles or delays
+(``cores/formats/lease.py``).
+"""
+
+import errno
+import socket
+import struct
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liteprobe.cores.formats import ORDERS
+from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.errors import NoProbeError, ProbeError
+
+DEFAULT_PORT = 1234
+BURST_WORDS = 64  # Words a record: the depth of the probe's buffer.
+LEAST_TIMEOUT_S = 0.01
+SILENT_TRIES = 6  # As many replies as a port in band may hold back without dropping any.
+
+# Magic, version 1 without flags, 32-bit addresses and data; then the lease and the order of a request, or zeros.
+MAGIC = struct.pack(">HBB", 0x4E6F, 1 << 4, 0x44)
+GUARD = struct.Struct(">HH")
+RECORD_HEADER = struct.Struct(">BBBB")  # Flags, byte enable, writes, reads.
+BASE_ADDRESS = struct.Struct(">I")
+RECORD_OFFSET = len(MAGIC) + GUARD.size
+WORDS_OFFSET = RECORD_OFFSET + RECORD_HEADER.size + BASE_ADDRESS.size
+
+
+@dataclass(frozen=True)
+class Write:
+    """Words that a request writes, from byte ``address`` upwards."""
+
+    address: int
+    words: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back: the request's identifier, what it read, the probe's present lease and the last order that it did."""
+
+    identifier: int
+    words: Words
+    lease: int
+    order: int
+
+
+def encode(
+    identifier: int, addresses: Iterable[int], write: Write | None = None, guard: tuple[int, int] = (0, 0)
+) -> bytes:
+    """Return a datagram that writes, then reads ``addresses``; the reply carries ``identifier`` (32 bits) back.
+
+    The identifier is the record's base return address, which the probe puts into the reply as it came. A datagram that reads
+    nothing gets no reply. ``guard``: lease and order of the request.
+    """
+    reads = np.fromiter(addresses, dtype=">u4")
+    words = np.asarray(write.words if write else [], dtype=">u4")
+    parts = [MAGIC, GUARD.pack(*guard), RECORD_HEADER.pack(0, 0xF, len(words), len(reads))]
+    if write:
+        parts += [BASE_ADDRESS.pack(write.address), words.tobytes()]
+    if len(reads):
+        parts += [BASE_ADDRESS.pack(identifier), reads.tobytes()]
+    return b"".join(parts)
+
+
+def decode_reply(datagram: bytes) -> Reply | None:
+    """Return a reply taken apart, or None when ``datagram`` is something else."""
+    if len(datagram) < WORDS_OFFSET or datagram[: len(MAGIC)] != MAGIC:
+        return None
+    lease, order = GUARD.unpack_from(datagram, len(MAGIC))
+    _, _, writes, reads = RECORD_HEADER.unpack_from(datagram, RECORD_OFFSET)
+    if reads or len(datagram) < WORDS_OFFSET + 4 * writes:
+        return None
+    (identifier,) = BASE_ADDRESS.unpack_from(datagram, WORDS_OFFSET - BASE_ADDRESS.size)
+    words = np.frombuffer(datagram, dtype=">u4", count=writes, offset=WORDS_OFFSET)
+    return Reply(identifier, words.astype(np.uint32), lease, order)
+
+
+@dataclass
+class _Request:
+    """What is asked in a datagram, sent again until its reply comes; ``guard``: lease and order."""
+
+    addresses: Sequence[int]
+    write: Write | None = None
+    guard: tuple[int, int] = (0, 0)
+    tries: int = 0
+    first_sent_s: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a link waits, and how much it asks at once.
+
+    Parameters
+    ----------
+    timeout_s : float
+        Longest time without any reply after which what is outstanding is sent again (s); as long as replies come sooner, it is
+        what RFC 6298 makes of their times.
+    tries : int
+        A request that was sent so often, for ``tries * timeout_s`` or longer, counts as lost for good.
+    window : int
+        Datagrams outstanding at once.
+    """
+
+    timeout_s: float = 0.25
+    tries: int = 12
+    window: int = 4
+
+
+class RoundTrip:
+    """The time after which a datagram counts as lost.
+
+    Source: RFC 6298, section 2, with a least value that suits a local network; Karn's rule is the caller's.
+    """
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._mean_s: float | None = None
+        self._deviation_s = 0.0
+        self._backoff = 1.0
+
+    @property
+    def timeout_s(self) -> float:
+        """The present timeout (s)."""
+        if self._mean_s is None:
+            return self._most_s
+        timeout_s = max(self._mean_s + 4 * self._deviation_s, LEAST_TIMEOUT_S)
+        return min(timeout_s * self._backoff, self._most_s)
+
+    def add(self, round_trip_s: float) -> None:
+        """Take the round trip of a datagram that was sent once (s)."""
+        if self._mean_s is None:
+            self._mean_s, self._deviation_s = round_trip_s, round_trip_s / 2
+        else:
+            self._deviation_s += (abs(round_trip_s - self._mean_s) - self._deviation_s) / 4
+            self._mean_s += (round_trip_s - self._mean_s) / 8
+        self._backoff = 1.0
+
+    def back_off(self) -> None:
+        """Wait twice as long next time: nothing came."""
+        self._backoff = min(2 * self._backoff, 64.0)
+
+
+class EtherboneLink(Link):
+    """A probe behind a UDP port.
+
+    Several requests are outstanding at once; each reply is matched by the identifier that the probe echoes.
+
+    Parameters
+    ----------
+    host : str
+        Name or IPv4 address of the probe.
+    port : int
+        UDP port of the probe.
+    patience : Patience
+        Timeouts and window.
+
+    Raises
+    ------
+    NoProbeError
+        When the name has no address.
+    """
+
+    def __init__(self, host: str, port: int = DEFAULT_PORT, patience: Patience | None = None) -> None:
+        self.host = host
+        self.port = port
+        self.patience = patience or Patience()
+        self._identifier = int(time.monotonic_ns() & 0x7FFFFFFF)  # A late reply to an earlier process matches none.
+        self._order = 0
+        self._round_trip = RoundTrip(self.patience.timeout_s)
+        self._silence_until = 0.0
+        self._socket = self._connect()
+
+    def _connect(self) -> socket.socket:
+        try:
+            address = socket.gethostbyname(self.host)
+        except OSError:
+            raise NoProbeError(
+                f"'{self.host}' has no address: check the name, or give the probe's IP address (etherbone://192.168.1.50)"
+            ) from None
+        connection = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            connection.connect((address, self.port))
+        except OSError as error:
+            connection.close()
+            raise self._unreachable(error) from None
+        return connection
+
+    def read(self, address: int, count: int = 1) -> Words:
+        """Return ``count`` words from ``address`` upwards."""
+        return self.read_scattered(range(address, address + 4 * count, 4))
+
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        """Return the words at ``addresses``, in their order."""
+        bursts = [addresses[first : first + BURST_WORDS] for first in range(0, len(addresses), BURST_WORDS)]
+        return self._exchange([_Request(burst, guard=(self.lease, 0)) for burst in bursts])
+
+    def write(self, address: int, words: Sequence[int]) -> Words:
+        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
+        requests = []
+        for first in range(0, len(words), BURST_WORDS):
+            burst = Write(address + 4 * first, words[first : first + BURST_WORDS])
+            read_back = range(burst.address, burst.address + 4 * len(burst.words), 4)
+            requests.append(_Request(read_back, burst, (self.lease, self._next_order())))
+        return self._exchange(requests)
+
+    def claim(self, address: int, word: int, lease: int) -> None:
+        """Write a claim, which holds only while ``lease`` is the present one, and wait until it has arrived."""
+        self._exchange([_Request([address], Write(address, [word]), (lease, 0))])
+
+    def hold(self, lease: int) -> None:
+        """Send what comes under ``lease``; 0: under none."""
+        super().hold(lease)
+        self._order = 0
+
+    def post(self, address: int, words: Sequence[int]) -> None:
+        """Write ``words`` from ``address`` upwards, out of order, and don't wait: they may get lost. Any thread may call it."""
+        self._send_datagram(encode(0, [], Write(address, words), (self.lease, 0)))
+
+    def expect_silence(self, seconds: float) -> None:
+        """Say that the probe may not answer for ``seconds``, because a train holds its port; 0 ends it."""
+        self._silence_until = time.monotonic() + seconds if seconds > 0 else 0.0
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    # # #
+
+    def _next_order(self) -> int:
+        """Return the order of the next write under a lease: 1 to 65535, over and over."""
+        if not self.lease:
+            return 0
+        self._order = self._order % (ORDERS - 1) + 1
+        return self._order
+
+    def _exchange(self, requests: Sequence[_Request]) -> Words:
+        """Send ``requests``, some at once, repeat what gets lost, and return their words in order."""
+        first = self._identifier
+        self._identifier = (first + len(requests)) & 0xFFFFFFFF
+        number_of = {(first + number) & 0xFFFFFFFF: number for number in range(len(requests))}
+        waiting = list(reversed(number_of))
+        outstanding: dict[int, _Request] = {}
+        replies: dict[int, Words] = {}
+        while waiting or outstanding:
+            while waiting and len(outstanding) < self.patience.window:
+                identifier = waiting.pop()
+                outstanding[identifier] = requests[number_of[identifier]]
+                self._send(identifier, outstanding[identifier])
+            datagram = self._receive(self._round_trip.timeout_s)
+            if datagram is None:
+                self._repeat(outstanding)
+                continue
+            reply = decode_reply(datagram)
+            request = outstanding.get(reply.identifier) if reply else None
+            if reply and request and len(reply.words) == len(request.addresses) and self._is_done(request, reply):
+                del outstanding[reply.identifier]
+                replies[number_of[reply.identifier]] = reply.words
+        words = [replies[number] for number in range(len(requests))]
+        return np.concatenate(words) if words else np.empty(0, dtype=np.uint32)
+
+    def _is_done(self, request: _Request, reply: Reply) -> bool:
+        """Return whether a reply says that its request was done; one that another overtook is sent again."""
+        if request.tries == 1:
+            self._round_trip.add(time.monotonic() - request.first_sent_s)
+        lease, order = request.guard
+        if not (self.lease and lease == self.lease):
+            return True
+        if reply.lease != lease:
+            raise self.lease_lost()
+        if order and reply.order != order:
+            request.guard = (lease, self._next_order())
+            self._send(reply.identifier, request)
+            return False
+        return True
+
+    def _send(self, identifier: int, request: _Request) -> None:
+        if not request.tries:
+            request.first_sent_s = time.monotonic()
+        request.tries += 1
+        self._send_datagram(encode(identifier, request.addresses, request.write, request.guard))
+
+    def _send_datagram(self, datagram: bytes) -> None:
+        try:
+            self._socket.send(datagram)
+        except ConnectionRefusedError:
+            pass  # The refusal of an earlier datagram; this one counts as lost, and is repeated.
+        except OSError as error:
+            raise self._unreachable(error) from None
+
+    def _receive(self, timeout_s: float) -> bytes | None:
+        """Return the next datagram, or None when none came in time."""
+        self._socket.settimeout(timeout_s)
+        try:
+            return self._socket.recv(2048)
+        except ConnectionRefusedError:
+            time.sleep(min(timeout_s, 0.05))
+            return None
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise ProbeError(f"the link to {self.host}:{self.port} broke ({error.strerror}): connect again") from None
+
+    def _repeat(self, outstanding: dict[int, _Request]) -> None:
+        """After a timeout: send again what is outstanding, or give up, unless silence was expected."""
+        self._round_trip.back_off()
+        is_silent = self._is_silent()
+        least_s = self.patience.tries * self.patience.timeout_s
+        for identifier, request in outstanding.items():
+            if is_silent:
+                request.first_sent_s = time.monotonic()
+                if request.tries >= SILENT_TRIES:
+                    continue
+            elif request.tries >= self.patience.tries and time.monotonic() - request.first_sent_s >= least_s:
+                raise NoProbeError(self._no_answer())
+            self._send(identifier, request)
+
+    def _is_silent(self) -> bool:
+        return time.monotonic() < self._silence_until
+
+    def _unreachable(self, error: OSError) -> NoProbeError:
+        if error.errno == errno.EMSGSIZE:
+            return NoProbeError(f"cannot reach {self.host}:{self.port}: its network takes no datagrams of 600 octets")
+        return NoProbeError(f"cannot reach {self.host}:{self.port} ({error.strerror}): check the network")
+
+    def _no_answer(self) -> str:
+        return (
+            f"no probe answers at {self.host}:{self.port}: check power, cable and address (ping {self.host}), "
+            f"and that its bitstream is loaded (liteprobe build BOARD --load)"
+        )

@@ -1,0 +1,303 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
+from liteprobe.host.device.link.sim_process import SimProcess
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.traffic import programs
+
+EXECUTABLE = "liteprobe-sim"
+MAP = "csr.json"
+PROBES = ("a", "b")  # Of a pair.
+LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
+LOOK_TRIES = 50  # The network between may be a bad one.
+RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
+
+
+@dataclass(frozen=True)
+class SimOptions:
+    """What to simulate.
+
+    Parameters
+    ----------
+    wire : str
+        Wire specification: ``loopback``, ``cable?delay=1us``, ``switch?latency=3us&rate=1G``.
+    link : str
+        ``own``: Etherbone on a port of its own; ``shared``: in band on test port 0.
+    with_cpu : bool
+        Whether the simulated SoC has its softcore.
+    truth, pcap : Path or None
+        File of the truth, prefix of the captures that the simulation writes.
+    flash : Path or None
+        What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
+    build : Path or None
+        Folder of a simulated probe that is built already; None: build it, or take it from the cache.
+    pps_ns, jitter_ns : int or None, int
+        A PPS of this period on the input of each probe, whose edges are off by up to so much either way, evenly;
+        None: no PPS, unless a receiver has one.
+    receivers : tuple of Path
+        What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
+    play : tuple of Path
+        Captures that come to the ports over and over, one for each port.
+    preset : str
+        What is built in: ``train`` or ``monitor``.
+    network : str
+        What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
+    oscillators : tuple of float
+        Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
+    probe : str
+        Of a pair: which of the two this is, ``a`` or ``b``.
+    """
+
+    wire: str = "loopback"
+    link: str = "own"
+    with_cpu: bool = True
+    truth: Path | None = None
+    pcap: Path | None = None
+    build: Path | None = None
+    flash: Path | None = None
+    pps_ns: int | None = None
+    jitter_ns: int = 0
+    receivers: tuple[Path, ...] = ()
+    play: tuple[Path, ...] = ()
+    preset: str = DEFAULT_PRESET
+    network: str = ""
+    oscillators: tuple[float, ...] = ()
+    probe: str = "a"
+
+
+def build(options: SimOptions) -> Path:
+    """Build the simulated probe, or find it in the cache, and return its folder."""
+    command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
+    command += [] if options.with_cpu else ["--no-cpu"]
+    command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
+    done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
+    lines = done.output.strip().splitlines()
+    if done.code or not lines:
+        raise ProbeError(f"the simulated probe can't be built; '{' '.join(command[1:])}' says:\n{done.tail}")
+    return Path(lines[-1])
+
+
+def start(options: SimOptions) -> tuple[SimProcess, Path]:
+    """Start a simulation; return its process and the register map of its probes."""
+    folder = options.build or build(options)
+    command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
+    command += ["--truth", str(options.truth)] if options.truth else []
+    command += ["--pcap", str(options.pcap)] if options.pcap else []
+    command += ["--flash", str(options.flash)] if options.flash else []
+    command += ["--network", options.network] if options.network else []
+    command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
+    for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
+        command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
+    for receiver in options.receivers:
+        command += ["--receiver", str(receiver)]
+    return SimProcess(command), folder / MAP
+
+
+class SharedProcess:
+    """The one simulation of two probes, for as long as either is open."""
+
+    _running: ClassVar[dict[SimOptions, "SharedProcess"]] = {}
+
+    def __init__(self, options: SimOptions) -> None:
+        self.process, self.map_file = start(options)
+        self._key = options
+        self._users: set[str] = set()
+
+    @classmethod
+    def join(cls, options: SimOptions) -> "SharedProcess":
+        """Return the simulation of these options, started when it doesn't run yet.
+
+        Raises
+        ------
+        UsageError
+            When this probe of the pair is open already.
+        """
+        key = replace(options, probe="a")
+        shared = cls._running.get(key)
+        if shared is None:
+            shared = cls._running[key] = cls(key)
+        if options.probe in shared._users:
+            raise UsageError(
+                f"probe {options.probe} of this pair is open already: name the other one (probe=a, probe=b)"
+            )
+        shared._users.add(options.probe)
+        return shared
+
+    def leave(self, probe: str) -> None:
+        """End the simulation when nobody is left."""
+        self._users.discard(probe)
+        if not self._users:
+            self._running.pop(self._key, None)
+            self.process.close()
+
+
+class SimLink(EtherboneLink):
+    """A simulated probe of one's own, in lock-step: its time passes only while it is asked something.
+
+    Two links to the probes of one pair, opened in the same Python process, share one simulation and its time.
+
+    Parameters
+    ----------
+    options : SimOptions
+        What to simulate.
+    """
+
+    arrival_timeout_s = 0.002
+    look_ns = 100_000.0
+    oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
+
+    def __init__(self, options: SimOptions) -> None:
+        self.options = options
+        self.is_in_band = options.link == "shared"
+        self.pps_period_ns = options.pps_ns
+        self._shared = SharedProcess.join(options) if options.oscillators else None
+        self._prefix = f"{options.probe} " if options.oscillators else ""
+        self._process, self.map_file = (self._shared.process, self._shared.map_file) if self._shared else start(options)
+        if options.oscillators:
+            self.oscillator_ppm = EtherboneLink.oscillator_ppm
+        self._silence_until_ns = 0
+        self._beats: tuple[Callable[[], None], int] | None = None
+        self._since_beat_ns = 0
+        port = self._process.udp_ports[PROBES.index(options.probe) if options.oscillators else 0]
+        super().__init__("127.0.0.1", port, Patience(LOOK_TIMEOUT_S, LOOK_TRIES))
+        for test_port, capture in enumerate(options.play):
+            self.play(test_port, capture, repeats=0)
+
+    def idle(self) -> None:
+        """Let a little of the simulated time pass."""
+        self.wait(self.look_ns / 1e9)
+
+    def now_s(self) -> float:
+        """Return the simulated time since the start (s)."""
+        return self.now_ns() / 1e9
+
+    def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
+        """Call ``act`` every ``period_s`` of the simulated time, which passes in ``wait``, until what is returned is called."""
+        self._beats = (act, round(period_s * 10**9))
+        self._since_beat_ns = 0
+
+        def stop() -> None:
+            self._beats = None
+
+        return stop
+
+    def now_ns(self) -> int:
+        """Return the simulated time since the start (ns)."""
+        return int(self._process.command("time"))
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of simulated time pass."""
+        left_ns = round(seconds * 10**9)
+        while left_ns > 0:
+            step_ns = min(left_ns, RUN_STEP_NS)
+            self._run(step_ns)
+            left_ns -= step_ns
+
+    def _run(self, step_ns: int) -> None:
+        self._process.command(f"run {step_ns}")
+        self._since_beat_ns += step_ns
+        if self._beats and self._since_beat_ns >= self._beats[1]:
+            self._since_beat_ns = 0
+            self._beats[0]()
+
+    def set_link(self, port: int, is_up: bool) -> None:
+        """Plug (True) or pull (False) the cable of a port."""
+        self._process.command(f"{self._prefix}link {port} {'up' if is_up else 'down'}")
+
+    def inject(self, port: int, octets: bytes) -> None:
+        """Put octets on the wire into a port, preamble, SFD and FCS included, right or wrong."""
+        self._process.command(f"{self._prefix}inject {port} {octets.hex()}")
+
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
+        """Play a capture (pcap) into a port: each frame at its time after the first one, or when the line is free.
+
+        Parameters
+        ----------
+        port : test port.
+        path : the capture.
+        start_ns : simulated time of the first SFD; 0, or what has passed: as soon as can be.
+        repeats : how often; 0: without end.
+
+        Returns
+        -------
+        int
+            Frames of the capture.
+
+        Raises
+        ------
+        ProbeError
+            When it is not a capture of Ethernet frames.
+        """
+        return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
+
+    def network_counts(self) -> str:
+        """Return how many datagrams the network took, lost, doubled and delayed, towards the probe and back."""
+        sent, lost, doubled, delayed, *back = self._process.command("network").split()
+        return (
+            f"{sent} datagrams to the probe ({lost} lost, {doubled} doubled, {delayed} delayed), "
+            f"{back[0]} back ({back[1]} lost, {back[2]} doubled, {back[3]} delayed)"
+        )
+
+    def sync(self) -> None:
+        """Have the truth and capture files written up to now."""
+        self._process.command("sync")
+
+    def set_oscillator(self, ppm: float) -> None:
+        """Let the oscillator of this probe of a pair be fast by ``ppm`` from now on."""
+        self._process.command(f"{self._prefix}rate {ppm:.9f}")
+
+    def receive(self, line: str) -> None:
+        """Have the GNSS receiver do something still to come: ``pps NS [WIDTH_NS]`` or ``gnss NS OCTETS`` (hexadecimal)."""
+        self._process.command(self._prefix + line)
+
+    def sent_to_receiver(self) -> bytes:
+        """Return what the probe has sent to the GNSS receiver since the last call."""
+        return bytes.fromhex(self._process.command(f"{self._prefix}gnss"))
+
+    def expect_silence(self, seconds: float) -> None:
+        """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
+        self._silence_until_ns = self.now_ns() + round(seconds * 10**9) if seconds > 0 else 0
+
+    def receive_port(self, transmit: int, ports: int) -> int:
+        """Return the port that the wire leads to."""
+        return transmit if self.options.wire.partition("?")[0] == "loopback" else super().receive_port(transmit, ports)
+
+    def close(self) -> None:
+        """Close the socket and end the process."""
+        super().close()
+        if self._shared:
+            self._shared.leave(self.options.probe)
+        else:
+            self._process.close()
+
+    # # #
+
+    def _receive(self, timeout_s: float) -> bytes | None:
+        """Return the next datagram; none comes any more once the process obeys a command again."""
+        datagram = super()._receive(timeout_s)
+        if datagram is None:
+            self.now_ns()
+            datagram = super()._receive(0.001)
+        return datagram
+
+    def _is_silent(self) -> bool:
+        """Let expected silence pass: nothing else moves the simulated time."""
+        left_ns = self._silence_until_ns - self.now_ns()
+        if left_ns <= 0:
+            return False
+        self._run(min(left_ns, RUN_STEP_NS))
+        return True
+
+    def _no_answer(self) -> str:
+        return (
+            "the simulated probe doesn't answer: that is a fault of the simulation; please report it with the command"
+        )

@@ -1,0 +1,140 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone speaks it."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import serial
+
+from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.errors import NoProbeError
+
+DEFAULT_BAUD = 115200
+COMMAND_WRITE = 0x01  # Burst, address incremented a word each.
+COMMAND_READ = 0x02
+READ_WORDS = 255  # The count is an octet.
+WRITE_WORDS = 64
+REPLY_TIMEOUT_S = 0.5
+BRIDGE_TIMEOUT_S = 0.1  # The bridge drops a command that stands still for this long.
+TRIES = 4
+
+
+class SerialLine(Protocol):
+    """What is used of ``serial.Serial``."""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` octets, fewer after the timeout."""
+
+    def write(self, data: bytes) -> int | None:
+        """Send octets."""
+
+    def reset_input_buffer(self) -> None:
+        """Forget what came in."""
+
+    def close(self) -> None:
+        """Close the line."""
+
+
+def encode(command: int, address: int, count: int) -> bytes:
+    """Return the six octets of a command on ``count`` words from byte address ``address``."""
+    # On the line addresses count words.
+    return bytes([command, count]) + (address // 4).to_bytes(4, "big")
+
+
+def open_line(device: str, baud: int) -> SerialLine:
+    """Open a serial device.
+
+    Raises
+    ------
+    NoProbeError
+        When there is no such device, or no right to open it.
+    """
+    try:
+        line: SerialLine = serial.Serial(device, baud, timeout=REPLY_TIMEOUT_S)
+    except (OSError, ValueError) as error:
+        raise NoProbeError(
+            f"can't open {device} at {baud} baud ({error}): check cable, name (ls /dev/ttyUSB*) and group (dialout)"
+        ) from None
+    return line
+
+
+class UARTLink(Link):
+    """A probe behind a serial line.
+
+    Parameters
+    ----------
+    line : SerialLine
+        The open line; see ``open_line``.
+    name : str
+        What to call it in errors.
+    """
+
+    look_ns = 100e6
+    is_in_band = False
+
+    def __init__(self, line: SerialLine, name: str) -> None:
+        self._line = line
+        self._name = name
+        self._lock = threading.RLock()  # A beat of the lease may come from another thread.
+
+    def read(self, address: int, count: int = 1) -> Words:
+        """Return ``count`` words from ``address`` upwards."""
+        bursts = [
+            self._read_burst(address + 4 * first, min(READ_WORDS, count - first))
+            for first in range(0, count, READ_WORDS)
+        ]
+        return np.concatenate(bursts) if bursts else np.empty(0, dtype=np.uint32)
+
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        """Return the words at ``addresses``, in their order; neighbours go in one burst."""
+        words: list[Words] = []
+        first = 0
+        for last in range(1, len(addresses) + 1):
+            if last == len(addresses) or addresses[last] != addresses[last - 1] + 4:
+                words.append(self.read(addresses[first], last - first))
+                first = last
+        return np.concatenate(words) if words else np.empty(0, dtype=np.uint32)
+
+    def write(self, address: int, words: Sequence[int]) -> Words:
+        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
+        with self._lock:
+            self.post(address, words)
+            return self.read(address, len(words))
+
+    def post(self, address: int, words: Sequence[int]) -> None:
+        """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
+        for first in range(0, len(words), WRITE_WORDS):
+            burst = words[first : first + WRITE_WORDS]
+            command = encode(COMMAND_WRITE, address + 4 * first, len(burst))
+            with self._lock:
+                self._send(command + np.asarray(burst, dtype=">u4").tobytes())
+
+    def close(self) -> None:
+        """Close the line."""
+        self._line.close()
+
+    # # #
+
+    def _read_burst(self, address: int, count: int) -> Words:
+        for _ in range(TRIES):
+            with self._lock:
+                self._line.reset_input_buffer()
+                self._send(encode(COMMAND_READ, address, count))
+                octets = self._line.read(4 * count)
+            if len(octets) == 4 * count:
+                return np.frombuffer(octets, dtype=">u4").astype(np.uint32)
+            time.sleep(1.5 * BRIDGE_TIMEOUT_S)  # Octets got lost: let the bridge drop its half command.
+        raise NoProbeError(
+            f"no probe answers on {self._name}: check power, baud rate (?baud=), "
+            f"and that its bitstream is loaded (liteprobe build BOARD --load)"
+        )
+
+    def _send(self, octets: bytes) -> None:
+        try:
+            self._line.write(octets)
+        except OSError as error:
+            raise NoProbeError(f"{self._name} is gone ({error}): plug it in again") from None

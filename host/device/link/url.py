@@ -1,0 +1,245 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Probe URLs: which probe, over which link."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
+
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.host.device.link.base import Link
+from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
+from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
+from liteprobe.host.device.link.sim import PROBES, SimLink, SimOptions
+from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
+from liteprobe.host.errors import UsageError
+
+EXAMPLES = {
+    "sim": "sim://switch?latency=3us",
+    "etherbone": "etherbone://192.168.1.50",
+    "uart": "uart:///dev/ttyUSB0",
+    "pcie": "pcie:///dev/litepcie0",
+}
+WIRES = ("loopback", "cable", "switch")
+PAIR = "pair"  # Two probes, joined by a cable or a switch.
+PAIR_WIRES = ("cable", "switch")
+PAIR_OPTIONS = ("probe", "oscillators", "wire")
+PAIR_OSCILLATORS = "20,-30"  # ppm.
+PPM_MOST = 200
+# At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
+JITTER_NS = 8
+SIM_PATHS = ("truth", "pcap", "build", "flash")
+SIM_OPTIONS = (
+    "link",
+    "cpu",
+    "preset",
+    "network",
+    "pps",
+    "jitter",
+    "receivers",
+    "play",
+    *SIM_PATHS,
+)  # The wire has all others.
+TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+SIM_LINKS = ("own", "shared")
+SIM_PORTS = 2
+
+
+@dataclass(frozen=True)
+class ProbeURL:
+    """A probe URL, taken apart.
+
+    Attributes
+    ----------
+    scheme : str
+        ``sim``, ``etherbone``, ``uart`` or ``pcie``.
+    target : str
+        What stands between ``://`` and ``?``: wire, host and port, or device.
+    options : dict
+        What stands behind ``?``, as it stands there.
+    """
+
+    scheme: str
+    target: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def parse(url: str) -> ProbeURL:
+    """Take a probe URL apart.
+
+    Raises
+    ------
+    UsageError
+        When it can't be understood; the message has an example.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in EXAMPLES:
+        raise UsageError(f"'{url}' is not a probe URL: write it like {', '.join(EXAMPLES.values())}")
+    target, _, query = rest.partition("?")
+    options: dict[str, str] = {}
+    for item in query.split("&") if query else []:
+        name, equals, value = item.partition("=")
+        if not (name and equals and value):
+            raise _bad(url, scheme, f"option '{item}' has no name or no value")
+        if name in options:
+            raise _bad(url, scheme, f"option '{name}' is given twice")
+        options[name] = value
+    if not target.strip("/"):
+        raise _bad(url, scheme, "it names no probe")
+    return ProbeURL(scheme, target, options)
+
+
+def sim_url(wire: str, **options: str | Path) -> str:
+    """Return the URL of a simulated probe with this wire and these options; paths may hold any character.
+
+    In a URL ``&`` parts options, so it stands as ``%26`` in a path, and ``%`` as ``%25``.
+
+    Source: RFC 3986, section 2.1.
+    """
+    texts = {name: quote(os.fsencode(value)) if name in SIM_PATHS else value for name, value in options.items()}
+    joined = "&".join(f"{name}={text}" for name, text in texts.items())
+    return f"sim://{wire}{'&' if '?' in wire else '?'}{joined}" if joined else f"sim://{wire}"
+
+
+def open_link(url: str) -> Link:
+    """Open the link to the probe at ``url``.
+
+    Raises
+    ------
+    UsageError
+        When the URL can't be understood.
+    NoProbeError
+        When its host or device can't be reached.
+    """
+    parsed = parse(url)
+    if parsed.scheme == "sim":
+        return SimLink(sim_options(url))
+    if parsed.scheme == "uart":
+        _only(url, parsed, ("baud",))
+        baud = _number(url, parsed, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
+        return UARTLink(open_line(parsed.target, baud), parsed.target)
+    if parsed.scheme == "pcie":
+        _only(url, parsed, ())
+        return PcieLink(DeviceFile(parsed.target), parsed.target)
+    _only(url, parsed, ("timeout",))
+    host, port = _host_and_port(url, parsed)
+    timeout_s = parsed.options.get("timeout")
+    return EtherboneLink(host, port, None if timeout_s is None else Patience(_seconds(url, parsed, timeout_s)))
+
+
+def sim_options(url: str) -> SimOptions:
+    """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
+    parsed = parse(url)
+    wire = parsed.target.strip("/")
+    if wire not in (*WIRES, PAIR):
+        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR))}")
+    names = (*SIM_OPTIONS, *PAIR_OPTIONS) if wire == PAIR else SIM_OPTIONS
+    own = {name: value for name, value in parsed.options.items() if name in names}
+    of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
+    is_pair = wire == PAIR
+    wire = own.get("wire", "cable") if is_pair else wire
+    if is_pair and wire not in PAIR_WIRES:
+        raise _bad(url, "sim", f"a pair is joined by {' or '.join(PAIR_WIRES)}")
+    link = own.get("link", "own")
+    if link not in SIM_LINKS:
+        raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
+    preset = own.get("preset", DEFAULT_PRESET)
+    if preset not in PRESETS:
+        raise _bad(url, "sim", f"preset is {', '.join(PRESETS)}")
+    cpu = own.get("cpu", "1")
+    if cpu not in ("0", "1"):
+        raise _bad(url, "sim", "cpu is 0 or 1")
+    # Not in the wire's options: a part of the frames may be a percentage.
+    paths = {name: Path(os.fsdecode(unquote_to_bytes(os.fsencode(own[name])))) for name in SIM_PATHS if name in own}
+    specification = wire + ("?" + "&".join(of_wire) if of_wire else "")
+    if is_pair and own.get("probe", "a") not in PROBES:
+        raise _bad(url, "sim", "probe is a or b")
+    return SimOptions(
+        specification,
+        link,
+        cpu == "1",
+        paths.get("truth"),
+        paths.get("pcap"),
+        paths.get("build"),
+        paths.get("flash"),
+        pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
+        jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
+        receivers=_files(url, own["receivers"], 1 + is_pair, ("receivers", "probes")) if "receivers" in own else (),
+        play=_files(url, own["play"], SIM_PORTS, ("captures", "ports")) if "play" in own else (),
+        preset=preset,
+        network=own.get("network", ""),
+        oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
+        probe=own.get("probe", "a"),
+    )
+
+
+def other_of_pair(url: str) -> str | None:
+    """Return the URL of the other probe of the same pair; None when ``url`` names no pair."""
+    if parse(url).scheme != "sim" or not sim_options(url).oscillators:
+        return None
+    other = PROBES[1 - PROBES.index(sim_options(url).probe)]
+    head, _, query = url.partition("?")
+    options = [item for item in query.split("&") if item and not item.startswith("probe=")]
+    return f"{head}?{'&'.join([*options, f'probe={other}'])}"
+
+
+def _oscillators(url: str, text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != len(PROBES) or not all(abs(ppm) <= PPM_MOST for ppm in found):
+        raise _bad(
+            url, "sim", f"oscillators '{text}' are not two numbers within {PPM_MOST} ppm, like {PAIR_OSCILLATORS}"
+        )
+    return found
+
+
+def _files(url: str, text: str, most: int, what: tuple[str, str]) -> tuple[Path, ...]:
+    found = tuple(Path(os.fsdecode(unquote_to_bytes(os.fsencode(part)))) for part in text.split(","))
+    if len(found) > most:
+        raise _bad(url, "sim", f"there are {len(found)} {what[0]} for {most} {what[1]}")
+    return found
+
+
+def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
+    digits = text.rstrip("nums")
+    unit = text[len(digits) :]
+    if not (digits.isascii() and digits.isdecimal() and int(digits) >= least and unit in TIME_UNITS_NS):
+        raise _bad(url, "sim", f"{name} '{text}' is not a time in whole units, like 1ms")
+    return int(digits) * TIME_UNITS_NS[unit]
+
+
+def _bad(url: str, scheme: str, why: str) -> UsageError:
+    return UsageError(f"'{url}' can't be understood ({why}): write it like {EXAMPLES[scheme]}")
+
+
+def _only(url: str, parsed: ProbeURL, names: tuple[str, ...]) -> None:
+    for name in parsed.options:
+        if name not in names:
+            raise _bad(url, parsed.scheme, f"there is no option '{name}', only {', '.join(names) or 'none'}")
+
+
+def _number(url: str, parsed: ProbeURL, name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise _bad(url, parsed.scheme, f"{name} '{text}' is not a number")
+    return int(text)
+
+
+def _seconds(url: str, parsed: ProbeURL, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 3600:
+        raise _bad(url, parsed.scheme, f"timeout '{text}' is not a number of seconds")
+    return seconds
+
+
+def _host_and_port(url: str, parsed: ProbeURL) -> tuple[str, int]:
+    host, colon, text = parsed.target.rstrip("/").partition(":")
+    port = _number(url, parsed, "port", text) if colon else DEFAULT_PORT
+    if not host or "/" in host or port > 0xFFFF:
+        raise _bad(url, parsed.scheme, "it needs HOST or HOST:PORT")
+    return host, port

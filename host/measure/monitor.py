@@ -1,0 +1,399 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a probe of preset ``monitor`` measures without keeping frames: counts, rates, streams and histograms of a port."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import (
+    BIN_SHIFT_MAX,
+    BIN_SLOT_WORDS,
+    BINS,
+    FCS,
+    OVERHEAD,
+    PORT_ACCUMULATORS,
+    RATE_INTERVAL_MIN_NS,
+    STREAM_ACCUMULATORS,
+    STREAM_SLOT_WORDS,
+    STREAM_SLOTS,
+    Accumulator,
+    BinKind,
+    lost_frames,
+)
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import ProbeError, UsageError
+
+RATE_TRIES = 8
+STREAM_IDS = 1 << 16
+NAMES = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
+UNITS = {BinKind.LENGTH: "octets", BinKind.DELAY: "ns", BinKind.ARRIVAL: "ns"}
+#: What the registers of an origin hold.
+ORIGINS = {BinKind.LENGTH: (0, 1 << 16), BinKind.DELAY: (-1 << 63, 1 << 63), BinKind.ARRIVAL: (0, 1 << 32)}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Frames and octets (without FCS) of one interval of the probe's time.
+
+    Attributes
+    ----------
+    number : int
+        Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
+    interval_ns : int
+        Its length, from one whole multiple of it to the next.
+    is_whole : bool
+        False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
+    frames, octets : int
+        That ended in it.
+    """
+
+    number: int
+    interval_ns: int
+    is_whole: bool
+    frames: int
+    octets: int
+
+    @property
+    def frames_per_s(self) -> float:
+        """Frames a second; NaN where the interval is not whole."""
+        return self.frames * 1e9 / self.interval_ns if self.is_whole else float("nan")
+
+    @property
+    def bits_per_s(self) -> float:
+        """Bits a second of layer 2: frames with their FCS."""
+        return 8 * (self.octets + FCS * self.frames) * 1e9 / self.interval_ns if self.is_whole else float("nan")
+
+    @property
+    def line_bits_per_s(self) -> float:
+        """Bits a second that the line is taken: frames with FCS, preamble and the least gap."""
+        octets = self.octets + OVERHEAD * self.frames
+        return 8 * octets * 1e9 / self.interval_ns if self.is_whole else float("nan")
+
+
+@dataclass(frozen=True)
+class BinSetting:
+    """How values are sorted: regular bin k has those from ``origin`` + k * 2^``shift`` on, in octets or ns."""
+
+    origin: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many values fell where.
+
+    Attributes
+    ----------
+    kind : BinKind
+    setting : BinSetting
+    below, above : int
+        Values before the first and behind the last regular bin.
+    counts : array, shape (bins,), of int64
+        Of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
+    """
+
+    kind: BinKind
+    setting: BinSetting
+    below: int
+    above: int
+    counts: NDArray[np.int64]
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Edges of the regular bins, shape (bins + 1,), in ``unit``; exact up to 2^53."""
+        return self.setting.origin + np.arange(len(self.counts) + 1, dtype=np.float64) * 2.0**self.setting.shift
+
+    @property
+    def unit(self) -> str:
+        """Unit of the edges."""
+        return UNITS[self.kind]
+
+    @property
+    def total(self) -> int:
+        """Values of all bins, the outer ones too."""
+        return self.below + self.above + int(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Probe frames of a stream; damaged ones are in none.
+
+    Attributes
+    ----------
+    slot : int
+        1 to 7; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
+    stream_id : int or None
+        None in slot 0.
+    frames, octets, first_stamp_ns, last_stamp_ns : int
+        Duplicates and late ones too; octets without FCS. Stamps are 0 without frames.
+    expected, lost, duplicated, reordered, beyond_window : int
+        Next sequence number that is expected, and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
+    delay_min_ns, delay_max_ns, delay_sum_ns, delay_square_sum : int
+        RX stamp less TX stamp (ns, ns^2), exact; 0 without frames.
+    """
+
+    slot: int
+    stream_id: int | None
+    frames: int
+    octets: int
+    first_stamp_ns: int
+    last_stamp_ns: int
+    expected: int
+    lost: int
+    duplicated: int
+    reordered: int
+    beyond_window: int
+    delay_min_ns: int
+    delay_max_ns: int
+    delay_sum_ns: int
+    delay_square_sum: int
+
+    @property
+    def delay_mean_ns(self) -> float:
+        """Mean delay (ns), also where clocks disagree so far that the sum wrapped; NaN without frames."""
+        return self._delay_total_ns / self.frames if self.frames else float("nan")
+
+    @property
+    def delay_std_ns(self) -> float:
+        """Standard deviation of the sample of delays (ns); NaN without frames, 0 of one.
+
+        Delays outside +-(2^32 - 1) ns enter the squares as 2^32 - 1: it is NaN, too, where there were any.
+        """
+        limit = (1 << 32) - 1
+        if not self.frames or self.delay_min_ns < -limit or self.delay_max_ns > limit:
+            return float("nan")
+        # Exact up to the root: these are integers.
+        square = self.delay_square_sum * self.frames - self._delay_total_ns**2
+        return float((square / (self.frames * (self.frames - 1))) ** 0.5) if self.frames > 1 else 0.0
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost over all that were sent, as far as the numbers tell; NaN without frames."""
+        sent = self.lost + self.frames - self.duplicated - self.beyond_window
+        return self.lost / sent if sent else float("nan")
+
+    @property
+    def _delay_total_ns(self) -> int:
+        """Sum of the delays, not modulo 2^64: it is no less than the least one times the frames."""
+        least = self.frames * self.delay_min_ns
+        return least + (self.delay_sum_ns - least) % (1 << 64)
+
+
+@dataclass(frozen=True)
+class PortMeasurement:
+    """What a port has measured since the last clear.
+
+    Attributes
+    ----------
+    port : int
+    counters : dict of str to int
+        Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
+        ``first_stamp``, ``last_stamp`` (ns), ``bad_probes`` (probe frames that are damaged or cut, in no stream),
+        ``other_streams`` (good probe frames that have no slot).
+    rate : Rate or None
+        Of the last interval that ended; None before the first.
+    streams : list of Stream
+        By slot, 0 to 7.
+    histograms : list of dict of BinKind to Histogram
+        By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
+        frames younger than the rest, and each bin is of its own moment; without traffic all agree.
+    is_saturated : bool
+        A bin was full and has missed values.
+    """
+
+    port: int
+    counters: dict[str, int]
+    rate: Rate | None
+    streams: list[Stream]
+    histograms: list[dict[BinKind, Histogram]]
+    is_saturated: bool
+
+
+class Metered(Protocol):
+    """What has meters: a `Probe`, or what stands for one."""
+
+    registers: Registers
+    port_count: int
+
+
+class Monitor:
+    """The meters of a port.
+
+    Parameters
+    ----------
+    probe : Probe
+    port : int
+
+    Raises
+    ------
+    UsageError
+        When the probe has no such port, or no meters.
+    """
+
+    def __init__(self, probe: Metered, port: int) -> None:
+        ports = probe.port_count
+        if not 0 <= port < ports:
+            raise UsageError(f"the probe has no port {port}: give 0 to {ports - 1}")
+        self.port = port
+        self._registers = probe.registers
+        self._prefix = f"port{port}_measure_"
+        self._streams, self._bins = f"port{port}_streams", f"port{port}_bins"
+        if self._streams not in probe.registers.memory_names:
+            raise UsageError("this probe measures trains only: build and load one with --preset monitor or tester")
+        latch, self._counted = f"port{port}_monitor_latch", f"port{port}_rx_"
+        names = probe.registers.names
+        self._latches = [latch] if latch in names else []
+        self._events = [name for name in names if name.startswith(self._counted)]
+
+    def read(self, with_histograms: bool = True) -> PortMeasurement:
+        """Return what the port has measured; ``histograms`` is empty unless asked for."""
+        accumulators = self.accumulators()
+        base = self.stream_base
+        streams = [stream_of(slot, base, values) for slot, values in enumerate(accumulators[1:])]
+        return PortMeasurement(
+            port=self.port,
+            counters=accumulators[0] | {"other_streams": streams[0].frames},
+            rate=self.rate(),
+            streams=streams,
+            histograms=self.histograms() if with_histograms else [],
+            is_saturated=bool(self._registers.read(self._prefix + "saturated")),
+        )
+
+    def events(self) -> dict[str, int]:
+        """Return what became of the port's frames, all of one instant: what was seen, refused and lost, by cause."""
+        for latch in self._latches:
+            self._registers.write(latch, 1)
+        values = self._registers.read_many(self._events) if self._events else {}
+        return {name.removeprefix(self._counted): value for name, value in values.items()}
+
+    def clear(self) -> None:
+        """Set accumulators and histograms to zero, in one cycle."""
+        self._registers.write(self._prefix + "clear", 1)
+
+    @property
+    def stream_base(self) -> int:
+        """Stream id of slot 1; those of slots 2 to 7 follow, modulo 2^16."""
+        return self._registers.read(self._prefix + "stream_base")
+
+    def watch(self, stream_base: int = 0, passed_only: bool = False) -> None:
+        """Measure seven streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
+
+        Raises
+        ------
+        UsageError
+            When there is no such stream id.
+        """
+        if not 0 <= stream_base < STREAM_IDS:
+            raise UsageError(f"there is no stream {stream_base}: give 0 to {STREAM_IDS - 1}")
+        values = {"stream_base": stream_base, "measure_passed": int(passed_only)}
+        self._registers.write_many({self._prefix + name: value for name, value in values.items()})
+        self.clear()
+
+    # Rates ------------------------------------------------------------------------------------
+
+    def rate(self) -> Rate | None:
+        """Return frames and octets of the last interval that ended, all of one interval; None before the first.
+
+        Raises
+        ------
+        ProbeError
+            When the intervals end faster than they can be read.
+        """
+        names = ("rates_number", "rates_whole", f"rates_port{self.port}_frames", f"rates_port{self.port}_octets")
+        for _ in range(RATE_TRIES):
+            interval_ns = self.rate_interval_ns
+            number, is_whole, frames, octets = self._registers.read_many(names).values()
+            if self._registers.read("rates_number") == number and self.rate_interval_ns == interval_ns:
+                return Rate(number, interval_ns, bool(is_whole), frames, octets) if number else None
+        raise ProbeError("an interval of rates is shorter than the time to read it: set a longer one")
+
+    @property
+    def rate_interval_ns(self) -> int:
+        """Interval of all ports (ns of the probe's clock)."""
+        return self._registers.read("rates_interval")
+
+    def set_rate_interval(self, interval_ns: int) -> None:
+        """Count rates of all ports over ``interval_ns`` from now on; the next interval that ends is not whole.
+
+        Raises
+        ------
+        UsageError
+            When it is below 1 ms, or not below 2^32 ns.
+        """
+        if not RATE_INTERVAL_MIN_NS <= interval_ns < 1 << 32:
+            raise UsageError(f"no rates over {interval_ns} ns: give {RATE_INTERVAL_MIN_NS} to {(1 << 32) - 1} ns")
+        self._registers.write_many({"rates_interval": interval_ns})
+
+    # Histograms -------------------------------------------------------------------------------
+
+    def bins(self) -> dict[BinKind, BinSetting]:
+        """Return how values are sorted."""
+        registers = [self._prefix + name + end for name in NAMES.values() for end in ("_origin", "_shift")]
+        values = self._registers.read_many(registers)
+        return {
+            kind: BinSetting(values[self._prefix + name + "_origin"], values[self._prefix + name + "_shift"])
+            for kind, name in NAMES.items()
+        }
+
+    def set_bins(self, settings: Mapping[BinKind, BinSetting]) -> None:
+        """Sort by other bins from now on, in all slots; clears all that was measured, or old and new would mix.
+
+        Raises
+        ------
+        UsageError
+            When an origin or a shift doesn't fit the gateware.
+        """
+        values = {}
+        for kind, setting in settings.items():
+            least, end = ORIGINS[kind]
+            if not least <= setting.origin < end:
+                raise UsageError(
+                    f"bins of {NAMES[kind]} can't begin at {setting.origin} {UNITS[kind]}: give {least} to {end - 1}"
+                )
+            if not 0 <= setting.shift <= BIN_SHIFT_MAX:
+                raise UsageError(f"bins of 2^{setting.shift} {UNITS[kind]}: give a shift of 0 to {BIN_SHIFT_MAX}")
+            values[f"{self._prefix}{NAMES[kind]}_origin"] = setting.origin
+            values[f"{self._prefix}{NAMES[kind]}_shift"] = setting.shift
+        self._registers.write_many(values)
+        self.clear()
+
+    def histograms(self) -> list[dict[BinKind, Histogram]]:
+        """Return the histograms of each slot, as they are now."""
+        settings = self.bins()
+        words = self._registers.read_memory(self._bins, 0, STREAM_SLOTS * BIN_SLOT_WORDS)
+        return [histograms_of(slot, settings) for slot in words.reshape(STREAM_SLOTS, BIN_SLOT_WORDS)]
+
+    # Accumulators -----------------------------------------------------------------------------
+
+    def accumulators(self) -> list[dict[str, int]]:
+        """Return the accumulators of one instant by name: those of the port, then those of each slot."""
+        self._registers.write(self._prefix + "latch", 1)
+        words = self._registers.read_memory(self._streams, 0, STREAM_SLOTS * STREAM_SLOT_WORDS)
+        slots = words.reshape(STREAM_SLOTS, STREAM_SLOT_WORDS).tolist()
+        return [named(PORT_ACCUMULATORS, slots[0]), *(named(STREAM_ACCUMULATORS, slot) for slot in slots)]
+
+
+def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, int]:
+    """Return the accumulators that ``words`` of a slot hold, by name."""
+    return {name: place.value(words) for name, place in layout.items()}
+
+
+def stream_of(slot: int, stream_base: int, values: Mapping[str, int]) -> Stream:
+    """Return the stream of a slot from its accumulators."""
+    in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
+    fields = {name + "_ns" if name in in_ns else name: value for name, value in values.items()}
+    stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
+    return Stream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
+
+
+def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetting]) -> dict[BinKind, Histogram]:
+    """Return the histograms that ``words`` of a slot hold."""
+    found = {}
+    for kind, bins in BINS.items():
+        counts = words[bins.first : bins.first + bins.words].astype(np.int64)
+        found[kind] = Histogram(kind, settings[kind], int(counts[0]), int(counts[-1]), counts[1:-1])
+    return found

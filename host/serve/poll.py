@@ -1,0 +1,145 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from liteprobe.cores.formats import CHANNELS, BinKind
+from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
+from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement
+from liteprobe.host.probe import Probe
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a probe showed at one time.
+
+    Attributes
+    ----------
+    url, clock_state : str
+    uncertainty_ns : float or None
+        95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
+    now_ns : int
+        The probe's time.
+    ports : list of PortMeasurement
+    events : list of dict of str to int
+        Of each port: what was seen, refused and lost, by cause.
+    channels : dict of int to ChannelState
+        That a capture uses.
+    """
+
+    url: str
+    clock_state: str
+    uncertainty_ns: float | None
+    now_ns: int
+    ports: list[PortMeasurement]
+    events: list[dict[str, int]]
+    channels: dict[int, ChannelState] = field(default_factory=dict)
+
+
+class Poller:
+    """Looks at a probe again and again.
+
+    Parameters
+    ----------
+    probe : Probe
+    ports : sequence of int or None
+        Which; None: all.
+
+    Raises
+    ------
+    UsageError
+        When the probe has no such port, or no meters.
+    """
+
+    def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
+        self._probe = probe
+        numbers = range(probe.port_count) if ports is None else ports
+        self._monitors = [Monitor(probe, number) for number in numbers]
+        self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
+
+    def set(
+        self, stream_base: int | None, bins: Mapping[BinKind, BinSetting], rate_interval_ns: int | None = None
+    ) -> None:
+        """Say what is measured; nothing where nothing is given.
+
+        Parameters
+        ----------
+        stream_base : int or None
+            First of the seven streams of each port.
+        bins : dict of BinKind to BinSetting
+            How values are sorted.
+        rate_interval_ns : int or None
+            What rates are counted over, of the probe's time (ns).
+
+        Raises
+        ------
+        UsageError
+            When the probe can't.
+        """
+        for monitor in self._monitors:
+            if stream_base is not None:
+                monitor.watch(stream_base)
+            if bins:
+                monitor.set_bins(bins)
+        if rate_interval_ns is not None and self._monitors:
+            self._monitors[0].set_rate_interval(rate_interval_ns)
+
+    def look(self) -> Look:
+        """Return how it is now."""
+        probe = self._probe
+        states = self._ring.states() if self._ring else []
+        clock_state, uncertainty_ns = probe.timebase.trust()
+        return Look(
+            probe.url,
+            clock_state,
+            uncertainty_ns,
+            probe.timebase.now_ns,
+            [monitor.read() for monitor in self._monitors],
+            [monitor.events() for monitor in self._monitors],
+            {number: states[number] for number in range(CHANNELS) if states and states[number].taken},
+        )
+
+
+def document(look: Look) -> dict[str, Any]:
+    """Return a look as what JSON can hold; NaN becomes null."""
+    ports = []
+    for port, events in zip(look.ports, look.events, strict=True):
+        streams = [
+            asdict(stream)
+            | {
+                "delay_mean_ns": number(stream.delay_mean_ns),
+                "delay_std_ns": number(stream.delay_std_ns),
+                "loss_ratio": number(stream.loss_ratio),
+            }
+            for stream in port.streams
+        ]
+        rate = port.rate and {
+            **asdict(port.rate),
+            "frames_per_s": number(port.rate.frames_per_s),
+            "bits_per_s": number(port.rate.bits_per_s),
+            "line_bits_per_s": number(port.rate.line_bits_per_s),
+        }
+        histograms = [{NAMES[kind]: histogram(found) for kind, found in slot.items()} for slot in port.histograms]
+        ports.append(
+            {"port": port.port, "counters": port.counters, "events": events, "rate": rate, "streams": streams}
+            | {"histograms": histograms, "is_saturated": port.is_saturated}
+        )
+    channels = {str(channel): asdict(state) for channel, state in look.channels.items()}
+    clock = {"state": look.clock_state, "uncertainty_ns": look.uncertainty_ns, "now_ns": look.now_ns}
+    return {"url": look.url, "clock": clock, "ports": ports, "channels": channels}
+
+
+def histogram(found: Histogram) -> dict[str, Any]:
+    """Return a histogram as what JSON can hold."""
+    setting = found.setting
+    counts = {"below": found.below, "counts": found.counts.tolist(), "above": found.above}
+    return {"origin": setting.origin, "width": 1 << setting.shift, "unit": found.unit} | counts
+
+
+def number(value: float) -> float | None:
+    """Return a number that JSON can hold: None for NaN and infinity."""
+    return value if math.isfinite(value) else None

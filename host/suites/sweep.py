@@ -1,0 +1,276 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Sweeps: one program of trains after the other through one probe, or through several at once."""
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host import interrupt
+from liteprobe.host.analysis import arrivals, summary, truth
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.train import (
+    INCREMENT_ONE,
+    RATE_TOLERANCE,
+    TrainProgram,
+    TrainResult,
+    check,
+    interval_ns_for_rate,
+    schedule,
+)
+
+Row = dict[str, Any]
+Progress = Callable[[int, int], None]  # Frames sent, frames to send.
+Take = Callable[["Sweep"], None]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one probe measured.
+
+    Attributes
+    ----------
+    name, url : str
+        What was measured, for headings; the probe.
+    probe : dict
+        What the probe said of itself.
+    results : list of TrainResult
+        In the order of the programs.
+    rows : list of dict
+        Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
+    """
+
+    name: str
+    url: str
+    probe: Row
+    results: list[TrainResult]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep that is still to be run.
+
+    Attributes
+    ----------
+    name, url : str
+        What is measured, for headings; the probe.
+    programs : tuple of TrainProgram
+        What to send, one after the other.
+    map : Path or None
+        Register map; None: the one at hand whose hash the probe confirms.
+    transmit, receive : int or None
+        Ports; receive None: the one that the wire leads to.
+    steal : bool
+        Take the probe from another host that has it.
+    waiting_time_ns : int or None
+        T_max of RFC 7680: how long the probe listens after the last frame was due, and the greatest delay that
+        counts; None: as long as its link listens by itself.
+    truth : Path or None
+        Where the simulation writes its truth; also an option of ``url``.
+    theory_bps : float or None
+        Rate at which theory says that the trains arrive; None: as they were sent.
+    theory_delay : (float, float) or None
+        Slope (ns/B) and intercept (ns) that theory says of the delay; None: it says nothing.
+    wire_bps : float or None
+        What the narrowest link of the simulated wire carries (b/s), for what ``truth`` tells; None: not known.
+    """
+
+    name: str
+    url: str
+    programs: tuple[TrainProgram, ...]
+    map: Path | None = None
+    transmit: int = 0
+    receive: int | None = None
+    steal: bool = False
+    waiting_time_ns: int | None = None
+    truth: Path | None = None
+    theory_bps: float | None = None
+    theory_delay: tuple[float, float] | None = None
+    wire_bps: float | None = None
+
+    @property
+    def total(self) -> int:
+        """Frames of all programs."""
+        return sum(program.total for program in self.programs)
+
+
+def programs_for(
+    lengths: Iterable[int], counts: Iterable[int], template: TrainProgram, rate_bps: float | None = None
+) -> tuple[TrainProgram, ...]:
+    """Return one program for each length and count, all else as in ``template``.
+
+    ``rate_bps`` (on the wire, overhead included) sets the interval of each length; None: as in ``template``.
+    """
+    made = []
+    for length, count in product(lengths, counts):
+        interval_ns = template.interval_ns if rate_bps is None else interval_ns_for_rate(length, rate_bps)
+        made.append(replace(template, length=length, count=count, interval_ns=interval_ns))
+    return tuple(made)
+
+
+def check_programs(programs: Iterable[TrainProgram]) -> None:
+    """Raise UsageError, naming the fix, for what no probe can send, before one is opened.
+
+    What hangs on the rate of the probe's clock (200 ppm about the line rate) is left to the probe.
+    """
+    for program in programs:
+        check(program)
+        is_near = program.interval_ns is not None and program.interval_ns >= 8 * program.slot_ticks * (
+            1 - RATE_TOLERANCE
+        )
+        if not is_near:
+            schedule(program, 8 * INCREMENT_ONE)
+
+
+def run(
+    request: SweepRequest, progress: Progress | None = None, probe: Probe | None = None, take: Take | None = None
+) -> Sweep:
+    """Run a sweep, on ``probe`` if it is open already, and return what was measured.
+
+    ``take`` is given the sweep after each program, with what was measured so far.
+    """
+    if probe is None:
+        with Probe(request.url, request.map, request.steal) as opened:
+            return run(request, progress, opened, take)
+    report = progress or (lambda sent, total: None)
+    if request.waiting_time_ns is not None:
+        probe.link.arrival_timeout_s = request.waiting_time_ns / 1e9
+    sweep = Sweep(request.name, request.url, {}, [], [])
+    try:
+        _run_all(request, report, probe, sweep, take)
+    finally:
+        with suppress(ProbeError):  # Of a probe that fails, what it measured before counts.
+            sweep.probe.update(probe.info(), arrival_timeout_s=probe.link.arrival_timeout_s)
+    return sweep
+
+
+def _run_all(request: SweepRequest, report: Progress, probe: Probe, sweep: Sweep, take: Take | None) -> None:
+    """Run the programs one after the other; ``sweep`` grows."""
+    done = 0
+    for program in request.programs:
+
+        def count(sent: int, total: int, before: int = done) -> None:
+            report(before + sent, request.total)
+
+        try:
+            _append(sweep, probe.train(program, request.transmit, request.receive, count), request, take)
+        except interrupt.Interrupted as end:
+            for result in end.results:
+                _append(sweep, result, request, take)
+            raise
+        done += program.total
+        report(done, request.total)
+    if request.truth is not None and isinstance(probe.link, SimLink):
+        probe.link.sync()
+        _add_truth(sweep.rows, sweep.results, request, probe)
+
+
+def _append(sweep: Sweep, result: TrainResult, request: SweepRequest, take: Take | None) -> None:
+    """Put a result and its figures into a sweep."""
+    sweep.results.append(result)
+    sweep.rows.append(summary.row(result, request.waiting_time_ns))
+    _add_theory(sweep.rows[-1], request)
+    if take:
+        take(sweep)
+
+
+def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:
+    """Run sweeps at once, each in a process of its own, so that simulations take a core each.
+
+    Parameters
+    ----------
+    requests : sequence of SweepRequest
+        What to run.
+    progress : callable
+        Called with the number of the request, the frames sent and the frames to send.
+
+    Raises
+    ------
+    ProbeError
+        What the first sweep that failed raised; the others are ended.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[Connection, int] = {}
+    workers = []
+    found: dict[int, Sweep] = {}
+    try:
+        for number, request in enumerate(requests):
+            ours, theirs = context.Pipe(duplex=False)
+            worker = context.Process(target=_work, args=(request, theirs), daemon=True)
+            interrupt.start_worker(worker)
+            theirs.close()
+            workers.append(worker)
+            pipes[ours] = number
+        while len(found) < len(requests):
+            for pipe in wait(list(pipes)):
+                assert isinstance(pipe, Connection)
+                _take(pipe, pipes, found, progress)
+    finally:
+        for worker in workers:
+            if len(found) < len(requests):
+                worker.kill()  # Its simulation ends with its input.
+            worker.join()
+    return [found[number] for number in range(len(requests))]
+
+
+def _take(
+    pipe: Connection, pipes: dict[Connection, int], found: dict[int, Sweep], progress: Callable[[int, int, int], None]
+) -> None:
+    """Take one message of a worker."""
+    number = pipes[pipe]
+    try:
+        message = pipe.recv()
+    except EOFError:
+        raise ProbeError("a sweep ended without a result: run it again, alone, with 'liteprobe train'") from None
+    if isinstance(message, Sweep):
+        found[number] = message
+        del pipes[pipe]
+    elif isinstance(message, BaseException):
+        raise message
+    else:
+        progress(number, *message)
+
+
+def _work(request: SweepRequest, pipe: Connection) -> None:
+    """Run a sweep in its own process: progress, then the result or the error, go through the pipe."""
+    interrupt.be_worker()
+    try:
+        pipe.send(run(request, lambda sent, total: pipe.send((sent, total))))
+    except ProbeError as error:
+        pipe.send(ProbeError(str(error), error.exit_code))
+    except BrokenPipeError:
+        pass  # Who wanted it was killed.
+
+
+def _add_theory(row: Row, request: SweepRequest) -> None:
+    """Put beside a row what theory says of this path."""
+    if request.theory_bps is not None:
+        row["theory_bps"] = request.theory_bps
+    if request.theory_delay is not None:
+        slope, intercept = request.theory_delay
+        row["theory_owd_ns"] = intercept + slope * row["length"]
+
+
+def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepRequest, probe: Probe) -> None:
+    """Put beside each row what the wire did, and what the times at the pins make of the stamps."""
+    assert request.truth is not None
+    receive = request.receive
+    if receive is None:
+        receive = probe.link.receive_port(request.transmit, len(probe.ports))
+    table = truth.read(request.truth)
+    found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
+    for row, result, true in zip(rows, results, found, strict=True):
+        program, arrived = result.program, arrivals.packets(result, request.waiting_time_ns)
+        deviation_ns = truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)
+        if not arrivals.has_all_records(result):
+            deviation_ns = deviation_ns[:0]
+        row["wire"] = {"capacity_bps": request.wire_bps, **truth.wire_figures(true)}
+        row["pins"] = truth.pin_figures(true, program.count, program.length, deviation_ns)

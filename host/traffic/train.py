@@ -1,0 +1,235 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Packet trains: what is asked for, checked and turned into ticks, and what came back."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERHEAD
+from liteprobe.host.defaults import FILLS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.headers import Headers
+
+COUNT_MAX = 2**32 - 1
+TICKS_MAX = 2**32 - 1
+
+INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the increment.
+FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
+# A crystal is off by 100 ppm at most, and so are two ends by 200: "at line rate" is meant up to that.
+RATE_TOLERANCE = Fraction(200, 10**6)
+
+
+@dataclass(frozen=True)
+class TrainProgram:
+    """What one port sends: ``repeats`` trains of ``count`` frames.
+
+    Parameters
+    ----------
+    length : int
+        Length of a frame without FCS (octets), 60 to 9000.
+    count : int
+        Frames in a train, 1 to 2^32-1.
+    repeats : int
+        Trains; count x repeats is 2^32-1 at most, because every frame has its own sequence number.
+    interval_ns : float or None
+        SFD to SFD within a train (ns of the probe's clock); None: back to back.
+    gap_ns : float or None
+        Extra time between the slot of a train's last frame and the next head (ns); None: as long as it takes to
+        fetch the records of a train, so that its successor finds the ring empty.
+    start_time_ns : int or None
+        Time of the first SFD on the probe's clock (ns); None: at once.
+    stream_id : int
+        Number that the frames carry, 0 to 65535.
+    fill : str
+        Payload behind the probe fields: ``zero``, ``counting`` or ``prbs``.
+    headers : Headers
+        Addresses, VLAN tags, TTL.
+    """
+
+    length: int
+    count: int
+    repeats: int = 1
+    interval_ns: float | None = None
+    gap_ns: float | None = None
+    start_time_ns: int | None = None
+    stream_id: int = 1
+    fill: str = "zero"
+    headers: Headers = field(default_factory=Headers)
+
+    @property
+    def total(self) -> int:
+        """Frames of the whole program."""
+        return self.count * self.repeats
+
+    @property
+    def slot_ticks(self) -> int:
+        """Octets that a frame takes on the wire, overhead included: ticks at 1 Gb/s, back to back."""
+        return self.length + OVERHEAD
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What came of a train.
+
+    Attributes
+    ----------
+    program : TrainProgram
+        What was sent.
+    records : array, shape (frames received and recorded,)
+        One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns.
+    counters : dict
+        Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``);
+        where both have one, the transmit port's begins with ``transmit_``.
+    sent, late : int
+        Frames that left; those among them that started after their tick.
+    clock_state : str
+        ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns : float
+        Bound of the error of one delay (ns).
+    complete : bool
+        Whether every frame was sent and every frame that arrived is in ``records``.
+    notes : tuple of str
+        What the reader of the figures must know, a sentence each.
+    """
+
+    program: TrainProgram
+    records: NDArray[np.void]
+    counters: dict[str, int]
+    sent: int
+    late: int
+    clock_state: str
+    uncertainty_ns: float
+    complete: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A program's times in ticks, as the registers take them, and what had to be said about them.
+
+    Attributes
+    ----------
+    interval_ticks, interval_fraction : int
+        Start to start, in ticks and 2^-32 ticks; both 0: back to back.
+    gap_ticks : int
+        Extra ticks between trains.
+    duration_ns : Fraction
+        First SFD to the end of the last slot (ns).
+    notes : tuple of str
+        Sentences for the result.
+    """
+
+    interval_ticks: int
+    interval_fraction: int
+    gap_ticks: int
+    duration_ns: Fraction
+    notes: tuple[str, ...] = ()
+
+
+def interval_ns_for_rate(length: int, rate_bps: float) -> float:
+    """Return the interval (ns) at which frames of ``length`` octets fill ``rate_bps`` on the wire.
+
+    The rate counts preamble, SFD, FCS and IFG: 1e9 is the line rate of Gigabit Ethernet.
+    """
+    if not (math.isfinite(rate_bps) and 0 < rate_bps <= LINE_RATE_BPS * (1 + RATE_TOLERANCE)):
+        raise UsageError(
+            f"rate {rate_bps:g} b/s is out of range: give a rate above 0, up to 1G, or none for back to back"
+        )
+    return float(Fraction(8 * 10**9 * (length + OVERHEAD)) / Fraction(rate_bps))
+
+
+def check(program: TrainProgram) -> None:
+    """Raise UsageError, naming the fix, when no probe can send ``program``."""
+    headers = program.headers
+    shortest = max(MIN_LENGTH, headers.length_min)
+    if not shortest <= program.length <= MAX_LENGTH:
+        why = "" if shortest == MIN_LENGTH else " with these headers"
+        raise UsageError(
+            f"length {program.length} is out of range: give {shortest} to {MAX_LENGTH} octets without FCS{why}"
+        )
+    if not 1 <= program.count <= COUNT_MAX:
+        raise UsageError(f"count {program.count} is out of range: give 1 to {COUNT_MAX}")
+    if program.repeats < 1:
+        raise UsageError(f"repeats {program.repeats} is out of range: give 1 or more")
+    if program.total > COUNT_MAX:
+        raise UsageError(
+            f"count {program.count} x repeats {program.repeats} is {program.total} frames: give {COUNT_MAX} at most"
+        )
+    if not 0 <= program.stream_id <= 0xFFFF:
+        raise UsageError(f"stream id {program.stream_id} is out of range: give 0 to 65535")
+    if program.fill not in FILLS:
+        raise UsageError(f"fill '{program.fill}' is unknown: give one of {', '.join(FILLS)}")
+    if program.start_time_ns is not None and not 0 <= program.start_time_ns < 2**64:
+        raise UsageError(f"start time {program.start_time_ns} ns is out of range: give a time of the probe's clock")
+
+
+def schedule(program: TrainProgram, increment: int) -> Schedule:
+    """Turn the times of ``program`` into ticks, exact to 2^-32 of a tick.
+
+    Parameters
+    ----------
+    program : TrainProgram
+        What to send.
+    increment : int
+        Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
+        of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
+
+    Raises
+    ------
+    UsageError
+        When an interval is below the length plus 24 octets (a rate above the line) or above what the registers hold.
+    """
+    interval, notes = _interval_ticks(program, increment)
+    gap_ticks = round(_ticks("gap", program.gap_ns or 0.0, increment))
+    interval_ticks, interval_fraction = divmod(round((interval or 0) * FRACTION_ONE), FRACTION_ONE)
+    if max(interval_ticks, gap_ticks) > TICKS_MAX:
+        most = float(Fraction(TICKS_MAX * increment, INCREMENT_ONE * 10**9))
+        raise UsageError(f"an interval or gap is above {most:.3f} s, the most that the probe holds: make it shorter")
+    slot = interval if interval is not None else Fraction(program.slot_ticks)
+    ticks = program.total * slot + (program.repeats - 1) * gap_ticks
+    return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * increment / INCREMENT_ONE, notes)
+
+
+def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool) -> float:
+    """Return the gap (ns) in which the records of a train of ``program`` are fetched before the next train.
+
+    Parameters
+    ----------
+    program : TrainProgram
+        What is sent.
+    record_ns, look_ns : float
+        Time that the host takes for a record, and from one look at the probe to the next (ns).
+    is_in_band : bool
+        Whether the host may have to wait for the end of a train before it gets any record.
+    """
+    interval_ns = program.interval_ns or 8.0 * program.slot_ticks
+    fetched_meanwhile = 0.0 if is_in_band else program.count * interval_ns
+    return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns
+
+
+def _ticks(name: str, time_ns: float, increment: int) -> Fraction:
+    if not (math.isfinite(time_ns) and time_ns >= 0):
+        raise UsageError(f"{name} {time_ns} ns is out of range: give 0 or more")
+    return Fraction(time_ns) * INCREMENT_ONE / increment
+
+
+def _interval_ticks(program: TrainProgram, increment: int) -> tuple[Fraction | None, tuple[str, ...]]:
+    """Return the interval in ticks (None: back to back), and the notes about it."""
+    if program.interval_ns is None:
+        return None, ()
+    interval = _ticks("interval", program.interval_ns, increment)
+    least = program.slot_ticks
+    if interval >= least:
+        return interval, ()
+    if increment != 8 * INCREMENT_ONE and interval >= least * (1 - RATE_TOLERANCE):
+        ppm = float((1 - interval / least) * 10**6)
+        return None, (f"the line is {ppm:.1f} ppm slower than the rate asked for, by the probe's clock: back to back",)
+    least_ns = float(Fraction(least * increment, INCREMENT_ONE))
+    raise UsageError(
+        f"interval {program.interval_ns:g} ns is above the line rate for length {program.length}: "
+        f"give {least_ns:g} ns or more, or none for back to back"
+    )

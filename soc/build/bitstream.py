@@ -1,0 +1,394 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From a board and a configuration to a bitstream with a report: ``python -m liteprobe.soc.build.bitstream BOARD``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import re
+import shutil
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from liteprobe.boards import BOARDS, VERILOG_ONLY, board
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
+from liteprobe.soc.export import identity, write_map
+from liteprobe.soc.build.load import detect, load
+from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, misses
+from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
+
+BUILD = Path("build")
+TOP = "liteprobe"
+REPLACED = ("gateware", "netlists", "driver", "seed*") # In the folder of a build: each build makes them anew.
+MARK = ".liteprobe-build"
+# Area is what is scarce. Nothing reads a word of a block RAM in the cycle that another port writes it, or else uses
+# what it read, so yosys needn't build a bypass; wide multiplexers and a single pass of abc take more LUTs.
+OPTIONS = f"-no-rw-check -abc2 -nowidelut -top {TOP}"
+# The flip-flops of an ECP5, as synth_ecp5 has them. Enables and resets of few of them become logic: a tile has two resets and
+# four enables, and hundreds of groups of one or two crowd the chip so that nets go long ways around.
+FLIP_FLOPS = " ".join(f"-cell {cell}" for cell in (
+    "$_DFF_?_ 01", "$_DFF_?P?_ r", "$_SDFF_?P?_ r", "$_DFFE_??_ 01", "$_DFFE_?P??_ r", "$_SDFFE_?P??_ r",
+))
+LEAST_GROUP = 6
+# abc takes the longest path of all, the processor's, for the depth that all logic may have; so it maps what ends in a
+# register of a 125 MHz clock apart, and before the rest.
+SYNTHESIS = f"""\
+read_verilog *.v
+attrmap -tocase keep -imap keep="true" keep=1 -imap keep="false" keep=0 -remove keep=0
+setattr -set ram_style "block" {TOP}/m:header*
+synth_ecp5 {OPTIONS} -run begin:map_ffs
+opt_clean
+dfflegalize {FLIP_FLOPS} -mince {LEAST_GROUP} -minsrst {LEAST_GROUP}
+synth_ecp5 {OPTIONS} -run map_ffs:map_luts
+select -set clocks w:timebase_clk w:eth_rx*_clk %u %ci2
+select -set registers @clocks %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
+select -assert-min 1000 @registers
+select -set cone @registers %ci1:-TRELLIS_FF[CLK] %ci*:-TRELLIS_FF,DP16KD,TRELLIS_DPR16X4
+select -set logic @cone t:$_* %i
+select -assert-min 1000 @logic
+abc -lut 4 @logic
+synth_ecp5 {OPTIONS} -run map_luts:
+write_json {TOP}.json
+"""
+TIMING_RIPUP = "--tmg-ripup"
+# The static placer leaves the shorter wires, so routing is quicker, too; but it spreads cells until 70 % of each place are
+# taken, and a probe with discipline and processor fills more than that of a LFE5U-25F: then each board says which placer
+# comes through.
+PLACER = "static"
+# router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
+# had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
+# are those of cores/crossing.py.
+# It is asked for more than a build is held to (GUARD), so it may fall short of that.
+PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk", "--timing-allow-fail")
+# Where a constraint can't be met it would try 1500 rounds; the boards of docs/boards.md met theirs in 46 to 154.
+ROUTER_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Design:
+    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none."""
+
+    folder: Path
+    device: str
+    place_arguments: tuple[str, ...]
+    asked_mhz: dict[str, float]
+    seed: int = 1
+
+    def digest(self, *more: str) -> str:
+        """Return a hash of the sources and of ``more``.
+
+        Comments (they hold the date) and the order of lines don't count: LiteX writes instances in the order of a set.
+        """
+        total = hashlib.sha256(json.dumps([self.place_arguments, self.asked_mhz, GUARD, more]).encode())
+        for path in sorted(self.folder.iterdir()):
+            if path.suffix in (".v", ".init", ".lpf", ".ys"):
+                lines = path.read_text(encoding="utf-8").splitlines()
+                kept = [line for line in lines if not line.startswith("//") and "\u2500" not in line]
+                total.update("\n".join([path.name, *(sorted(kept) if path.suffix == ".v" else kept)]).encode())
+        return total.hexdigest()
+
+
+def write_sources(name: str, config: ProbeConfig, out: Path) -> tuple[Any, Path]:
+    """Write Verilog, constraints and register map of a board into ``out``, and its driver where it has one.
+
+    Returns the SoC and the folder of all but the map and the driver, which are beside it: ``csr.json``, ``driver``.
+    """
+    soc = ProbeSoC(board(name), config)
+    folder = (out / "gateware").resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    soc.finalize()
+    write_map(soc, out / "csr.json")
+    soc.build(build_dir=str(folder), build_name=TOP, run=False)
+    for source, *_ in soc.platform.sources:
+        if Path(source).parent != folder:
+            shutil.copy(source, folder)
+    if config.link == "pcie":
+        from liteprobe.soc.build.driver import write_driver # LitePCIe is only needed here.
+
+        write_driver(soc, out / "driver")
+    return soc, folder
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    soc, folder = write_sources(name, config, out)
+    target = soc.board
+    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+    asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
+    asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
+    if hasattr(soc.crg, "cd_timebase2x"):
+        asked["timebase2x"] = 250.0
+    is_full = config.with_discipline and config.with_cpu
+    placer = ("--placer", target.placer if is_full else PLACER)
+    arguments = (*device_arguments(soc.platform), *placer, *PLACE_AND_ROUTE)
+    design = Design(folder, soc.platform.device, arguments, asked, target.seed)
+    return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
+
+
+def device_arguments(platform: Any) -> tuple[str, ...]:
+    """Return nextpnr's arguments for the device of a platform."""
+    toolchain = platform.toolchain
+    family, size, speed, package = toolchain.nextpnr_ecp5_parse_device(platform.device)
+    architecture = toolchain.nextpnr_ecp5_architectures[f"{family}-{size}"]
+    return (f"--{architecture}", "--package", package, "--speed", speed)
+
+
+def synthesize(design: Design, versions: dict[str, str]) -> tuple[Path, float]:
+    """Return the netlist and the seconds it took; a netlist of the same sources is used again."""
+    netlists = design.folder.parent / "netlists"
+    netlist = netlists / f"{design.digest(versions['yosys'])[:16]}.json"
+    seconds = netlist.with_suffix(".seconds")
+    if not netlist.exists() or not seconds.exists():
+        say(f"synthesis, yosys {versions['yosys']}")
+        started = time.monotonic()
+        require("yosys", ["-q", f"{TOP}.ys"], design.folder, design.folder / "yosys.log")
+        shutil.rmtree(netlists, ignore_errors=True)
+        netlists.mkdir()
+        shutil.move(design.folder / f"{TOP}.json", netlist)
+        seconds.write_text(f"{time.monotonic() - started:.1f}", encoding="utf-8")
+    return netlist, float(seconds.read_text(encoding="utf-8"))
+
+
+def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict[str, Any]:
+    """Place and route in the folder ``run``, strictly; return nextpnr's report.
+
+    Raises BuildError, naming clock, Fmax and target, when a constraint is missed.
+    """
+    shutil.copy(netlist, run / f"{TOP}.json")
+    constraints = (design.folder / f"{TOP}.lpf").read_text(encoding="utf-8")
+    (run / f"{TOP}.lpf").write_text(guarded(constraints), encoding="utf-8")
+    arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
+    arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
+    log = run / "nextpnr.log"
+    code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out", lambda: router_rounds(log) > ROUTER_ROUNDS)
+    if router_rounds(log) > ROUTER_ROUNDS:
+        say(f"no way to meet timing in {ROUTER_ROUNDS} rounds of routing; once more without, to see what misses it")
+        arguments.remove(TIMING_RIPUP)
+        log.unlink()
+        code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
+    (run / f"{TOP}.json").unlink()
+    if not (run / "nextpnr.json").exists():
+        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
+    report: dict[str, Any] = json.loads((run / "nextpnr.json").read_text(encoding="utf-8"))
+    lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
+    if lines:
+        raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {run / 'nextpnr.log'}, or try another --seed")
+    if code != 0:
+        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
+    return report
+
+
+def router_rounds(log: Path) -> int:
+    """Return how many rounds router2 has made so far, by nextpnr's log, in which the placer counts its own, too."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return max((int(number) for number in re.findall(r"\biter=(\d+) wires=", text)), default=0)
+
+
+def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None) -> dict[str, Any]:
+    """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
+
+    Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
+    logs for each seed in ``seed<N>``. Without ``seed`` it is the board's own.
+
+    Raises
+    ------
+    ValueError
+        If the board can't hold the configuration.
+    BuildError
+        If a tool fails or a timing constraint is missed.
+    """
+    out = out or BUILD / name
+    claim(out)
+    started = time.monotonic()
+    say(f"Verilog of {name}, into {out}")
+    design, facts = elaborate(name, config or ProbeConfig(), out)
+    seed = design.seed if seed is None else seed
+    versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
+    key = design.digest(*versions.values(), str(seed))
+    run = out / f"seed{seed}"
+    if not is_current(run, key):
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir()
+        facts |= {"seed": seed, "key": key, "tools": versions, "seconds": {"elaborate": since(started)}}
+        implement(design, facts, seed, run)
+    for product in ("report.json", f"{TOP}.bit", f"{TOP}.svf"):
+        shutil.copy(run / product, out / product)
+    report: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> None:
+    """Synthesize, place, route and pack into ``run``; the report is written last."""
+    netlist, facts["seconds"]["synthesis"] = synthesize(design, facts["tools"])
+    say(f"place and route, nextpnr {facts['tools']['nextpnr-ecp5']}, seed {seed}")
+    started = time.monotonic()
+    report = place_and_route(design, netlist, seed, run)
+    facts["seconds"]["place_and_route"] = since(started)
+    say(f"bitstream, ecppack {facts['tools']['ecppack']}")
+    started = time.monotonic()
+    arguments = ["--compress", f"{TOP}.config", "--svf", f"{TOP}.svf", "--bit", f"{TOP}.bit"]
+    require("ecppack", arguments, run, run / "ecppack.log")
+    facts["seconds"]["pack"] = since(started)
+    facts["seconds"]["total"] = round(sum(facts["seconds"].values()), 1)
+    facts["bitstream_sha256"] = hashlib.sha256((run / f"{TOP}.bit").read_bytes()).hexdigest()
+    facts["area"] = area_of(report)
+    facts["clocks"] = {c.name: {"fmax_mhz": c.fmax_mhz, "constraint_mhz": c.constraint_mhz} for c in clocks_of(report)}
+    (run / "report.json").write_text(json.dumps(facts, indent=4) + "\n", encoding="utf-8")
+
+
+def claim(out: Path) -> None:
+    """Make the folder ``out``; raise ValueError where a build would replace what no build has made."""
+    out.mkdir(parents=True, exist_ok=True)
+    mark = out / MARK
+    taken = [path.name for pattern in REPLACED for path in out.glob(pattern)]
+    if taken and not mark.exists() and not (out / "csr.json").exists():
+        raise ValueError(f"{out} holds '{taken[0]}', which no build has made and this one would replace: give --out a new folder")
+    mark.touch()
+
+
+def is_current(run: Path, key: str) -> bool:
+    """Whether ``run`` holds the products of the sources and tools with this key."""
+    report = run / "report.json"
+    return report.exists() and json.loads(report.read_text(encoding="utf-8"))["key"] == key
+
+
+def since(started: float) -> float:
+    """Return the seconds since ``started``, to a tenth."""
+    return round(time.monotonic() - started, 1)
+
+
+def say(line: str) -> None:
+    """Tell the progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def summary(report: dict[str, Any]) -> str:
+    """Return a report in a few lines."""
+    lines = [f"{report['board']} ({report['device']}), seed {report['seed']}, {report['seconds']['total']} s"]
+    for name, entry in report["area"].items():
+        lines.append(f"  {name:<10} {entry['used']:>6} of {entry['available']:>6} {entry['percent']:>6} %")
+    for name, entry in report["clocks"].items():
+        lines.append(f"  {name:<10} {entry['fmax_mhz']:>7.2f} MHz, {entry['constraint_mhz']:g} MHz asked for")
+    return "\n".join(lines)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    default = ProbeConfig()
+    parser.add_argument("board", choices=[*BOARDS, *VERILOG_ONLY], help="what to build for")
+    parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
+    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
+    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
+    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
+    parser.add_argument(
+        "--link", choices=LINKS,
+        help="management link (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
+    )
+    parser.add_argument(
+        "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
+        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
+    )
+    parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
+    parser.add_argument(
+        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
+    )
+    parser.add_argument(
+        "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
+        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
+    )
+    parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
+    parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
+    parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
+    return parser.parse_args(arguments)
+
+
+def default_link(target: Any, preset: str, ports: int) -> str:
+    """Return the management link of a probe, where nobody says which."""
+    if target.with_pcie:
+        return "pcie"
+    return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link
+
+
+def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
+    """Return whether a monitor has room for a processor and its firmware."""
+    return target.block_rams is None or ProbeConfig(**fields | {"with_cpu": True}).block_rams_needed(target) <= target.block_rams
+
+
+def main_ram_of(text: str) -> dict[str, Any]:
+    """Return the fields of ProbeConfig that ``--main-ram`` means."""
+    return {"main_ram": "block", "main_ram_bytes": int(text)} if text.isdecimal() else {"main_ram": text}
+
+
+def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
+    """Write what the tools take, run none of them, and say what is next; return the exit code."""
+    if args.load or args.flash:
+        raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
+    claim(out)
+    say(f"Verilog of {args.board}, into {out}")
+    _, folder = write_sources(args.board, config, out)
+    print(f"Verilog, constraints and script: {folder}\nregister map: {out / 'csr.json'}")
+    if config.link == "pcie":
+        print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build, report and, if asked for, load or write into the flash; return the exit code."""
+    args = parse(arguments)
+    logging.disable(logging.INFO)
+    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
+    out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
+    try:
+        target = board(args.board)
+        args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
+        args.link = args.link or default_link(target, args.preset, args.ports)
+        fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
+        if args.with_cpu is None:
+            fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds_cpu(target, fields)
+        if args.no_compile or args.board in VERILOG_ONLY:
+            return write_only(args, ProbeConfig(**fields), out)
+        config = ProbeConfig(**fields)
+        config.check(target)
+        if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
+            detect(target.cable, target.platform.device)
+        report = build(args.board, config, args.seed, out)
+        print(summary(report), flush=True)
+        if args.load or args.flash:
+            say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {target.cable}")
+            load(target.cable, out / f"{TOP}.bit", 0 if args.flash else None)
+    except ValueError as error:
+        say(f"build: {error}")
+        return 2
+    except BuildError as error:
+        say(f"build: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        say("build: interrupted")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
