@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from liteprobe.sim.bench.wire import FULL_VARIABLE
+from liteprobe.sim.bench.tools.wire import FULL_VARIABLE
 
 CPU = "cpu_s"
 SHOWN = 10  # Tests that took most.

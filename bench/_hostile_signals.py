@@ -10,7 +10,7 @@ from pathlib import Path
 from _figures import Figure
 
 from liteprobe.host.device.link.sim import SimOptions, build
-from liteprobe.sim.bench import signals
+from liteprobe.sim.bench.system import signals
 
 SEED = 20261122
 TIMES, TIMES_IN_FULL = 60, 300

@@ -20,10 +20,11 @@ from _figures import Figure, Row, run
 
 from liteprobe.host.suites.owd import Direction, OneWay
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench import clock_runs, pair
-from liteprobe.sim.bench.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
-from liteprobe.sim.bench.on_rv32 import instructions_per_edge
-from liteprobe.sim.bench.virtual_time import LOCKED, Timing, run_other, run_servo
+from liteprobe.sim.bench.clock import clock_runs
+from liteprobe.sim.bench.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
+from liteprobe.sim.bench.clock.on_rv32 import instructions_per_edge
+from liteprobe.sim.bench.clock.virtual_time import LOCKED, Timing, run_other, run_servo
+from liteprobe.sim.bench.system import pair
 from liteprobe.sim.models import other_servos
 from liteprobe.sim.models.oscillator import OscillatorSpec
 

@@ -22,27 +22,25 @@ from _figures import ROOT, Figure, Row, run
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.host.capture.filter import FilterDoesNotFit, parse
 from liteprobe.host.capture.unified import unified_headers
-from liteprobe.sim.bench import (
-    capture_limits,
-    corpora,
-    filter_compare,
-    host_speed,
-    measure_traffic,
-    monitor_line_rate,
-    monitor_run,
-    pcap_filter,
-    pcie_limits,
-    rate_run,
-    stacks,
-    toeplitz_run,
-    tshark,
-    unified_run,
+from liteprobe.sim.bench.capture import capture_limits
+from liteprobe.sim.bench.filter import filter_compare
+from liteprobe.sim.bench.filter.filter_expressions import (
+    EXPRESSIONS,
+    ON_HOST,
+    Frames,
+    RandomExpressions,
+    plain_of,
+    varied,
 )
-from liteprobe.sim.bench import monitor as monitor_bench
-from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
-from liteprobe.sim.bench.monitor_check import check, parity_answer
-from liteprobe.sim.bench.monitor_run import Sent
-from liteprobe.sim.bench.monitoring import monitored
+from liteprobe.sim.bench.frames import corpora, pcap_filter, stacks, tshark
+from liteprobe.sim.bench.measure import measure_traffic, rate_run
+from liteprobe.sim.bench.pcie import limits as pcie_limits
+from liteprobe.sim.bench.receive import monitor_line_rate, monitor_run, toeplitz_run, unified_run
+from liteprobe.sim.bench.receive import monitor_module as monitor_bench
+from liteprobe.sim.bench.receive.monitor_check import check, parity_answer
+from liteprobe.sim.bench.receive.monitor_run import Sent
+from liteprobe.sim.bench.system import host_speed
+from liteprobe.sim.bench.system.monitoring import monitored
 from liteprobe.sim.models.filter import FilterModel
 from liteprobe.sim.models.monitor import MonitorModel, Settings
 from liteprobe.sim.models.toeplitz import flow_hash

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from _figures import Figure, Row, run
 
 from liteprobe.cores.formats import MIN_LENGTH, slot_octets
-from liteprobe.sim.bench.monitoring import PORTS
-from liteprobe.sim.bench.tester import CABLE, Findings, joined, send_and_see
+from liteprobe.sim.bench.system.monitoring import PORTS
+from liteprobe.sim.bench.system.tester import CABLE, Findings, joined, send_and_see
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 512, 1514)

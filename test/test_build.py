@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.sim.bench.formal import NATIVE_YOSYS
-from liteprobe.sim.bench.processes import run_group
+from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
+from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import load as loader
 from liteprobe.soc.build.bitstream import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize

@@ -16,8 +16,8 @@ from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
 from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.write.parquet import FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError
-from liteprobe.sim.bench import stacks
-from liteprobe.sim.bench.blocks import Captured, blocks_of
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
+from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.unified import unified_header
 

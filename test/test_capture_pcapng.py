@@ -21,8 +21,8 @@ from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.errors import ProbeError
-from liteprobe.sim.bench import stacks
-from liteprobe.sim.bench.blocks import Captured, blocks_of, mixed
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
+from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.unified import unified_header
 
 SEED = 20261122

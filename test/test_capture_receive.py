@@ -22,8 +22,8 @@ from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.sim.bench.blocks import blocks_of, mixed
-from liteprobe.sim.bench.fake_ring import FakeRing, Loses, numbers_of
+from liteprobe.sim.bench.capture.blocks import blocks_of, mixed
+from liteprobe.sim.bench.capture.fake_ring import FakeRing, Loses, numbers_of
 
 SEED = 20261122
 PATIENCE = Patience(wait_s=0.01, tries=5)

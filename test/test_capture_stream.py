@@ -13,7 +13,7 @@ from liteprobe.host.capture.batch import Batch, joined
 from liteprobe.host.capture.merge import Merger
 from liteprobe.host.capture.stream import BlockDecoder, Blocks, block_headers
 from liteprobe.host.capture.trigger import Trigger
-from liteprobe.sim.bench.blocks import Captured, blocks_of, line_rate, mixed
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
 
 SEED = 20261122
 

@@ -22,8 +22,8 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
-from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli.commands.monitor import view
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
@@ -31,9 +31,9 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Look, Poller, document
-from liteprobe.sim.bench import stacks
-from liteprobe.sim.bench.blocks import Captured, blocks_of, line_rate, mixed
-from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
+from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.monitor_probe import MonitorProbe
 from liteprobe.sim.models.streams import MeasuredFrame
 from liteprobe.sim.models.unified import unified_header

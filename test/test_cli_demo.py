@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.cli.commands import demo
 from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import demo
 from liteprobe.host.device.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
 

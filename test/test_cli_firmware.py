@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
-from liteprobe.host.cli.commands import firmware as command
 from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import firmware as command
 from liteprobe.host.device.firmware import FIELDS, SIGNATURE
 from liteprobe.host.device.firmware_build import folder_of
 from liteprobe.host.traffic import programs

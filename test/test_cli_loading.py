@@ -10,9 +10,9 @@ import shtab
 
 from liteprobe.cores.formats import ClockMode
 from liteprobe.host.capture.settings import Keep
+from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import clock as clock_command
 from liteprobe.host.cli.commands import firmware as firmware_command
-from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import monitor as monitor_command
 from liteprobe.host.cli.parsers import capture, clock, completion, firmware, monitor
 

@@ -16,7 +16,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe, cable
 
 SIGN = 2**32

@@ -33,8 +33,15 @@ from liteprobe.host.capture.unified import unified_headers
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.sim.bench import pcap_filter, stacks
-from liteprobe.sim.bench.filter_expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
+from liteprobe.sim.bench.filter.filter_expressions import (
+    EXPRESSIONS,
+    ON_HOST,
+    Frames,
+    RandomExpressions,
+    plain_of,
+    varied,
+)
+from liteprobe.sim.bench.frames import pcap_filter, stacks
 from liteprobe.sim.models.filter import FilterModel
 
 SEED = random.randrange(1000)

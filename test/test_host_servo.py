@@ -9,8 +9,8 @@ import pytest
 
 from liteprobe.host.clock.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.host.errors import UsageError
-from liteprobe.sim.bench import virtual_time
-from liteprobe.sim.bench.clock_runs import KINDS, OFFSET_PPM
+from liteprobe.sim.bench.clock import virtual_time
+from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM
 from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
 from liteprobe.sim.models.receiver import pulses
 

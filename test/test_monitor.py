@@ -14,7 +14,7 @@ from liteprobe.cores.formats import BINS, BinKind, UnifiedFlag
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
-from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.monitor_probe import MonitorProbe
 from liteprobe.sim.models.probe import ModelProbe
 from liteprobe.sim.models.streams import MeasuredFrame

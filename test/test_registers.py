@@ -13,7 +13,7 @@ from liteprobe.cores.formats import map_hash
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, candidates, load_map, open_registers
 from liteprobe.host.errors import MapError, ProbeError, UsageError
-from liteprobe.sim.bench.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe import ModelProbe
 
 

@@ -8,7 +8,7 @@ import pytest
 from liteprobe.cores.formats import EXTENSION, UNIFIED_DTYPE, UNIFIED_OCTETS, Layer3, UnifiedFlag
 from liteprobe.host.capture import unified as host
 from liteprobe.host.errors import ProbeError
-from liteprobe.sim.bench import stacks, tshark
+from liteprobe.sim.bench.frames import stacks, tshark
 from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.unified import UnifiedHeader, unified_header
 

@@ -13,7 +13,7 @@ from liteprobe.cores.transmit.due import TICK_BITS
 from liteprobe.cores.transmit.frames import HOLD_BITS
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.pace import TrainPacer
-from liteprobe.sim.bench.formal import Proof, Run, prove
+from liteprobe.sim.bench.tools.formal import Proof, Run, prove
 
 DUE_TO_START = 4  # Ticks from the due tick to the start; the lead makes up for them.
 SHORTEST     = slot_octets(60)

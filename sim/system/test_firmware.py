@@ -17,7 +17,7 @@ from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import UsageError
 from liteprobe.host.device.firmware import Image, load, read_image
 from liteprobe.host.device.firmware_build import Tools, build
-from liteprobe.sim.bench.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
+from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, SYS_NS, TAI_UTC, Running, boot
 from liteprobe.sim.system.build import build_probe
 
 

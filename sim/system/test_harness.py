@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.bench import truth
-from liteprobe.sim.bench.harness import Client, Harness
+from liteprobe.sim.bench.frames import truth
+from liteprobe.sim.bench.system.harness import Client, Harness
 
 CSR_SCRATCH = "ctrl_scratch"
 RESET_OF_SCRATCH = 0x12345678

@@ -17,9 +17,9 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.suites.owd import Direction, OneWay
 from liteprobe.host.suites.owd_figures import row
 from liteprobe.host.traffic.train import schedule
-from liteprobe.sim.bench import truth
-from liteprobe.sim.bench.harness import Client, Harness, frame
-from liteprobe.sim.bench.pair import open_pair
+from liteprobe.sim.bench.frames import truth
+from liteprobe.sim.bench.system.harness import Client, Harness, frame
+from liteprobe.sim.bench.system.pair import open_pair
 
 PPM = (20.0, -30.0)
 TICK_PS = tuple(8000 / (1 + ppm * 1e-6) for ppm in PPM)

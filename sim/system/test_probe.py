@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from liteprobe.host import Probe, TrainProgram, TrainResult
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.sim.bench import truth
-from liteprobe.sim.bench.harness import Harness
+from liteprobe.sim.bench.frames import truth
+from liteprobe.sim.bench.system.harness import Harness
 from liteprobe.sim.models import switch
 
 SLOT = 24  # Octets of a frame's slot besides its length: preamble, SFD, FCS, gap.

@@ -11,8 +11,8 @@ import pytest
 from liteprobe.cores.formats import Part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.monitoring import PORTS, Monitored
-from liteprobe.sim.bench.tester import field, joined, probe_frames, send_and_see
+from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
+from liteprobe.sim.bench.system.tester import field, joined, probe_frames, send_and_see
 
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.bench import compile_once
+from liteprobe.sim.bench.tools import compile_once
 
 COMPILER = """#!/bin/sh
 [ "$1" != --version ] || exec echo "compiler 1"

@@ -15,8 +15,8 @@ from migen.fhdl import structure
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
-from liteprobe.sim.bench.compiled import apart
-from liteprobe.sim.bench.names import OURS, nameless, watched
+from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.bench.tools.names import OURS, nameless, watched
 from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BINS, STREAM_ACCUMULATORS, BinKind, RecordFlag, lost_frames
-from liteprobe.sim.bench import measure_traffic, rate_run
-from liteprobe.sim.bench.measure_run import Kind, Script, run
+from liteprobe.sim.bench.measure import measure_traffic
+from liteprobe.sim.bench.measure import rate_run
+from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32

@@ -10,7 +10,7 @@ from migen import passive, run_simulation
 
 from liteprobe.cores.formats import DAMAGE, RecordFlag
 from liteprobe.cores.receive.parse import FrameParser
-from liteprobe.sim.bench.probe_frames import headers_length, other_frame, probe_frame
+from liteprobe.sim.bench.frames.probe_frames import headers_length, other_frame, probe_frame
 from liteprobe.sim.models.receive import probe_header
 
 PROBE_FIELDS = ("probe_length", "probe_flags", "stream_id", "sequence", "tx_stamp")

@@ -10,7 +10,7 @@ from migen import run_simulation
 
 from liteprobe.cores.receive.rss_table import RssTable
 from liteprobe.cores.receive.sample import Sampler
-from liteprobe.sim.bench import stacks
+from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.sample import SamplerModel, crc32c, packet_hash, packet_octets
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header

@@ -19,11 +19,11 @@ from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.probe import Probe
-from liteprobe.sim.bench.pcie import map_of_run
-from liteprobe.sim.bench.pcie_capture import LINES, record
-from liteprobe.sim.bench.pcie_capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
-from liteprobe.sim.bench.pcie_driver import BenchLink, DriverFile
-from liteprobe.sim.bench.wire import is_full, with_full
+from liteprobe.sim.bench.pcie.host import map_of_run
+from liteprobe.sim.bench.pcie.module import LINES, record
+from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
+from liteprobe.sim.bench.pcie.driver import BenchLink, DriverFile
+from liteprobe.sim.bench.tools.wire import is_full, with_full
 from liteprobe.sim.models.capture import Gap, decode
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
-from liteprobe.sim.bench import capture_limits
-from liteprobe.sim.bench.capture_records import START, Mix, random_records
-from liteprobe.sim.bench.capture_run import Sent, compare, run
+from liteprobe.sim.bench.capture import capture_limits
+from liteprobe.sim.bench.capture.capture_records import START, Mix, random_records
+from liteprobe.sim.bench.capture.capture_run import Sent, compare, run
 from liteprobe.sim.models.capture import CaptureRecord, capture
 
 COUNT = 3000

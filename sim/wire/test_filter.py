@@ -24,11 +24,11 @@ from liteprobe.cores.formats import (
     Layer3,
 )
 from liteprobe.host.capture.filter import parse
-from liteprobe.sim.bench import pcap_filter
-from liteprobe.sim.bench.filter_compare import compare
-from liteprobe.sim.bench.filter_expressions import plain_of, varied
-from liteprobe.sim.bench.filter_rules import RandomRules, Row, mac_words, row_words
-from liteprobe.sim.bench.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
+from liteprobe.sim.bench.frames import pcap_filter
+from liteprobe.sim.bench.filter.filter_compare import compare
+from liteprobe.sim.bench.filter.filter_expressions import plain_of, varied
+from liteprobe.sim.bench.filter.filter_rules import RandomRules, Row, mac_words, row_words
+from liteprobe.sim.bench.filter.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 
 EVERY = 15 << 16 | 3 << 20 | 1 << 26  # A term of no condition, enabled.

@@ -14,8 +14,8 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from liteprobe.sim.bench.management import IP_ADDRESS, RAM_WORDS, write_verilog
-from liteprobe.sim.bench.wire import run_wire_test, with_full
+from liteprobe.sim.bench.management.module import IP_ADDRESS, RAM_WORDS, write_verilog
+from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
 
 HOST_IP = "192.168.1.100"
 HOST_MAC = "02:00:00:00:00:01"

@@ -7,9 +7,9 @@ import cocotb
 import pytest
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.gmii_source import on_wire, with_fcs
-from liteprobe.sim.bench.probe_frames import other_frame, probe_frame
-from liteprobe.sim.bench.receive_driver import VARIANTS, ReceiveDriver, run_receive_test
+from liteprobe.sim.bench.frames.gmii_source import on_wire, with_fcs
+from liteprobe.sim.bench.frames.probe_frames import other_frame, probe_frame
+from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test
 from liteprobe.sim.models.receive import PortModel
 
 

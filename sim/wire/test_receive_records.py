@@ -7,9 +7,9 @@ import cocotb
 import pytest
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.gmii_source import carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.probe_frames import probe_frame
-from liteprobe.sim.bench.receive_driver import VARIANTS, ReceiveDriver, run_receive_test, train
+from liteprobe.sim.bench.frames.gmii_source import carrier, idle, on_wire, with_fcs
+from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test, train
 from liteprobe.sim.models.receive import PortModel
 
 

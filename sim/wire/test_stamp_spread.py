@@ -14,11 +14,11 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 
-from liteprobe.sim.bench.gmii_source import GmiiSource, on_wire, with_fcs
-from liteprobe.sim.bench.probe_frames import probe_frame
-from liteprobe.sim.bench.receive import write_verilog
-from liteprobe.sim.bench.receive_driver import INPUTS
-from liteprobe.sim.bench.wire import REPOSITORY, run_wire_test
+from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
+from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.receive.module import write_verilog
+from liteprobe.sim.bench.receive.driver import INPUTS
+from liteprobe.sim.bench.tools.wire import REPOSITORY, run_wire_test
 
 TICK_FS  = 8_000_000
 TICK_NS  = 8

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import slot_octets
-from liteprobe.sim.bench.long_run import LongProgram, build, run
+from liteprobe.sim.bench.transmit.long_run import LongProgram, build, run
 from liteprobe.sim.models.schedule import starts
 
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, pytest.param(9000, marks=pytest.mark.full)]

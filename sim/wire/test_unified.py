@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from liteprobe.cores.formats import UNIFIED_OCTETS, UnifiedFlag
-from liteprobe.sim.bench import stacks, unified_run
+from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.receive import unified_run
 from liteprobe.sim.models.unified import unified_header
 
 BURST = 1  # Spacing: words and frames without an idle cycle.

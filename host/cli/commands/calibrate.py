@@ -7,8 +7,8 @@ import argparse
 from liteprobe.host.analysis.calibration import Calibration, calibrate
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import write_text
 from liteprobe.host.cli.commands.train import measure
+from liteprobe.host.cli.output import write_text
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.suites import sweep
 from liteprobe.host.traffic.train import TrainProgram

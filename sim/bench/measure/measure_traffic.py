@@ -1,0 +1,234 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Random frames of several streams, for the meters of a port and for their model side by side."""
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liteprobe.cores.formats import BINS, STREAM_SLOTS, BinKind, RecordFlag, UnifiedFlag
+from liteprobe.sim.bench.measure.measure_run import Kind, MeasureRun, Script, run
+from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+
+LEAST_SPACING = 32
+READ_CYCLES = 256 * 70
+"""Cycles that a read of a snapshot takes at the most."""
+
+CYCLE_NS = 20
+DAMAGES = (RecordFlag.FCS_ERROR, RecordFlag.RUNT, RecordFlag.GIANT, RecordFlag.SYMBOL_ERROR)
+OTHER_FLAGS = UnifiedFlag.TRUNCATED | UnifiedFlag.UNPARSED | UnifiedFlag.FRAGMENT | UnifiedFlag.TRANSPORT | UnifiedFlag.MATCHED
+SHARE_OF_JUMPS = 0.002
+
+
+@dataclass
+class Stream:
+    """A sender whose frames are lost, doubled, overtaken, and begin anew somewhere else."""
+
+    rng: random.Random
+    delay_ns: int
+    spread_ns: int
+    sequence: int = 0
+    late: deque[int] = field(default_factory=lambda: deque(maxlen=300))
+    sent: deque[int] = field(default_factory=lambda: deque(maxlen=300))
+
+    def next(self) -> int:
+        """Return the sequence number of the next frame that arrives."""
+        rng, draw = self.rng, self.rng.random()
+        if draw < 0.05 and self.late:
+            number = self.late[rng.randrange(len(self.late))]
+            self.late.remove(number)
+            return number
+        if draw < 0.1 and self.sent:
+            return rng.choice(self.sent)
+        if draw < 0.1 + SHARE_OF_JUMPS:
+            self.sequence = rng.choice([rng.getrandbits(32), (1 << 32) - 1 - rng.randrange(100), rng.randrange(100)])
+        while rng.random() < 0.1:
+            self.late.append(self.sequence)
+            self.sequence = (self.sequence + 1) % (1 << 32)
+        number, self.sequence = self.sequence, (self.sequence + 1) % (1 << 32)
+        self.sent.append(number)
+        return number
+
+    def delay(self) -> int:
+        """Return the delay of a frame (ns)."""
+        far = self.rng.random()
+        if far < 0.01:
+            return self.rng.choice([1 << 32, (1 << 32) - 1, -1 << 32, 1 - (1 << 32), -1, 0, self.rng.getrandbits(63)])
+        return self.delay_ns + int(self.rng.expovariate(1) * self.spread_ns)
+
+
+class Traffic:
+    """Frames, latches, clears and reads; ``script`` for the gateware, and what it must read.
+
+    Parameters
+    ----------
+    seed : int
+    bin_limit : int
+        A bin stays there.
+    """
+
+    def __init__(self, seed: int, bin_limit: int = (1 << 32) - 1) -> None:
+        self.rng = random.Random(seed)
+        self.script = Script()
+        self.model = PortMeterModel(bin_limit=bin_limit)
+        self.cycle = 100
+        self.stamp = self.rng.getrandbits(60)
+        self.snapshots: list[list[int]] = []
+        self.bins: list[list[int] | None] = []
+        self.saturated: list[bool] = []
+        self.frames = 0
+        self.ids: set[int] = set()
+        self.free_cycle = 0
+        self.waiting = 0
+
+    def begin(self) -> None:
+        """Choose settings and streams, and clear."""
+        rng = self.rng
+        model = self.model
+        model.stream_base = rng.choice([0, 1, 65533, rng.getrandbits(16)])
+        model.measure_passed = rng.random() < 0.3
+        kinds = [(1 << rng.randrange(1, 63), rng.randrange(1, 40)) for _ in range(10)]
+        self.streams = [Stream(rng, rng.choice([-1, 1]) * far, 1 << near) for far, near in kinds]
+        self.shares = [rng.random() for _ in self.streams]
+        some = rng.choice(self.streams)
+        model.settings = BinSettings(
+            {
+                BinKind.LENGTH: rng.choice([0, 64, rng.randrange(3000)]),
+                BinKind.DELAY: rng.choice([some.delay_ns, 0, -5, rng.getrandbits(64) - (1 << 63)]),
+                BinKind.ARRIVAL: rng.choice([0, 600, 640, rng.getrandbits(32)]),
+            },
+            {
+                BinKind.LENGTH: rng.choice([5, 6, rng.randrange(32)]),
+                BinKind.DELAY: rng.choice([min(31, max(0, some.spread_ns.bit_length() - 5)), rng.randrange(32)]),
+                BinKind.ARRIVAL: rng.choice([0, 5, 6, 7, rng.randrange(32)]),
+            },
+        )
+        self.cycle += 100
+        self.script.set(self.cycle, model.settings, model.stream_base, model.measure_passed)
+        self.clear()
+
+    def clear(self) -> None:
+        """Clear in this cycle."""
+        self.script.do(self.cycle, Kind.CLEAR)
+        self.model.clear()
+
+    def frame(self) -> MeasuredFrame:
+        """Return a random frame of now."""
+        rng = self.rng
+        if rng.random() < 0.001:
+            self.stamp = (self.stamp + rng.choice([-1, 1]) * rng.getrandbits(rng.randrange(63))) % (1 << 64)
+        flags = int(OTHER_FLAGS) & rng.getrandbits(16)
+        if rng.random() < 0.1:
+            flags |= int(rng.choice([*DAMAGES, UnifiedFlag.LENGTH_ERROR]))
+        number = rng.choices(range(len(self.streams)), self.shares)[0]
+        stream = self.streams[number]
+        stream_id = (self.model.stream_base - 1 + number) % (1 << 16)
+        self.ids.add(stream_id)
+        return MeasuredFrame(
+            stamp=self.stamp,
+            length=rng.choice([rng.randrange(1 << 16), rng.randrange(60, 1515), 0, 60, 1514, 65535]),
+            flags=flags,
+            is_probe=rng.random() < 0.8,
+            stream_id=stream_id,
+            sequence=stream.next(),
+            tx_stamp=(self.stamp - stream.delay()) % (1 << 64),
+            passed=rng.random() < 0.9,
+        )
+
+    def run(self, frames: int) -> None:
+        """Bring frames, now and then a latch, a clear, or a read of bins that shall disturb nothing."""
+        rng = self.rng
+        for _ in range(frames):
+            spacing = LEAST_SPACING + (int(rng.expovariate(0.05)) if rng.random() < 0.3 else 0)
+            self.cycle += spacing
+            self.stamp = (self.stamp + CYCLE_NS * spacing) % (1 << 64)
+            frame = self.frame()
+            self.script.frame(self.cycle, frame)
+            self.model.arrive(frame)
+            self.frames += 1
+            draw = rng.random()
+            if draw < 0.0005:
+                # Anywhere in the frame: it leaves no trace until it is done, 31 cycles later, and none afterwards.
+                self.cycle += rng.randrange(LEAST_SPACING)
+                self.clear()
+                self.cycle += LEAST_SPACING
+            elif draw < 0.01 and self.cycle > self.free_cycle:
+                self.snapshot(rng.randrange(LEAST_SPACING - 1))
+            elif draw < 0.011 and self.cycle > self.free_cycle:
+                self.script.do(self.cycle, Kind.READ_BINS)
+                self.bins.append(None)
+                self.saturated.append(False)
+                self.free_cycle = self.cycle + READ_CYCLES
+
+    def snapshot(self, after: int) -> None:
+        """Latch so many cycles after the last frame, of which it must know; and read."""
+        self.script.do(self.cycle + after, Kind.LATCH)
+        self.script.do(self.cycle + after, Kind.READ_STREAMS)
+        self.snapshots.append(self.model.words())
+        self.cycle += after
+        self.free_cycle = self.cycle + READ_CYCLES
+
+    def end(self) -> None:
+        """Let all be still, and read it."""
+        self.cycle = max(self.cycle + 100, self.free_cycle)
+        self.snapshot(0)
+        self.cycle = self.free_cycle
+        self.script.do(self.cycle, Kind.READ_BINS)
+        self.bins.append([count for slot in self.model.bins for count in slot])
+        self.saturated.append(self.model.saturated)
+        self.cycle += READ_CYCLES
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many words were compared, and how many of them were wrong; ``found`` says where, of the first ones."""
+
+    frames: int
+    streams: int
+    words: int
+    off_words: int
+    bins: int
+    off_bins: int
+    off_saturated: int
+    found: list[str]
+
+
+def compare(traffic: Traffic, done: MeasureRun) -> Outcome:
+    """Hold what the gateware read against the model."""
+    found = []
+    off_words = off_bins = words = bins = 0
+    for number, (got, wanted) in enumerate(zip(done.snapshots, traffic.snapshots, strict=True)):
+        wrong = np.flatnonzero(got != np.array(wanted, np.uint32))
+        found += [f"snapshot {number} slot {at // 32} word {at % 32}: {got[at]:#x}, not {wanted[at]:#x}" for at in wrong]
+        words, off_words = words + len(wanted), off_words + len(wrong)
+    for number, (got, maybe) in enumerate(zip(done.bins, traffic.bins, strict=True)):
+        if maybe is not None:
+            wrong = np.flatnonzero(got != np.array(maybe, np.uint32))
+            found += [f"bins {number} slot {at // 128} bin {at % 128}: {got[at]}, not {maybe[at]}" for at in wrong]
+            bins, off_bins = bins + len(maybe), off_bins + len(wrong)
+    pairs = zip(done.saturated, traffic.saturated, traffic.bins, strict=True)
+    off_saturated = sum(got != wanted for got, wanted, bins_ in pairs if bins_ is not None)
+    return Outcome(
+        traffic.frames, len(traffic.ids), words, off_words, bins, off_bins, off_saturated, found[:20]
+    )
+
+
+def random_run(frames: int, seed: int, segment: int = 2000, count_bits: int = 32) -> Outcome:
+    """Send frames in segments, each with settings and streams of its own, and compare all that is read."""
+    traffic = Traffic(seed, (1 << count_bits) - 1)
+    while traffic.frames < frames:
+        traffic.begin()
+        traffic.run(min(segment, frames - traffic.frames))
+        traffic.end()
+    return compare(traffic, run(traffic.script, count_bits))
+
+
+def sums_of_bins(model: PortMeterModel) -> list[dict[BinKind, int]]:
+    """Return how many values each histogram holds, of each slot."""
+    return [
+        {kind: sum(model.bins[slot][bins.first : bins.first + bins.words]) for kind, bins in BINS.items()}
+        for slot in range(STREAM_SLOTS)
+    ]

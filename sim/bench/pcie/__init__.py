@@ -1,0 +1,3 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A computer around a probe in its slot."""

@@ -1,0 +1,209 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Drives the pins of a ReceiveBench and holds it against the model of a port."""
+
+import os
+import random
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+
+from liteprobe.cores.formats import RECORD_WORDS, TICK_NS
+from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
+from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.receive.module import ReceiveBench, write_verilog
+from liteprobe.sim.bench.tools.wire import run_wire_test
+from liteprobe.sim.models.delay import signed
+from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
+from liteprobe.sim.models.record import Record, record_of
+
+TICK_FS = 8_000_000
+PPM_FS = TICK_FS // 1_000_000
+
+#: Clocks: sys (MHz), and how far timebase and eth_rx are off (ppm). ``None``: one clock for both.
+CLOCKS: dict[str, tuple[float, int, int | None]] = {
+    "synchronous": (46.875, 0, None),
+    "asynchronous": (46.875, -50, 50),
+    "slow_wire": (62.5, 50, -50),
+    "slowest_sys": (45.0, -50, 50),  # That the receive path is made for.
+    "slow_sys": (12.5, 0, 0),
+}
+#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with. With the second one
+#: the receive clock is the timebase; both tick together in the simulated probe, too, whose tests are always run. No board
+#: has 64 bits.
+VARIANTS = [
+    ("asynchronous", 32),
+    pytest.param("synchronous", 32, marks=pytest.mark.full),
+    pytest.param("slow_wire", 64, marks=pytest.mark.full),
+]
+
+DOMAINS = ("sys", "timebase", "eth_rx")
+INPUTS = ("stream_id", "clear", "latch", "records_read", "records_stb", "records_adr", "snapshot_stb", "snapshot_adr")
+SIGNED = ("delay_min", "delay_max", "delay_sum")
+
+
+def run_receive_test(test_file: str, clocks: str, data_width: int, filter_: str | None = None) -> None:
+    """Run the cocotb tests of ``test_file`` on a receive path with these clocks; ``filter_`` as of `run_wire_test`."""
+    run_wire_test(
+        test_file,
+        "receive_bench",
+        partial(write_verilog, data_width=data_width, is_synchronous=CLOCKS[clocks][2] is None),
+        f"{os.path.basename(test_file).removesuffix('.py')}_{clocks}_{data_width}",
+        {"LITEPROBE_CLOCKS": clocks},
+        filter_,
+    )
+
+
+def train(count: int, first: int = 0) -> list[Symbol]:
+    """Return the symbols of the shortest probe frames, back to back, numbered from ``first`` on."""
+    return [
+        symbol for number in range(first, first + count) for symbol in on_wire(with_fcs(probe_frame(number, number)))
+    ]
+
+
+async def watch_management(dut: Any, frames: list[bytes]) -> None:
+    """Append what leaves for management to ``frames``."""
+    frame = b""
+    while True:
+        # Looking at each cycle costs more than all else: without a frame, wait for one.
+        await RisingEdge(dut.sys_clk if int(dut.management_valid.value) else dut.management_valid)
+        await ReadOnly()
+        if not (int(dut.management_valid.value) and int(dut.management_ready.value)):
+            continue
+        word = int(dut.management_data.value).to_bytes(4, "little")
+        if int(dut.management_last.value):
+            word = word[: int(dut.management_last_be.value).bit_length()]
+            frames.append(frame + word)
+            frame = b""
+        else:
+            frame += word
+
+
+class ReceiveDriver:
+    """A receive path on clocks, and the truth of what it was sent.
+
+    Parameters
+    ----------
+    dut : cocotb handle of ``receive_bench``
+
+    Attributes
+    ----------
+    source : drives the wire.
+    stamps : stamps of probe frames (ns), so far.
+    management : frames that left for management, so far.
+    """
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        sys_mhz, timebase_ppm, wire_ppm = CLOCKS[os.environ["LITEPROBE_CLOCKS"]]
+        self.tolerance_ns = 0 if wire_ppm is None else TICK_NS
+        wire_clock = dut.timebase_clk if wire_ppm is None else dut.eth_rx_clk
+        Clock(dut.sys_clk, round(1e9 / sys_mhz / 2) * 2, unit="fs").start(start_high=False)
+        Clock(dut.timebase_clk, TICK_FS + timebase_ppm * PPM_FS, unit="fs").start(start_high=False)
+        if wire_ppm is not None:
+            Clock(wire_clock, TICK_FS + wire_ppm * PPM_FS, unit="fs").start(start_high=False)
+        self.source = GmiiSource(wire_clock, dut.rx_dv, dut.rx_data, dut.rx_er, lambda: int(dut.now.value))
+        self.stamps: list[int] = []
+        self.management: list[bytes] = []
+        self.layout = ReceiveBench().path.tally.layout
+        self.random = random.Random(cocotb.RANDOM_SEED)
+
+    async def reset(self, stream_id: int | None = None) -> None:
+        """Reset, take this stream (None: all), and watch stamps and management."""
+        dut = self.dut
+        for name in INPUTS:
+            getattr(dut, name).value = 0
+        dut.records_enable.value = dut.management_ready.value = 1
+        dut.stream_any.value = stream_id is None
+        dut.stream_id.value = stream_id or 0
+        resets = [getattr(dut, f"{name}_rst") for name in DOMAINS if hasattr(dut, f"{name}_rst")]
+        for level in (1, 0):
+            for reset in resets:
+                reset.value = level
+            await ClockCycles(dut.sys_clk, 10)
+        cocotb.start_soon(self.watch_stamps())
+        cocotb.start_soon(watch_management(dut, self.management))
+
+    async def watch_stamps(self) -> None:
+        """Keep the stamp of each probe frame."""
+        while True:
+            await RisingEdge(self.dut.paired)
+            await ReadOnly()
+            self.stamps.append(int(self.dut.stamp.value))
+
+    async def pulse(self, name: str) -> None:
+        """Raise an input for a cycle of ``sys``."""
+        pin = getattr(self.dut, name)
+        await RisingEdge(self.dut.sys_clk)
+        pin.value = 1
+        await RisingEdge(self.dut.sys_clk)
+        pin.value = 0
+        await ClockCycles(self.dut.sys_clk, 2)
+
+    async def registers(self, names: Iterable[str]) -> dict[str, int]:
+        """Return accumulators as of now, read over the bus right behind the latch."""
+        await self.pulse("latch")
+        shown = {}
+        for name in names:
+            first, words = self.layout[name]
+            value = 0
+            for word in range(first, first + words):
+                value = value << 32 | await self.read_word(word, "snapshot")
+            shown[name] = signed(value) if name in SIGNED else value
+        return shown
+
+    async def records(self, start: int, count: int, depth: int = 1024) -> list[Record]:
+        """Read records over the bus."""
+        places = [RECORD_WORDS * (number % depth) for number in range(start, start + count)]
+        return [record_of([await self.read_word(place + word) for word in range(RECORD_WORDS)]) for place in places]
+
+    async def read_word(self, address: int, memory: str = "records") -> int:
+        """Read a word of the ring, or of the ``snapshot``, over its bus."""
+        dut = self.dut
+        strobe, ack = getattr(dut, f"{memory}_stb"), getattr(dut, f"{memory}_ack")
+        getattr(dut, f"{memory}_adr").value = address
+        strobe.value = 1
+        while True:
+            await RisingEdge(dut.sys_clk)
+            if int(ack.value):
+                break
+        value = int(getattr(dut, f"{memory}_data").value)
+        strobe.value = 0
+        return value
+
+    async def check(self, model: PortModel) -> None:
+        """Compare everything with the model, fed with stamps that were checked to be near the truth."""
+        await ClockCycles(self.dut.sys_clk, 60)
+        frames, refused = frames_of(self.source.symbols)
+        model.counters["preamble_errors"] = refused
+        self.check_stamps(model, frames)
+        expected = model.registers()
+        shown = await self.registers(expected)
+        assert {name: value for name, value in shown.items() if value != expected[name]} == {}, expected
+        assert int(self.dut.records_written.value) == model.ring.written
+        assert int(self.dut.records_lost.value) == model.ring.lost
+
+    def check_stamps(self, model: PortModel, frames: Sequence[WireFrame]) -> None:
+        """Hold each stamp against the moment of its SFD, and give frame and stamp to the model."""
+        stamps = list(self.stamps)
+        errors = []
+        for frame in frames:
+            truth = self.source.sfd_now[frame.sfd_tick]
+            stamp = stamps.pop(0) if model.is_probe(frame) else truth
+            errors.append(stamp - truth)
+            model.receive(frame, stamp)
+        assert stamps == []
+        assert max(map(abs, errors), default=0) <= self.tolerance_ns, errors
+        assert max(errors, default=0) - min(errors, default=0) <= self.tolerance_ns, errors
+
+    async def check_records(self, model: PortModel) -> list[Record]:
+        """Compare the whole ring with the model's; return its records."""
+        records = await self.records(0, model.ring.written)
+        assert [word for record in records for word in record.words()] == list(model.ring.memory.values())
+        return records

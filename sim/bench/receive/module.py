@@ -1,0 +1,69 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A receive path as a Verilog module with plain pins, for cocotb and for timing runs."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.receive import ReceivePath
+from liteprobe.cores.timebase.clock import Clock
+from liteprobe.sim.bench.tools.module import write_module
+
+# Receive Bench ------------------------------------------------------------------------------------
+
+class ReceiveBench(LiteXModule):
+    """A receive path and a clock, on pins.
+
+    ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
+
+    Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
+    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``snapshot_*`` of the snapshot's bus;
+    ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a probe frame).
+    """
+    inputs  = ("stream_id", "stream_any", "clear", "latch", "records_read", "records_enable")
+
+    def __init__(self, data_width=32, with_management=True, record_depth=1024, is_synchronous=False):
+        self.pins = set()
+        for name in ["sys", "timebase"] + ([] if is_synchronous else ["eth_rx"]):
+            domain = ClockDomain(name)
+            setattr(self, f"cd_{name}", domain)
+            self.pins |= {domain.clk, domain.rst}
+        self.clock = clock = Clock()
+        path = ReceivePath(clock, data_width, with_management, record_depth, with_csr=False)
+        if is_synchronous:
+            path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
+        self.path = path
+
+        sink, bus, source = path.sink, path.records.bus, path.management_source
+        snapshot = path.tally.bus
+        for name, signal in [
+            ("rx_dv", sink.valid), ("rx_data", sink.data), ("rx_er", sink.error),
+            ("records_stb", bus.stb), ("records_adr", bus.adr), ("management_ready", source.ready),
+            ("snapshot_stb", snapshot.stb), ("snapshot_adr", snapshot.adr),
+            *[(name, getattr(path, name)) for name in self.inputs],
+        ]:
+            self.comb += signal.eq(self.add_pin(name, len(signal)))
+        self.comb += [bus.cyc.eq(bus.stb), snapshot.cyc.eq(snapshot.stb)]
+        for name, signal in [
+            ("now", clock.now), ("paired", path.pairing.paired), ("stamp", path.pairing.stamp),
+            ("records_ack", bus.ack), ("records_data", bus.dat_r),
+            ("records_written", path.records.written), ("records_lost", path.records.lost),
+            ("management_valid", source.valid), ("management_last", source.last),
+            ("management_data", source.data), ("management_last_be", source.last_be),
+            ("snapshot_ack", snapshot.ack), ("snapshot_data", snapshot.dat_r),
+        ]:
+            self.comb += self.add_pin(name, len(signal)).eq(signal)
+
+    def add_pin(self, name, width):
+        """Return a new pin of that name."""
+        pin = Signal(width, name=name, name_override=name)
+        self.pins.add(pin)
+        return pin
+
+def write_verilog(path, **kwargs):
+    """Write the bench to ``path`` as module ``receive_bench``; keywords as of ReceiveBench."""
+    bench = ReceiveBench(**kwargs)
+    # Verilator never evaluates ``always @(*)`` blocks of constants; see docs/design.
+    write_module(bench, "receive_bench", path)

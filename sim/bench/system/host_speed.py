@@ -1,0 +1,202 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""How many packets a second a host takes: a recorded capture, from a file and over UDP, to pcapng and to Parquet.
+
+The sender of the UDP blocks is a process of its own that behaves as a probe's export does: it sends what has not been
+freed and no more, and goes back where it is asked to.
+"""
+
+import multiprocessing
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
+from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.parquet import HeaderWriter
+from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.receive import Receiver, open_socket
+from liteprobe.host.capture.ring import ChannelState
+from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.sources import LINGER_S, RecordedSource, UdpSource
+from liteprobe.host.capture.stream import BLOCK_OCTETS
+from liteprobe.sim.bench.capture.blocks import line_rate
+
+RING_BLOCKS = 2800  # 4 MB: the SDRAM of the smallest board.
+WINDOW_NS = 200_000
+READ, SENT, ASKED = range(3)
+BURST = 16
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Packets of a run, its time (s), blocks that had to be sent again, and the processor time of all that receives (s)."""
+
+    packets: int
+    seconds: float
+    asked: int = 0
+    never_came: int = 0
+    processor_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Packets a second."""
+        return self.packets / self.seconds
+
+    def cores(self, rate: float) -> float:
+        """Return how many processor cores ``rate`` packets a second take: others on the machine hardly change it."""
+        return self.processor_s / self.packets * rate
+
+
+@contextmanager
+def sink(path: Path) -> Iterator[Any]:
+    """Open a file of the kind that its name says."""
+    if path.suffix == ".parquet":
+        headers = HeaderWriter(path)
+        yield headers
+        headers.close()
+        return
+    output = Output(path)
+    writer = PcapngWriter(output, [Interface("port0"), Interface("port1")])
+    yield writer
+    writer.close()
+    output.close()
+
+
+def run(source: RecordedSource | UdpSource, path: Path) -> tuple[int, float, float]:
+    """Take all blocks of a source to a file; return packets, time and processor time."""
+    began_s, used_s = time.monotonic(), time.process_time()
+    with sink(path) as writer:
+        capture = Capture([writer], window_ns=WINDOW_NS)
+        for blocks, lengths in source.batches():
+            capture.take(blocks, lengths)
+        capture.finish()
+    return capture.frames, time.monotonic() - began_s, time.process_time() - used_s
+
+
+def from_file(blocks: Path, path: Path) -> Speed:
+    """Take a recording from a file."""
+    packets, seconds, used_s = run(RecordedSource(blocks), path)
+    return Speed(packets, seconds, processor_s=used_s)
+
+
+class RemoteRing:
+    """What `CaptureRing` is to a capture of one channel, with the sender in another process."""
+
+    def __init__(self, pointers: Any, count: int) -> None:
+        self._pointers = pointers.get_obj()
+        self._count = count
+
+    def stop(self, wait: object = None) -> None:
+        """Do nothing: the recording ends by itself."""
+
+    def states(self) -> list[ChannelState]:
+        """Return how it is with channel 0, and that there are no others."""
+        none = ChannelState(0, 0, 0, 0, 0)
+        read = self._pointers[READ]
+        mine = ChannelState(read, self._pointers[SENT], self._count, 0, RING_BLOCKS)
+        return [mine] + [none] * (CHANNELS - 1)
+
+    def free(self, channel: int, number: int) -> None:
+        """Let blocks be overwritten."""
+        self._pointers[READ] = number
+
+    def resend(self, channel: int, number: int) -> None:
+        """Go back."""
+        self._pointers[ASKED] = number + 1
+
+
+def send(blocks: Path, port: int, pointers: Any) -> None:
+    """Send a recording as a probe does: the other process."""
+    table = np.memmap(blocks, np.uint32, "r").reshape(-1, BLOCK_WORDS)
+    views = [memoryview(block.data) for block in table]
+    shared, sent, count = pointers.get_obj(), 0, len(views)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", port))
+        while shared[READ] < count:
+            if asked := shared[ASKED]:
+                shared[ASKED] = 0
+                sent = asked - 1
+            end = min(sent + BURST, count, shared[READ] + RING_BLOCKS)
+            for view in views[sent:end]:
+                sock.send(view)
+            if end <= sent:
+                time.sleep(0.0002)
+            sent = max(sent, end)
+            shared[SENT] = sent
+
+
+def from_network(blocks: Path, path: Path) -> Speed:
+    """Take a recording over UDP on this machine, from the first block that comes to the end of the file."""
+    context = multiprocessing.get_context("spawn")
+    count = blocks.stat().st_size // BLOCK_OCTETS
+    pointers = context.Array("q", 3)
+    receiver = Receiver([open_socket("127.0.0.1")])
+    sender = context.Process(target=send, args=(blocks, receiver.port, pointers), daemon=True)
+    try:
+        sender.start()
+        ring = RemoteRing(pointers, count)
+        source = UdpSource(ring, receiver, [0])  # type: ignore[arg-type]
+        while not receiver.waiting:
+            time.sleep(0.001)
+        source.stop()
+        packets, seconds, used_s = run(source, path)
+        used_s += processor_s(receiver.pid)
+    finally:
+        receiver.close()
+        sender.kill()
+        sender.join()
+    # The end is only known by a silence.
+    return Speed(packets, seconds - LINGER_S, source.order.asked, source.order.never_came, used_s)
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used (s)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
+    """Write two recordings of frames of 60 octets at line rate: the frames, and their unified headers alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames, headers = folder / "frames.blocks", folder / "headers.blocks"
+    line_rate(packets).tofile(frames)
+    line_rate(packets, with_header=True, snap=0).tofile(headers)
+    return frames, headers
+
+
+def best(measure: Callable[[], Speed]) -> Speed:
+    """Return the fastest of three runs: others use this machine, too."""
+    return max((measure() for _ in range(RUNS)), key=lambda speed: speed.rate)
+
+
+def synced(path: Path) -> float:
+    """Return how long it takes until a file is on the disk (s)."""
+    began_s = time.monotonic()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return time.monotonic() - began_s
+
+
+def tool(name: str, capture: Path, path: Path, packets: int) -> Speed | None:
+    """Have tcpdump or dumpcap write the packets of a capture anew; None: it isn't installed."""
+    if not shutil.which(name):
+        return None
+    path.unlink(missing_ok=True)
+    source = ["-r", str(capture)] if name == "tcpdump" else ["-q", "-i", "-"]
+    command = [name, *source, "-w", str(path)]
+    with capture.open("rb") as file:
+        stdin = None if name == "tcpdump" else file
+        began_s = time.monotonic()
+        subprocess.run(command, stdin=stdin, check=True, capture_output=True)
+    return Speed(packets, time.monotonic() - began_s)
