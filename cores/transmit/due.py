@@ -11,7 +11,7 @@ from liteprobe.cores.formats import TICK_NS_BITS
 
 TICK_BITS = 61 # A tick is 8 ns, so ticks and nanoseconds share one 64-bit comparison.
 HALF      = 32
-AFTER_BITS = 34 # Ticks from frame to frame: two numbers of 32 bits and a carry.
+AFTER_BITS = 33 # Ticks from frame to frame: an interval and a gap.
 
 # From an event to the first start: the same for all ports, and longer than the longest management frame.
 LEAD_TICKS  = 2048
@@ -33,8 +33,8 @@ class DueTime(LiteXModule):
         Present time (ns), a tick late.
     ticks : Signal(61), out
         Counts ticks. A count of its own, because 61 wires from the one of the clock, across the chip to each port, crowd it.
-    after : Signal(34), in
-        Ticks from the frame that is due to the next one; counts in the tick after ``advance``.
+    after, carry : Signal(33), Signal(), in
+        Ticks from the frame that is due to the next one, and one more; count in the tick after ``advance``.
     start_time : Signal(64), in
         ns, of the first SFD; must stand still.
     is_timed : Signal(), in
@@ -63,6 +63,7 @@ class DueTime(LiteXModule):
         self.now               = Signal(64)
         self.ticks             = Signal(TICK_BITS)
         self.after             = Signal(AFTER_BITS)
+        self.carry             = Signal()
         self.start_time        = Signal(64)
         self.is_timed          = Signal()
         self.begin             = Signal()
@@ -91,10 +92,11 @@ class DueTime(LiteXModule):
         advance  = Signal()
         lead     = Signal(12, reset_less=True)
         carry    = Signal(reset_less=True)
+        carry_d  = Signal(reset_less=True)
         step     = Signal(AFTER_BITS, reset_less=True)
         add_low  = Signal()
         add_high = Signal()
-        unused   = Signal()
+        unused   = Signal(2)
         self.sync.timebase += [
             self.ticks.eq(self.ticks + 1),
             begin.eq(self.begin),
@@ -104,18 +106,21 @@ class DueTime(LiteXModule):
             add_high.eq(add_low),
             If(advance,
                 step.eq(self.after),
+                carry.eq(self.carry),
             ),
             If(begin,
                 step.eq(lead),
+                carry.eq(0),
                 self.due.eq(self.ticks),
             ),
             If(add_low,
-                Cat(self.due[:HALF], carry).eq(self.due[:HALF] + step[:HALF]),
+                # One adder each: the carry comes in through an extra lowest bit.
+                Cat(unused[0], self.due[:HALF], carry_d).eq(
+                    Cat(Constant(1, 1), self.due[:HALF]) + Cat(carry, step[:HALF])),
             ),
             If(add_high,
-                # One adder: the carry comes in through an extra lowest bit.
-                Cat(unused, self.due[HALF:]).eq(
-                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry, step[HALF:])),
+                Cat(unused[1], self.due[HALF:]).eq(
+                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry_d, step[HALF:])),
             ),
         ]
 

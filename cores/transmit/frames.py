@@ -23,7 +23,8 @@ program_layout = [
 
 # When a frame leaves, and what ends with it. An empty one is not a frame: it only says that a stopped program ends here.
 timing_layout = [
-    ("after", 34), # Ticks from its start to the one of the next frame.
+    ("after", 33), # Ticks from its start to the one of the next frame.
+    ("carry",  1), # One tick more, of the fractions of intervals: whoever adds has a carry to spare.
     ("final",  1), # The last of its program.
     ("empty",  1),
 ]

@@ -108,7 +108,7 @@ class TrainPacer(LiteXModule):
             self.line.management_hold.eq(self.management_hold),
             self.due.now.eq(self.now),
             self.due.start_time.eq(self.start_time),
-            self.due.after.eq(self.descriptors.after),
+            *[getattr(self.due, name).eq(getattr(self.descriptors, name)) for name in ("after", "carry")],
             self.due.advance.eq(self.is_begun),
         ]
         self.sync.timebase += [

@@ -68,7 +68,8 @@ class TrainSchedule(LiteXModule):
             source.last.eq(1),
             source.sequence.eq(sequence),
             source.length.eq(self.length),
-            source.after.eq(Mux(train_last, self.interval_gap, self.interval) + summed[32]),
+            source.after.eq(Mux(train_last, self.interval_gap, self.interval)),
+            source.carry.eq(summed[32]),
             source.final.eq(is_empty | (train_last & (trains == 1))),
             source.empty.eq(is_empty),
         ]

@@ -86,7 +86,7 @@ class PacerProof(Proof):
         self.left  = left  = Signal(TICK_BITS) # Ticks to the start, in two's complement.
         self.comb += left.eq((exact + DUE_TO_START - due.ticks)[:TICK_BITS])
         self.sync.timebase += [
-            If(due.advance, exact.eq(exact + self.dut.descriptors.after)),
+            If(due.advance, exact.eq(exact + self.dut.descriptors.after + self.dut.descriptors.carry)),
             If(due.begin, exact.eq((due.ticks + 1 + due.lead)[:TICK_BITS])),
         ]
         self.promise(self.shifted(FAR) < 2*FAR)
