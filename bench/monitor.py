@@ -23,8 +23,8 @@ from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.host.capture.filter import FilterDoesNotFit, parse
 from liteprobe.host.capture.unified import unified_headers
 from liteprobe.sim.bench.capture import capture_limits
-from liteprobe.sim.bench.filter import filter_compare
-from liteprobe.sim.bench.filter.filter_expressions import (
+from liteprobe.sim.bench.filter import compare as filter_compare
+from liteprobe.sim.bench.filter.expressions import (
     EXPRESSIONS,
     ON_HOST,
     Frames,

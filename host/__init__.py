@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING, Any
 from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
 
 if TYPE_CHECKING:
+    from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
-__all__ = ["Headers", "MapError", "NoProbeError", "Probe", "ProbeError", "TrainProgram", "TrainResult", "UsageError"]
+__all__ = [
+    "CaptureRequest",
+    "Headers",
+    "MapError",
+    "NoProbeError",
+    "Probe",
+    "ProbeError",
+    "TrainProgram",
+    "TrainResult",
+    "UsageError",
+]
 
 #: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
 _LATER = {
+    "CaptureRequest": "capture.request",
     "Headers": "traffic.headers",
     "Probe": "probe",
     "TrainProgram": "traffic.train",

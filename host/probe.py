@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A probe: the one object that a script needs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
+from liteprobe.host.capture.request import CaptureRequest, CaptureResult
+from liteprobe.host.clock.clock import Clock
 from liteprobe.host.device.lease import Lease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
+from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.execute import Devices, Execution, Progress
 from liteprobe.host.run.port import Port
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
@@ -239,6 +242,52 @@ class Probe:
             for program, transmit, receive in requests
         ]
         return self._execution(whole, progress).run()
+
+    def capture(
+        self,
+        request: CaptureRequest,
+        progress: Callable[[int], None] | None = None,
+        remark: Callable[[str], None] | None = None,
+    ) -> CaptureResult:
+        """Write what all ports see to files, until what was asked for has come; Ctrl-C ends it, too.
+
+        Parameters
+        ----------
+        request : CaptureRequest
+        progress : callable or None
+            Called with the frames written so far, now and then.
+        remark : callable or None
+            Called with a line on what isn't as fast as it could be.
+
+        Raises
+        ------
+        UsageError
+            When the probe has no part that captures, or can't do what is asked for.
+        ProbeError
+            When the probe, or the way of its blocks, breaks.
+        """
+        from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
+
+        self.need(Part.MONITOR)
+        return capture_probe(self, request, progress, remark)
+
+    def measure(self, port: int) -> PortMeasurement:
+        """Return what a port has measured since its meters were cleared: counts, rates, streams, histograms.
+
+        Which streams, and how histograms are sorted, is set by `Monitor`, which takes this probe.
+
+        Raises
+        ------
+        UsageError
+            When the probe has no such port, or no part that measures without records.
+        """
+        self.need(Part.MONITOR)
+        return Monitor(self, port).read()
+
+    @property
+    def clock(self) -> Clock:
+        """The clock's state, its reference and who disciplines it."""
+        return self.timebase.clock
 
     def _execution(
         self, requests: Sequence[tuple[TrainProgram, int, int]], progress: Progress | None = None

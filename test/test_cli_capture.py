@@ -214,7 +214,7 @@ def test_recording_without_headers_cant_be_filtered(run: Run, tmp_path: Path) ->
 
 def test_what_the_probe_keeps_is_what_the_files_need() -> None:
     def kept(*arguments: str) -> CaptureSettings:
-        return capture.settings(cli.make_parser().parse_args(["capture", *arguments]))
+        return capture.request_of(cli.make_parser().parse_args(["capture", *arguments])).wanted
 
     assert kept("-w", "x").keep == Keep.PACKETS and kept("--blocks", "x").keep == Keep.PACKETS
     assert kept("--headers", "x").keep == Keep.HEADERS

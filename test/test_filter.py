@@ -33,14 +33,7 @@ from liteprobe.host.capture.unified import unified_headers
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.sim.bench.filter.filter_expressions import (
-    EXPRESSIONS,
-    ON_HOST,
-    Frames,
-    RandomExpressions,
-    plain_of,
-    varied,
-)
+from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
 from liteprobe.sim.bench.frames import pcap_filter, stacks
 from liteprobe.sim.models.filter import FilterModel
 

@@ -5,28 +5,35 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from liteprobe.host.capture.receive import Receiver, open_sockets
+from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
-from liteprobe.host.probe import Probe
 
 
-@dataclass(frozen=True)
-class Transport:
-    """How blocks come here: one of TRANSPORTS or None (the fastest that the link can), and to which UDP port (0: a free one)."""
+class CaptureDevice(Protocol):
+    """What a capture takes: a `Probe`, or what stands for one."""
 
-    kind: str | None = None
-    udp_port: int = 0
+    url: str
+    link: Link
+    registers: Registers
+    timebase: Timebase
+    port_count: int
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass."""
 
 
 @dataclass(frozen=True)
@@ -71,29 +78,12 @@ class RunningCapture:
     clock_s: Callable[[], float]
 
 
-def open_probe(url: str, register_map: Path | None, steal: bool = False) -> Probe:
-    """Return a probe that can capture.
-
-    Raises
-    ------
-    UsageError
-        When it is built for trains.
-    """
-    probe = Probe(url, register_map, steal)
-    try:
-        CaptureRing(probe.registers)
-    except BaseException:
-        probe.close()
-        raise
-    return probe
-
-
-def clock_words(probe: Probe) -> str:
+def clock_words(probe: CaptureDevice) -> str:
     """Return what must be known of the stamps."""
     return f"Clock of the probe: {probe.timebase.trust_words()}"
 
 
-def tai_utc_s(probe: Probe) -> int:
+def tai_utc_s(probe: CaptureDevice) -> int:
     """Return TAI - UTC as the probe knows it.
 
     Raises
@@ -107,7 +97,9 @@ def tai_utc_s(probe: Probe) -> int:
     return int(known)
 
 
-def open_transport(probe: Probe, transport: Transport, channels: Sequence[int], stack: ExitStack) -> OpenTransport:
+def open_transport(
+    probe: CaptureDevice, transport: Transport, channels: Sequence[int], stack: ExitStack
+) -> OpenTransport:
     """Return how blocks of ``channels`` will come, before any setting is written; ``stack`` closes it.
 
     Rings that another program has are an error even where any transport would do: a capture over the bus would end its.
@@ -140,7 +132,7 @@ def open_transport(probe: Probe, transport: Transport, channels: Sequence[int], 
         return OpenTransport("bus", remark=f"blocks come over the bus, which is slow: {error}")
 
 
-def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitStack) -> DmaCapture:
+def _open_rings(probe: CaptureDevice, path: str, channels: Sequence[int], stack: ExitStack) -> DmaCapture:
     if missing := [n for n in channels if f"capture_dma_written{n}" not in probe.registers.names]:
         raise UsageError(
             f"this probe has no ring for {', '.join(f'channel {n}' for n in missing)} in the host's memory: "
@@ -152,7 +144,7 @@ def _open_rings(probe: Probe, path: str, channels: Sequence[int], stack: ExitSta
 
 
 def begin(
-    probe: Probe,
+    probe: CaptureDevice,
     settings: CaptureSettings,
     transport: OpenTransport,
     stack: ExitStack,
@@ -185,7 +177,7 @@ def begin(
 
 
 def _waiting(
-    probe: Probe,
+    probe: CaptureDevice,
     ring: CaptureRing,
     channels: list[int],
     trigger: ProbeTrigger | None,
@@ -198,7 +190,7 @@ def _waiting(
     return source, lambda: {"overwritten": source.overwritten}
 
 
-def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCapture) -> RunningCapture:
+def _begin_dma(probe: CaptureDevice, ring: CaptureRing, channels: list[int], dma: DmaCapture) -> RunningCapture:
     source = DmaSource(ring, dma, probe.wait)
     dma.start()  # Behind the ring's start, or else what an earlier capture left would come first.
     return RunningCapture(
@@ -210,7 +202,12 @@ def _begin_dma(probe: Probe, ring: CaptureRing, channels: list[int], dma: DmaCap
 
 
 def _begin_udp(
-    probe: Probe, ring: CaptureRing, channels: list[int], port: int, stack: ExitStack, trigger: ProbeTrigger | None
+    probe: CaptureDevice,
+    ring: CaptureRing,
+    channels: list[int],
+    port: int,
+    stack: ExitStack,
+    trigger: ProbeTrigger | None,
 ) -> RunningCapture:
     receiver = Receiver(open_sockets(channels, port), channels)
     stack.callback(receiver.close)
@@ -237,7 +234,7 @@ def _begin_udp(
     return RunningCapture(source, finish, probe.port_count, probe.link.now_s)
 
 
-def _counted(probe: Probe, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
+def _counted(probe: CaptureDevice, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
     """Return what the probe dropped for want of room, by channel, what its ports saw, and how its clock ended."""
     states = ring.states()
     events = [Monitor(probe, port).events() for port in range(probe.port_count)]

@@ -30,6 +30,11 @@ class Merger:
         self._held = empty_batch()
         self._last = 0
 
+    @property
+    def held(self) -> int:
+        """Frames that are held back."""
+        return int(np.count_nonzero(~self._held.is_gap))
+
     def push(self, batch: Batch) -> Batch:
         """Take some records, and return those, of these and of earlier ones, that are due, in order."""
         if not len(batch):

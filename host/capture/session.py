@@ -98,6 +98,12 @@ class Capture:
             batch = batch.select(passes)
         self._hand_on(self.merger.push(batch))
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether the frames that were asked for have come, some of them held back for those that may belong before them."""
+        count = self._choice.count
+        return count is not None and not self._choice.trigger and self.frames + self.merger.held >= count
+
     def finish(self) -> None:
         """Hand on what was held back."""
         self._hand_on(self.merger.finish())

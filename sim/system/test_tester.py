@@ -6,13 +6,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import Part
+from liteprobe.host.capture.request import CaptureRequest
+from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.errors import UsageError
+from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
-from liteprobe.sim.bench.system.tester import field, joined, probe_frames, send_and_see
+from liteprobe.sim.bench.system.tester import CABLE, field, joined, probe_frames, send_and_see
 
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
 
@@ -64,3 +70,20 @@ def test_a_part_that_is_missing_is_named(both: Monitored) -> None:
     assert both.probe.info()["preset"] == "tester"
     with pytest.raises(UsageError, match="without the part record: build and load one with --preset train"):
         both.probe.need(Part.RECORD)
+
+
+def test_a_script_sends_captures_and_measures(tester: Path, tmp_path: Path) -> None:
+    files = {"write": tmp_path / "c.pcapng", "headers": tmp_path / "h.parquet"}
+    with Probe(sim_url(CABLE, build=tester, link="shared")) as probe:
+        Monitor(probe, 0).watch(1)
+        start_ns = probe.timebase.now_ns + 5_000_000
+        probe.launch(TrainProgram(512, 100, interval_ns=20_000.0, stream_id=1, start_time_ns=start_ns), transmit=1)
+        found = probe.capture(CaptureRequest(**files, filter="udp and not port 1234", count=100))
+        (stream,) = [one for one in probe.measure(0).streams if one.stream_id == 1]
+        assert probe.clock.status().name == probe.timebase.clock_state
+    assert (found.frames, found.octets, found.signal, found.is_complete) == (100, 51_200, 0, True)
+    assert (stream.frames, stream.lost, stream.delay_min_ns, stream.delay_max_ns) == (100, 0, 1000, 1000)
+    with RawPcapNgReader(str(files["write"])) as reader:
+        stamps = [meta.tshigh << 32 | meta.tslow for _, meta in reader]
+    assert stamps == [start_ns + 20_000 * number + 1000 for number in range(100)]
+    assert pq.read_table(files["headers"]).num_rows == 100

@@ -13,6 +13,7 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import DMA_SLOTS
 from liteprobe.host.capture import live
+from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
 from liteprobe.host.capture.session import Capture
@@ -48,7 +49,7 @@ async def host_that_takes_nothing_costs_its_own_frames_and_every_one_is_counted(
     while not await host.are_sent(60):
         await ClockCycles(dut.clk_sys, 500)
         for channel in (2,): # Channel 0 has nobody who takes it.
-            await host.poll(channel, await host.read(f"capture_dma_written{channel}"))
+            await host.look(channel, await host.read(f"capture_dma_written{channel}"))
             await host.give_back(channel)
     assert host.taken[0] == 0 and await host.read("capture_dma_written0") == 8
     lost = await host.dropped(0)
@@ -141,7 +142,7 @@ def captured(host, path, channels, length, count, mask):
     with ExitStack() as stack:
         stack.enter_context(patch.object(live, "DeviceFile", lambda path: DriverFile(host, path)))
         probe = stack.enter_context(Probe(BenchLink(host), map_of_run()))
-        transport = live.open_transport(probe, live.Transport(), channels, stack)
+        transport = live.open_transport(probe, Transport(), channels, stack)
         begun = live.begin(probe, NoSettings(channels), transport, stack)
         assert transport.kind == "dma"
         for line in range(LINES):

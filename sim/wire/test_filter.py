@@ -25,9 +25,9 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.capture.filter import parse
 from liteprobe.sim.bench.frames import pcap_filter
-from liteprobe.sim.bench.filter.filter_compare import compare
-from liteprobe.sim.bench.filter.filter_expressions import plain_of, varied
-from liteprobe.sim.bench.filter.filter_rules import RandomRules, Row, mac_words, row_words
+from liteprobe.sim.bench.filter.compare import compare
+from liteprobe.sim.bench.filter.expressions import plain_of, varied
+from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.bench.filter.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 

@@ -12,6 +12,7 @@ from typing import Any
 from scapy.utils import PcapWriter
 
 from liteprobe.host.capture import live
+from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
@@ -109,14 +110,14 @@ class Monitored:
         settings: CaptureSettings,
         traffic: Callable[[], None],
         for_ns: int,
-        way: live.Transport | None = None,
+        way: Transport | None = None,
         trigger: ProbeTrigger | None = None,
     ) -> tuple[Gathered, dict[str, int]]:
         """Begin a capture, then the traffic; end it after ``for_ns``, and return what came and what channels dropped."""
         sink = Gathered()
         session = Capture([sink])
         with ExitStack() as stack:
-            opened = live.open_transport(self.probe, way or live.Transport(), settings.channels, stack)
+            opened = live.open_transport(self.probe, way or Transport(), settings.channels, stack)
             begun = live.begin(self.probe, settings, opened, stack, trigger)
             traffic()
             end_ns, is_ending = self.now_ns() + for_ns, False

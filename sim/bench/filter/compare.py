@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 
 from liteprobe.cores.formats import NO_RULE
-from liteprobe.sim.bench.filter.filter_rules import RandomRules
+from liteprobe.sim.bench.filter.rules import RandomRules
 from liteprobe.sim.bench.filter.filter_run import FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 

@@ -1,0 +1,214 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a capture, of a probe or of a recording, until what was asked for has come."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host import interrupt
+from liteprobe.host.capture import live
+from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
+from liteprobe.host.capture.merge import WINDOW_NS
+from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
+from liteprobe.host.capture.session import Capture, Choice
+from liteprobe.host.capture.settings import SNAP_MOST
+from liteprobe.host.capture.sources import RecordedSource, Source
+from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
+from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
+from liteprobe.host.errors import UsageError
+
+ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
+RECORDED_PORTS = 2
+QUIET_S = 0.01  # Without a block of any channel: nothing comes any more that belongs before what is held back.
+
+#: Called with the frames written so far, and with a line that a person should see.
+Progress = Callable[[int], None]
+Remark = Callable[[str], None]
+
+
+@dataclass
+class Setup:
+    """What a capture is made of."""
+
+    source: Source
+    finish: Callable[[], dict[str, Any]] = field(default=dict)
+    ports: list[Interface] = field(default_factory=list)
+    hardware: str = ""
+    comment: str = ""
+    shift_ns: int = 0
+    first_numbers: dict[int, int] | None = None
+    window_ns: int = WINDOW_NS
+    clock_s: Callable[[], float] = time.monotonic
+    matches: Any = None
+
+
+def capture_probe(
+    probe: live.CaptureDevice, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
+) -> CaptureResult:
+    """Capture what a probe sees; the first Ctrl-C ends it, and what is on its way is still taken.
+
+    Parameters
+    ----------
+    probe : Probe
+    request : CaptureRequest
+    progress : callable or None
+        Called with the frames written so far, now and then.
+    remark : callable or None
+        Called with a line on what isn't as fast as it could be.
+
+    Raises
+    ------
+    UsageError
+        When an expression can't be understood, or the probe or its link can't do what is asked for.
+    ProbeError
+        When the probe, or the way of the blocks, breaks.
+    """
+    trigger = _trigger(request)
+    with ExitStack() as stack:
+        return _run(request, _live(probe, request, stack, remark), trigger, progress, stack)
+
+
+def capture_recording(path: Path, request: CaptureRequest, progress: Progress | None = None) -> CaptureResult:
+    """Make files of blocks that were written by a capture with ``blocks``; of ``request``, what a recording can still give.
+
+    Raises
+    ------
+    UsageError
+        When the recording can't be read, or TAI - UTC is to come from a probe.
+    """
+    if request.tai_utc_s == "probe":
+        raise UsageError("a recording doesn't know TAI - UTC: give --utc 37, or what it was")
+    trigger = _trigger(request)
+    setup = Setup(
+        RecordedSource(path),
+        ports=[Interface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
+        comment=f"From the recording {path}",
+        shift_ns=-(request.tai_utc_s or 0) * 10**9,
+        matches=host_filter(request.filter) if request.filter else None,
+    )
+    with ExitStack() as stack:
+        return _run(request, setup, trigger, progress, stack)
+
+
+def _trigger(request: CaptureRequest) -> Trigger | None:
+    if not request.trigger:
+        return None
+    before_ns = BEFORE_NS if request.before_ns is None else request.before_ns
+    return Trigger(host_filter(request.trigger), before_ns, request.after_ns)
+
+
+def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, remark: Remark | None) -> Setup:
+    """Return a capture from a probe that has its settings and has started."""
+    wanted = request.wanted
+    transport = live.open_transport(probe, request.transport, wanted.channels, stack)
+    if transport.remark and remark:
+        remark(transport.remark)
+    matches = trigger = None
+    if (
+        request.trigger and not request.host_trigger and transport.kind != "dma"
+    ):  # By DMA all frames come here as it is.
+        trigger = ProbeTrigger(free_channel(wanted.channels))
+        set_trigger(probe.registers, request.filter, request.trigger, trigger.channel)
+    else:
+        matches = set_filter(probe.registers, request.filter, on_host=request.host_filter)
+    status = live.clock_words(probe)
+    tai_utc_s = live.tai_utc_s(probe) if request.tai_utc_s == "probe" else request.tai_utc_s or 0
+    running = live.begin(probe, wanted, transport, stack, trigger)
+    snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
+    ports = [
+        Interface(f"port{number}", f"port {number} of {probe.url}", request.filter or "", status, snap)
+        for number in range(running.ports)
+    ]
+    is_utc = request.tai_utc_s is not None
+    return Setup(
+        running.source,
+        running.finish,
+        ports,
+        hardware=f"liteprobe {probe.url}",
+        comment="Stamps are UTC." if is_utc else "Stamps are of the probe's own time, TAI where its clock is set.",
+        shift_ns=-tai_utc_s * 10**9,
+        first_numbers=None if trigger else dict.fromkeys(wanted.channels, 0),
+        window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 and not trigger else WINDOW_NS,
+        clock_s=running.clock_s,
+        matches=matches,
+    )
+
+
+def _run(
+    request: CaptureRequest, setup: Setup, trigger: Trigger | None, progress: Progress | None, stack: ExitStack
+) -> CaptureResult:
+    """Run; close the files whatever happens."""
+    sinks: list[Any] = []
+    pcapng = raw = None
+    if request.write:
+        frames_to = stack.enter_context(closing(Output(Path(request.write))))
+        pcapng = PcapngWriter(frames_to, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        sinks.append(pcapng)
+    if request.headers:
+        from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
+
+        headers = HeaderWriter(Path(request.headers), {"liteprobe": setup.comment}, setup.shift_ns)
+        stack.callback(headers.close)
+        sinks.append(headers)
+    if request.blocks:
+        raw = stack.enter_context(closing(Output(Path(request.blocks))))
+    choice = Choice(setup.matches, trigger, request.count)
+    capture = Capture(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
+    signal = _loop(request.duration_s, setup, capture, raw)
+    counts = _counts(capture, choice) | setup.finish()
+    if pcapng:
+        pcapng.close(_statistics(setup, counts))
+    return CaptureResult(counts, signal)
+
+
+def _loop(duration_s: float | None, setup: Setup, capture: Capture, raw: Output | None) -> int:
+    """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken.
+
+    Returns the signal that ended it, or 0.
+    """
+    came_s = setup.clock_s()
+    ends_s = None if duration_s is None else came_s + duration_s
+    is_stopping = False
+    with interrupt.wished() as wish:
+        for blocks, lengths in setup.source.batches():
+            if raw and len(blocks):
+                raw.write(blocks.reshape(-1))
+            capture.take(blocks, lengths)
+            if len(blocks):
+                came_s = setup.clock_s()
+            elif capture.is_enough and setup.clock_s() - came_s >= QUIET_S:
+                capture.finish()
+            if capture.is_done:
+                setup.source.stop()
+                return 0
+            is_over = ends_s is not None and setup.clock_s() >= ends_s
+            if not is_stopping and (wish.is_asked or is_over):
+                is_stopping = True
+                setup.source.stop()
+    capture.finish()
+    return 0 if ends_s is not None and setup.clock_s() >= ends_s else wish.number
+
+
+def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
+    """Return what became of everything, by name."""
+    found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
+    found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
+    if choice.trigger:
+        trigger = choice.trigger
+        found |= {"trigger_stamp": trigger.stamp, "before_given_up": trigger.given_up, "before_ns": trigger.reach_ns}
+    return found
+
+
+def _statistics(setup: Setup, counts: dict[str, Any]) -> list[Statistics]:
+    """Return what the probe knows of each port."""
+    return [
+        Statistics(received=seen.get("received"), accepted=seen.get("accepted"), comment=counts.get("clock", ""))
+        for seen in counts.get("ports", [{} for _ in setup.ports])  # A recording doesn't know.
+    ]
