@@ -18,7 +18,7 @@ class Ecp5Board:
     ports : int, Ethernet PHYs.
     sys_clk_freq : float, Hz
     seed, placer : int, str
-        Of placement: the ones that are known to meet timing.
+        Of placement, with processor and discipline: the ones that are known to meet timing.
     block_rams : int, of the device.
     with_serial, with_pcie : bool
     sdram_bytes : int, that a probe can use; 0: none.

@@ -268,7 +268,6 @@ class Probe:
         """
         from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
 
-        self.need(Part.MONITOR)
         return capture_probe(self, request, progress, remark)
 
     def measure(self, port: int) -> PortMeasurement:

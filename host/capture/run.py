@@ -14,6 +14,7 @@ from liteprobe.host.capture import live
 from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
+from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.session import Capture, Choice
 from liteprobe.host.capture.settings import SNAP_MOST
 from liteprobe.host.capture.sources import RecordedSource, Source
@@ -70,6 +71,7 @@ def capture_probe(
     ProbeError
         When the probe, or the way of the blocks, breaks.
     """
+    CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
     with ExitStack() as stack:
         return _run(request, _live(probe, request, stack, remark), trigger, progress, stack)

@@ -75,11 +75,11 @@ def test_a_part_that_is_missing_is_named(both: Monitored) -> None:
 def test_a_script_sends_captures_and_measures(tester: Path, tmp_path: Path) -> None:
     files = {"write": tmp_path / "c.pcapng", "headers": tmp_path / "h.parquet"}
     with Probe(sim_url(CABLE, build=tester, link="shared")) as probe:
-        Monitor(probe, 0).watch(1)
+        Monitor(probe, 1).watch(1)
         start_ns = probe.timebase.now_ns + 5_000_000
-        probe.launch(TrainProgram(512, 100, interval_ns=20_000.0, stream_id=1, start_time_ns=start_ns), transmit=1)
+        probe.launch(TrainProgram(512, 100, interval_ns=20_000.0, stream_id=1, start_time_ns=start_ns), transmit=0)
         found = probe.capture(CaptureRequest(**files, filter="udp and not port 1234", count=100))
-        (stream,) = [one for one in probe.measure(0).streams if one.stream_id == 1]
+        (stream,) = [one for one in probe.measure(1).streams if one.stream_id == 1]
         assert probe.clock.status().name == probe.timebase.clock_state
     assert (found.frames, found.octets, found.signal, found.is_complete) == (100, 51_200, 0, True)
     assert (stream.frames, stream.lost, stream.delay_min_ns, stream.delay_max_ns) == (100, 0, 1000, 1000)

@@ -129,9 +129,9 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
     is_full = config.with_discipline and config.with_cpu
-    placer = ("--placer", target.placer if is_full else PLACER)
-    arguments = (*device_arguments(soc.platform), *placer, *PLACE_AND_ROUTE)
-    design = Design(folder, soc.platform.device, arguments, asked, target.seed)
+    placer, seed = (target.placer, target.seed) if is_full else (PLACER, Design.seed)
+    arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
+    design = Design(folder, soc.platform.device, arguments, asked, seed)
     return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
 
 

@@ -16,7 +16,6 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from liteprobe.host import interrupt
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, Transport
-from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.run import capture_recording
 from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sampling
 from liteprobe.host.cli.output import write_text
@@ -92,23 +91,6 @@ def _seconds(text: str | None) -> int | Literal["probe"] | None:
         raise UsageError(f"'{text}' is not a whole number of seconds: give --utc 37") from None
 
 
-def open_probe(args: argparse.Namespace) -> Probe:
-    """Return a probe that can capture.
-
-    Raises
-    ------
-    UsageError
-        When it is built for trains.
-    """
-    probe = Probe(args.probe, args.map, args.steal)
-    try:
-        CaptureRing(probe.registers)
-    except BaseException:
-        probe.close()
-        raise
-    return probe
-
-
 def run(args: argparse.Namespace) -> None:
     """Capture until what was asked for has come, or until Ctrl-C."""
     check(args)
@@ -117,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
         if args.read:
             found = capture_recording(args.read, request, show)
         else:
-            with open_probe(args) as probe:
+            with Probe(args.probe, args.map, args.steal) as probe:
                 found = probe.capture(request, show, lambda line: print(line, file=sys.stderr))
     if args.json:
         write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
