@@ -105,6 +105,20 @@ def test_the_page_of_a_core_has_the_headings_of_all_cores(page: Path) -> None:
     assert headings == CORE_HEADINGS
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_prose_fit_120_columns(page: Path) -> None:
+    """Not code, tables, headings, pictures, pages that are generated, nor one code span or link that is longer."""
+    if page.name in ("boards.md", "stages.md"):
+        return
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    long = [
+        line
+        for line in prose.splitlines()
+        if len(line) > 120 and not re.match(r"\||#|!\[|`[^`]*`\S*$|\[[^\]]*\]\(\S*$", line)
+    ]
+    assert long == []
+
+
 def test_the_changelog_has_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert re.search(rf"^## .*\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
