@@ -31,11 +31,13 @@ from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.sim.system import FLASH_OFFSET
+from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 
 TOP = "liteprobe_sim"
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-HARNESS = sorted(HERE.glob("*.cpp"))
+MODEL = HERE / "model.cpp"  # The one source that depends on what Verilator wrote.
+HARNESS = sorted(path for path in HERE.glob("*.cpp") if path != MODEL)
 # Each was measured on the whole SoC: docs/simulation.md.
 VERILATOR_FLAGS = [
     "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
@@ -183,15 +185,15 @@ def joined(folder: Path, verilated: Path) -> list[Path]:
     sources = sorted(verilated.glob("*.cpp"))
     slow = [source for source in sources if source.stem.endswith("__Slow")]
     units = []
-    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", slow)):
+    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, MODEL])):
         unit = folder / f"{name}.cpp"
         unit.write_text("".join(f'#include "{source.name}"\n' for source in group), encoding="utf-8")
         units.append(unit)
     return units
 
 
-def included(source: Path, folders: list[Path]) -> list[Path]:
-    """Return a source and all that it includes from these folders, each once."""
+def included(source: Path) -> list[Path]:
+    """Return a source of the harness and all that it includes of it, each once."""
     found, waiting = [], [source]
     while waiting:
         path = waiting.pop()
@@ -199,7 +201,7 @@ def included(source: Path, folders: list[Path]) -> list[Path]:
             continue
         found.append(path)
         names = re.findall(r'^#include "(\w+\.h)"', path.read_text(encoding="utf-8"), re.MULTILINE)
-        waiting += [folder / name for name in names for folder in folders if (folder / name).exists()]
+        waiting += [HERE / name for name in names]
     return sorted(found)
 
 
@@ -208,22 +210,18 @@ def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
 
     Parameters
     ----------
-    folder : of the build: for the log, and for what Verilator wrote.
+    folder : of the build: for the log.
     command : that compiles, without source and object.
     """
     objects = cache_folder() / "objects"
-    objects.mkdir(parents=True, exist_ok=True)
-    texts = [path.read_bytes() for path in included(unit, [HERE, folder / "verilated"])]
-    options = [word for word in command if str(folder) not in word]
-    key = hashlib.sha256(b"\0".join([tools().encode(), *map(str.encode, options), *texts])).hexdigest()[:16]
-    target = objects / f"{unit.stem}-{key}.o"
-    with target.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            new = target.with_suffix(f".{os.getpid()}")  # It is there whole, or not at all.
-            run([*command, str(unit), "-o", str(new)], folder, folder / f"{unit.stem}.log")
-            new.rename(target)
-    return str(target)
+    log = folder / f"{unit.stem}.log"
+    if is_of_verilator(unit):
+        return str(object_of(objects, command, unit, lambda words: run(words, folder, log)))
+    texts = [path.read_bytes() for path in included(unit)]
+    key = [tools(), *command, *texts]
+    return str(
+        kept_object(objects, unit.stem, key, lambda new: run([*command, str(unit), "-o", str(new)], folder, log))
+    )
 
 
 def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
@@ -235,18 +233,18 @@ def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
     run([*verilator, *map(str, sources)], folder, log)
     (folder / "variant.cpp").write_text(variant, encoding="utf-8")
     own = [*joined(folder, verilated), folder / "variant.cpp"]
-    shared = [*HARNESS, root / "include" / "verilated.cpp", root / "include" / "verilated_threads.cpp"]
     include = root / "include"
-    includes = [f"-I{verilated}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
+    shared = [*HARNESS, include / "verilated.cpp", include / "verilated_threads.cpp"]
+    of_verilator = [f"-I{verilated}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
 
     def compile_unit(unit: Path) -> str:
         warnings = WARNINGS if unit.parent == HERE else ["-w"]
         optimisation = ONCE if unit.stem == "once" else FAST
-        command = ["g++", *COMPILER_FLAGS, *optimisation, *warnings, *includes, "-c"]
+        command = ["g++", *COMPILER_FLAGS, *optimisation, *warnings, "-c"]
         if unit in shared:
             return compile_shared(folder, unit, command)
         target = folder / f"{unit.stem}.o"
-        run([*command, str(unit), "-o", str(target)], folder, folder / f"{unit.stem}.log")
+        run([*command, *of_verilator, str(unit), "-o", str(target)], folder, folder / f"{unit.stem}.log")
         return str(target)
 
     # What takes longest first: the last ones then fill the gaps.
@@ -334,7 +332,7 @@ def tools() -> str:
 
 def harness_files() -> list[Path]:
     """Return the sources that every simulated probe is made of."""
-    return [*HARNESS, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
+    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
 
 
 def harness_variant(link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200, gnss_baud: int = 9600) -> str:

@@ -5,7 +5,7 @@
 
 namespace liteprobe {
 
-Node::Node(const Oscillator &clock, Truth &own, Truth &line) : top(&context), oscillator(clock), timing(own, oscillator) {
+Node::Node(const Oscillator &clock, Truth &own, Truth &line) : oscillator(clock), timing(own, oscillator) {
     taps.reserve(PORTS);
     feeders.reserve(PORTS);
     for (unsigned port = 0; port < PORTS; port++) {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "Vliteprobe_sim.h"
 #include "flash.h"
+#include "model.h"
 #include "oscillator.h"
 #include "pins.h"
 #include "player.h"
@@ -24,17 +24,16 @@ constexpr unsigned TEST_PORTS = 2;  // 0 and 1; 2 is for management of its own.
 constexpr uint64_t RESET_TICKS = 64;  // Of sys only: the timebase counts from the first edge.
 
 struct Pins {
-    CData &clk_rx, &tx_en, &tx_data, &rx_dv, &rx_data, &link_up;
+    uint8_t &clk_rx, &tx_en, &tx_data, &rx_dv, &rx_data, &link_up;
 };
 
 class Node {
 public:
     // `own`: rows in the ticks of this probe; `line`: in those of the line that its test ports receive.
     Node(const Oscillator &clock, Truth &own, Truth &line);
-    ~Node() { top.final(); }
 
-    VerilatedContext context;
-    Vliteprobe_sim top;
+    std::unique_ptr<Model> model = make_model();
+    Model &top = *model;
     Oscillator oscillator;
     uint64_t tick = 0;  // The last edge of its timebase.
     std::vector<Tap> taps;

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from liteprobe.sim.bench.tools.processes import run_group
-from liteprobe.sim.system.build import FAST, bare, numbered_from_zero
+from liteprobe.sim.system import compile_once
+from liteprobe.sim.system.build import FAST, bare, cache_folder, numbered_from_zero
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -46,7 +47,7 @@ def verilator_environment() -> dict[str, str]:
     """Return what Verilator needs in the environment: its programs on the path, what make needs, and a cache for it."""
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    cache = shlex.join([sys.executable, str(Path(__file__).with_name("compile_once.py")), str(MODELS / "objects")])
+    cache = shlex.join([sys.executable, compile_once.__file__, str(cache_folder() / "objects")])
     return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
