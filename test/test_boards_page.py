@@ -14,6 +14,7 @@ def report(seed, fmax_mhz, **config):
         "config": {"ports": 2, "link": "shared", "with_cpu": True, **config},
         "device": "LFE5U-25F-6BG256C",
         "seed": seed,
+        "date": "2026-11-23",
         "seconds": {"synthesis": 61.4, "place_and_route": 99.8, "total": 165.2},
         "tools": {"yosys": "0.70", "nextpnr-ecp5": "0.11.1"},
         "area": {"lut4": {"used": 18000, "available": 24288, "percent": 74.1}},
@@ -35,7 +36,10 @@ def test_page_holds_area_and_fmax_of_every_seed(tmp_path):
     assert "| lut4 | 18000 | 24288 | 74.1 % |" in text
     assert "| clock | asked for | seed 2 | seed 10 |" in text
     assert "| sys | 50 MHz | 55.5 MHz | 51.2 MHz |" in text
-    assert "Seed 2 took 165 s (synthesis 61 s, place and route 100 s)" in text
+    assert (
+        "Seed 2 took 165 s (synthesis 61 s, place and route 100 s) with Yosys 0.70 and nextpnr 0.11.1, on 2026-11-23."
+        in text
+    )
 
 
 def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path):
@@ -55,3 +59,20 @@ def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path)
 def test_board_that_was_not_built_is_said(tmp_path):
     text = written(tmp_path)
     assert all(f"## {name}\n" in text and f"Not built yet: `./run build {name}`." in text for name in BOARDS)
+
+
+def test_a_section_without_a_build_stays_as_it_was(tmp_path):
+    for name in ("colorlight_5a_75b", "colorlight_i5_monitor"):
+        folder = tmp_path / name / "seed1"
+        folder.mkdir(parents=True)
+        (folder / "report.json").write_text(json.dumps(report(1, 51.0)))
+    first = written(tmp_path)
+    assert written(tmp_path) == first
+    for path in tmp_path.glob("*/seed1/report.json"):
+        path.unlink()
+    assert written(tmp_path) == first
+    (tmp_path / "colorlight_5a_75b/seed1/report.json").write_text(json.dumps(report(3, 54.0)))
+    second = written(tmp_path)
+    assert second == first.replace(
+        "seed 1 |\n|---|---|---|\n| sys | 50 MHz | 51.0", "seed 3 |\n|---|---|---|\n| sys | 50 MHz | 54.0", 1
+    ).replace("Seed 1", "Seed 3", 1)

@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -219,7 +220,8 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     if not is_current(run, key):
         shutil.rmtree(run, ignore_errors=True)
         run.mkdir()
-        facts |= {"seed": seed, "key": key, "tools": versions, "seconds": {"elaborate": since(started)}}
+        facts |= {"seed": seed, "key": key, "date": date.today().isoformat(), "tools": versions}
+        facts["seconds"] = {"elaborate": since(started)}
         implement(design, facts, seed, run)
     for product in ("report.json", f"{TOP}.bit", f"{TOP}.svf"):
         shutil.copy(run / product, out / product)
