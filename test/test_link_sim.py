@@ -106,7 +106,16 @@ def test_words_and_commands_go_through(folder: Path) -> None:
     link.sync()
     link.close()
     steps = ["run 2000000", "run 2000000", "run 1000000"]
-    assert log_of(folder)[1:] == ["time", *steps, "link 1 down", "link 0 up", "inject 0 55d5", "sync", "quit"]
+    first, *log = log_of(folder)[1:]
+    assert first == "time"  # Asked for again where an answer is late, as on a busy machine.
+    assert [line for line in log if line != "time"] == [
+        *steps,
+        "link 1 down",
+        "link 0 up",
+        "inject 0 55d5",
+        "sync",
+        "quit",
+    ]
 
 
 def test_expected_silence_is_run_through_in_simulated_time(folder: Path) -> None:

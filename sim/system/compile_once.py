@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
-#: VPI is called for each signal that cocotb looks at; all else of Verilator's own takes no time that matters.
-OFTEN = {"verilated_vpi"}
+#: VPI is called for each signal that cocotb looks at, coroutines resume; all else of Verilator's own takes no time that matters.
+OFTEN = {"verilated_vpi", "verilated_timing"}
 
 
 def kept_object(folder: Path, stem: str, texts: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
