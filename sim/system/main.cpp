@@ -47,7 +47,7 @@ public:
     int run();
 
 private:
-    void serve(unsigned probe, const Management::Request &request);
+    void serve(unsigned probe, const std::vector<Management::Request> &group);
     void serve_all();
     void serve_uart();
     void introduce(unsigned probe, unsigned client);
@@ -160,8 +160,8 @@ void Session::serve_all() {
     if (WITH_UART)
         return serve_uart();
     for (unsigned probe = 0; probe < managements_.size(); probe++)
-        for (auto request = managements_[probe]->receive(); request.got; request = managements_[probe]->receive())
-            serve(probe, request);
+        for (auto group = managements_[probe]->receive(); !group.empty(); group = managements_[probe]->receive())
+            serve(probe, group);
 }
 
 // The first datagram of all finds the probe's MAC by ARP, as any station does.
@@ -173,21 +173,24 @@ void Session::introduce(unsigned probe, unsigned client) {
         std::fprintf(stderr, "liteprobe-sim: no answer to ARP within 20 ms of simulated time\n");
 }
 
-void Session::serve(unsigned probe, const Management::Request &request) {
+void Session::serve(unsigned probe, const std::vector<Management::Request> &group) {
     Management &management = *managements_[probe];
     if (!management.knows_probe())
-        introduce(probe, request.client);
-    uint64_t replies = management.replies(request.client);
+        introduce(probe, group.front().client);
+    uint64_t replies = management.replies();
     uint64_t end = simulator_->tick() + SERVE_TICKS;
     Feeder &feeder = simulator_->node(probe).feeders[MANAGEMENT_PORT];
-    management.send(request);
+    bool wants_all = true;
+    for (auto &request : group) {
+        management.send(request);
+        replies += request.wants_reply;
+        wants_all &= request.wants_reply;
+    }
     if (options_.free_run)
         return;
-    if (request.wants_reply) {
-        simulator_->run_until(end, [&] { return management.replies(request.client) != replies; });
-    } else if (simulator_->run_until(end, [&] { return feeder.client_is_empty(); })) {
+    bool is_answered = simulator_->run_until(end, [&] { return management.replies() >= replies; });
+    if (!wants_all && is_answered && simulator_->run_until(end, [&] { return feeder.client_is_empty(); }))
         simulator_->run_until(simulator_->tick() + SETTLE_TICKS);
-    }
 }
 
 void Session::serve_uart() {

@@ -23,6 +23,7 @@ constexpr uint16_t TYPE_ARP = 0x0806, TYPE_IPV4 = 0x0800;
 constexpr uint16_t ARP_REQUEST = 1, ARP_REPLY = 2;
 constexpr uint8_t PROTOCOL_UDP = 17;
 constexpr size_t LARGEST_PAYLOAD = 1472;
+constexpr uint32_t BATCH_MAGIC = 0x4c504254;  // "LPBT"
 constexpr unsigned MOST_CLIENTS = 64;
 constexpr Mac BROADCAST = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr uint8_t CLIENT_PREFIX[5] = {0x02, 'L', 'P', 0, 0};  // Locally administered.
@@ -98,7 +99,7 @@ unsigned Management::client_of(const sockaddr_in &address) {
         if (clients_[i].address.sin_port == address.sin_port && clients_[i].address.sin_addr.s_addr == address.sin_addr.s_addr)
             return i;
     if (clients_.size() < MOST_CLIENTS) {
-        clients_.push_back({address, 0});
+        clients_.push_back({address});
         return static_cast<unsigned>(clients_.size()) - 1;
     }
     unsigned client = oldest_++ % MOST_CLIENTS;
@@ -112,31 +113,43 @@ static uint32_t ip_of(uint32_t probe_ip, unsigned client) {
     return (probe_ip & 0xffffff00) | host;
 }
 
-Management::Request Management::receive() {
-    while (arrived_.empty()) {
-        Request request = read();
-        if (!request.got)
-            return request;
-        to_probe_.pass(request, arrived_);
-    }
-    Request request = std::move(arrived_.front());
-    arrived_.pop_front();
-    return request;
+std::vector<Management::Request> Management::receive() {
+    while (arrived_.empty())
+        if (!read())
+            return {};
+    std::vector<Request> group;
+    do {
+        group.push_back(std::move(arrived_.front()));
+        arrived_.pop_front();
+    } while (group.back().is_in_batch && group.size() < BATCH && !arrived_.empty() && arrived_.front().is_in_batch);
+    return group;
 }
 
-Management::Request Management::read() {
-    Request request;
-    request.payload.resize(65536);
+// Takes the next datagram, and those that it brings through the network. A batch is "LPBT", then the length (16 bits) and the
+// octets of each datagram: it comes at once, so what is served together doesn't depend on who is faster.
+bool Management::read() {
+    std::vector<uint8_t> octets(65536);
     sockaddr_in from{};
     socklen_t from_size = sizeof(from);
-    ssize_t size = recvfrom(socket_, request.payload.data(), request.payload.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
+    ssize_t size = recvfrom(socket_, octets.data(), octets.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
     if (size < 0)
-        return request;
-    request.payload.resize(size);
-    request.got = true;
-    request.client = client_of(from);
-    request.wants_reply = wants_reply(request.payload);
-    return request;
+        return false;
+    octets.resize(size);
+    unsigned client = client_of(from);
+    auto pass = [&](size_t first, size_t last, bool is_in_batch) {
+        std::vector<uint8_t> payload(octets.begin() + first, octets.begin() + last);
+        bool wants = wants_reply(payload);
+        to_probe_.pass({client, is_in_batch, wants, std::move(payload)}, arrived_);
+    };
+    if (octets.size() < 4 || get(octets.data(), 4) != BATCH_MAGIC) {
+        pass(0, octets.size(), false);
+        return true;
+    }
+    for (size_t at = 4, next; at + 2 <= octets.size(); at = next) {
+        next = std::min(octets.size(), at + 2 + get(octets.data() + at, 2));
+        pass(at + 2, next, true);
+    }
+    return true;
 }
 
 void Management::send_arp(uint16_t operation, unsigned client, const Mac &to, const Mac &target, uint32_t target_ip) {
@@ -233,7 +246,7 @@ void Management::take_ipv4(const uint8_t *content, size_t size) {
         to_host_.pass({to, {content + 42, content + 34 + udp_size}}, arrived);
         for (auto &answer : arrived)
             sendto(socket_, answer.payload.data(), answer.payload.size(), 0, reinterpret_cast<sockaddr *>(&answer.to), sizeof(answer.to));
-        clients_[client].replies += port == ETHERBONE_PORT;
+        replies_ += port == ETHERBONE_PORT;
     }
 }
 

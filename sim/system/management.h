@@ -31,32 +31,32 @@ public:
     int socket() const { return socket_; }
     uint16_t udp_port() const { return udp_port_; }
 
+    static constexpr size_t BATCH = 4;  // What a probe keeps while it answers.
     struct Request {
-        bool got = false;
         unsigned client = 0;
+        bool is_in_batch = false;
         bool wants_reply = false;
         std::vector<uint8_t> payload;
     };
-    // The next datagram that waits, if any; never blocks.
-    Request receive();
+    // What is served together: the next datagram that waits, or those of the next batch, at most BATCH; never blocks.
+    std::vector<Request> receive();
     bool knows_probe() const { return knows_probe_; }
     void ask_for_probe(unsigned client);   // ARP request.
     void send(const Request &request);     // As a frame, to the feeder.
     std::string counts() const { return to_probe_.counts() + " " + to_host_.counts(); }
-    uint64_t replies(unsigned client) const { return clients_[client].replies; }
+    uint64_t replies() const { return replies_; }
 
     void ended(const FramePtr &frame, uint64_t tick) override;  // A frame of the probe.
 
 private:
     struct Client {
         sockaddr_in address;
-        uint64_t replies;
     };
     struct Answer {
         sockaddr_in to{};
         std::vector<uint8_t> payload;
     };
-    Request read();
+    bool read();
     unsigned client_of(const sockaddr_in &address);
     void take_arp(const uint8_t *content, size_t size);
     void take_ipv4(const uint8_t *content, size_t size);
@@ -70,6 +70,7 @@ private:
     Mac probe_mac_{};
     std::vector<Client> clients_;
     unsigned oldest_ = 0;
+    uint64_t replies_ = 0;
     Network<Request> to_probe_;
     Network<Answer> to_host_;
     std::deque<Request> arrived_;

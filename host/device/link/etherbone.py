@@ -251,10 +251,10 @@ class EtherboneLink(Link):
         outstanding: dict[int, _Request] = {}
         replies: dict[int, Words] = {}
         while waiting or outstanding:
-            while waiting and len(outstanding) < self.patience.window:
-                identifier = waiting.pop()
-                outstanding[identifier] = requests[number_of[identifier]]
-                self._send(identifier, outstanding[identifier])
+            if waiting and self._asks_more(len(outstanding)):
+                new = [waiting.pop() for _ in range(min(len(waiting), self.patience.window - len(outstanding)))]
+                outstanding |= {identifier: requests[number_of[identifier]] for identifier in new}
+                self._send_datagrams([self._datagram(identifier, outstanding[identifier]) for identifier in new])
             datagram = self._receive(self._round_trip.timeout_s)
             if datagram is None:
                 self._repeat(outstanding)
@@ -282,11 +282,23 @@ class EtherboneLink(Link):
             return False
         return True
 
-    def _send(self, identifier: int, request: _Request) -> None:
+    def _asks_more(self, outstanding: int) -> bool:
+        """Return whether more is asked while so many requests are outstanding."""
+        return outstanding < self.patience.window
+
+    def _datagram(self, identifier: int, request: _Request) -> bytes:
+        """Return what is sent for a request, which is counted as sent."""
         if not request.tries:
             request.first_sent_s = time.monotonic()
         request.tries += 1
-        self._send_datagram(encode(identifier, request.addresses, request.write, request.guard))
+        return encode(identifier, request.addresses, request.write, request.guard)
+
+    def _send(self, identifier: int, request: _Request) -> None:
+        self._send_datagram(self._datagram(identifier, request))
+
+    def _send_datagrams(self, datagrams: Sequence[bytes]) -> None:
+        for datagram in datagrams:
+            self._send_datagram(datagram)
 
     def _send_datagram(self, datagram: bytes) -> None:
         try:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
 
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +20,7 @@ MAP = "csr.json"
 PROBES = ("a", "b")  # Of a pair.
 LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
 LOOK_TRIES = 50  # The network between may be a bad one.
+BATCH_MAGIC = b"LPBT"  # As in sim/system/management.cpp: several datagrams in one.
 RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
 
 
@@ -280,6 +282,16 @@ class SimLink(EtherboneLink):
             self._process.close()
 
     # # #
+
+    def _asks_more(self, outstanding: int) -> bool:
+        """Ask when all is answered: time stands still until then."""
+        return not outstanding
+
+    def _send_datagrams(self, datagrams: Sequence[bytes]) -> None:
+        """Send several in one, so that they are served together whoever is faster."""
+        if len(datagrams) > 1:
+            datagrams = [BATCH_MAGIC + b"".join(struct.pack(">H", len(each)) + each for each in datagrams)]
+        super()._send_datagrams(datagrams)
 
     def _receive(self, timeout_s: float) -> bytes | None:
         """Return the next datagram; none comes any more once the process obeys a command again."""
