@@ -3,6 +3,7 @@
 
 """The whole probe: programs sent and measured by the gateware, held against what stood on its pins."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from liteprobe.host import Probe, TrainProgram, TrainResult
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import Harness
+from liteprobe.sim.bench.system.harness import Client, Harness
 from liteprobe.sim.models import switch
 
 SLOT = 24  # Octets of a frame's slot besides its length: preamble, SFD, FCS, gap.
@@ -142,3 +143,47 @@ def test_the_serial_port_reads_and_writes_registers(uart: Path) -> None:
             assert probe.registers.read("port1_tx_count") == 0xA5A55A5A
             program = TrainProgram(length=60, count=5)
             assert probe.train(program, transmit=0, receive=0).sent == 5
+
+
+# Requests that come together ----------------------------------------------------------------------
+
+
+def memory_of(folder: Path, name: str) -> int:
+    found: int = json.loads((folder / "csr.json").read_text())["memories"][name]["base"]
+    return found
+
+
+def test_requests_of_a_batch_are_served_together_and_in_order(own: Path) -> None:
+    rom = memory_of(own, "rom")
+
+    def times(counts: list[int], together: bool) -> tuple[int, list[list[int]]]:
+        with Harness(own) as harness:
+            client = Client(harness.udp_port)
+            client.read(rom)
+            start = harness.run(0)
+            requests = [client.request(rom + 4 * k, count) for k, count in enumerate(counts)]
+            for some in [requests] if together else [[request] for request in requests]:
+                client.ask_together(some)
+                if not together:
+                    harness.run(0)
+            answers = [client.answer() for _ in counts]
+            return harness.run(0) - start, answers
+
+    for counts in ([64] * 4, [64, 1, 7, 64, 64, 2, 64]):
+        alone, words = times(counts, False)
+        together, same = times(counts, True)
+        assert same == words and [len(each) for each in same] == counts
+        assert times(counts, True) == (together, same), "a batch takes the same time whenever it comes"
+        assert together < 0.8 * alone
+
+
+def test_a_batch_that_is_broken_harms_nothing(own: Path) -> None:
+    rom = memory_of(own, "rom")
+    with Harness(own) as harness:
+        client = Client(harness.udp_port)
+        words = client.read(rom, 5)
+        whole = client.request(rom, 5)
+        for broken in (b"", b"\0", b"\xff\xff", b"\0\0", b"\0\x04abc", b"\0\0" * 40, b"\xff\xff" + whole):
+            client.socket.send(b"LPBT" + broken)
+            client.ask_together([whole])
+            assert client.answer() == words, broken

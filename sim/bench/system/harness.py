@@ -32,10 +32,18 @@ class Client:
         self.socket.settimeout(timeout_s)
         self.socket.connect(("127.0.0.1", udp_port))
 
+    def request(self, address: int, count: int = 1) -> bytes:
+        """Return the request to read ``count`` words."""
+        addresses = struct.pack(f">{count}I", *range(address, address + 4 * count, 4))
+        return self.HEADER + struct.pack(">BBBBI", 0, 0x0F, 0, count, 0) + addresses
+
     def ask(self, address: int, count: int = 1) -> None:
         """Send the request to read ``count`` words."""
-        addresses = struct.pack(f">{count}I", *range(address, address + 4 * count, 4))
-        self.socket.send(self.HEADER + struct.pack(">BBBBI", 0, 0x0F, 0, count, 0) + addresses)
+        self.socket.send(self.request(address, count))
+
+    def ask_together(self, requests: Sequence[bytes]) -> None:
+        """Send requests in one datagram, as a batch."""
+        self.socket.send(b"LPBT" + b"".join(struct.pack(">H", len(request)) + request for request in requests))
 
     def answer(self) -> list[int]:
         """Return the words of the next answer."""
