@@ -16,9 +16,6 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
-#: VPI is called for each signal that cocotb looks at, coroutines resume; all else of Verilator's own takes no time that matters.
-OFTEN = {"verilated_vpi", "verilated_timing"}
-
 
 def kept_object(folder: Path, stem: str, texts: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
     """Return the object in ``folder`` that is made of ``texts``, made by the first who asks for it: whole, or not at all.
@@ -49,7 +46,7 @@ def command_for(command: list[str], source: Path) -> list[str]:
     """Return ``command``, whose first word is the compiler, with what a source of Verilator depends on, and no more."""
     include = source.parent
     kept = [word for word in command[1:] if word.startswith(("-std=", "-DVL_", "-fcoroutines"))]
-    options = ["-O1" if source.stem in OFTEN else "-O0", "-w", *sorted(kept), f"-I{include}", f"-I{include / 'vltstd'}"]
+    options = ["-O1", "-w", *sorted(kept), f"-I{include}", f"-I{include / 'vltstd'}"]
     return [command[0], *options, "-c", str(source), "-o"]
 
 
