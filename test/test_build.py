@@ -146,7 +146,7 @@ def test_colorlight_5a_75b_meets_timing_area_and_time():
     assert again.stderr == "", "it was built twice"
 
 
-NETLIST = """
+ELABORATE = """
 import json, logging, sys
 from collections import Counter
 from pathlib import Path
@@ -155,35 +155,58 @@ from liteprobe.soc.config import ProbeConfig
 
 logging.disable(logging.INFO)
 design, _ = elaborate("colorlight_5a_75b", ProbeConfig(**json.loads(sys.argv[2])), Path(sys.argv[1]))
-netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
-cells = json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values()
-print(json.dumps(Counter(cell["type"] for cell in cells)))
+yosys = version_of("yosys")
+digest, cells = design.digest(yosys), {}
+if digest not in sys.argv[3:]:
+    netlist, _ = synthesize(design, {"yosys": yosys})
+    cells = Counter(cell["type"] for cell in json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values())
+print(json.dumps([digest, cells]))
 """
-
-
 MONITOR = {"preset": "monitor", "ports": 1, "link": "own", "with_cpu": False}
+#: What netlists take, of sources that were synthesized before: a run of Yosys is a tenth of all tests.
+AREAS = REPOSITORY / "test" / "areas.json"
 
 
-@pytest.mark.parametrize(
-    "fields", [pytest.param({}, id="train"), pytest.param(MONITOR, id="monitor", marks=pytest.mark.full)]
-)
-def test_netlist_fits_the_first_board(fields, tmp_path):
-    """Of what ships, with its processor; nothing is placed, which ``--full`` and ``./run bench train board`` do."""
+def area_of_netlist(fields, known, tmp_path):
+    """Return the digest of what is synthesized and its area, which is None where the digest is ``known``."""
     native = tmp_path / "yosys"
     native.write_text(f'#!/bin/sh\nexec {NATIVE_YOSYS} "$@"\n')
     native.chmod(0o755)
     out = tmp_path / "build"
     out.mkdir()
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = run_group(
-        [sys.executable, "-c", NETLIST, str(out), json.dumps(fields)], cwd=REPOSITORY, env={**os.environ, "PATH": path}
-    )
+    command = [sys.executable, "-c", ELABORATE, str(out), json.dumps(fields), *known]
+    done = run_group(command, cwd=REPOSITORY, env={**os.environ, "PATH": path})
     assert done.returncode == 0, done.stderr
-    cells = json.loads(done.stdout.splitlines()[-1])
+    digest, cells = json.loads(done.stdout.splitlines()[-1])
+    if not cells:
+        return digest, None
     # A cell of carry takes two LUTs, a LUT RAM of 16 x 4 bits six.
     luts = cells["LUT4"] + 2 * cells["CCU2C"] + 6 * cells["TRELLIS_DPR16X4"]
-    assert luts <= SHARE_OF_LUTS / 100 * 24288
-    assert cells["DP16KD"] <= board("colorlight_5a_75b").block_rams
+    return digest, {"luts": luts, "block_rams": cells["DP16KD"]}
+
+
+def assert_fits(area):
+    assert area["luts"] <= SHARE_OF_LUTS / 100 * 24288
+    assert area["block_rams"] <= board("colorlight_5a_75b").block_rams
+
+
+def test_netlist_fits_the_first_board(tmp_path):
+    """Of what ships, with its processor; nothing is placed, which ``--full`` and ``./run bench train board`` do."""
+    known = json.loads(AREAS.read_text())
+    digest, area = area_of_netlist({}, known, tmp_path)
+    assert_fits(area or known[digest])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fields", [{}, MONITOR], ids=["train", "monitor"])
+def test_netlists_take_what_was_noted(fields, tmp_path):
+    digest, area = area_of_netlist(fields, [], tmp_path)
+    assert_fits(area)
+    noted = json.loads(AREAS.read_text())
+    assert fields or noted == {digest: area}, (
+        f"{AREAS} is of other gateware: write {json.dumps({digest: area})} into it"
+    )
 
 
 def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):

@@ -91,7 +91,7 @@ async def blocks_of_any_length_fill_slots_of_their_own(dut, max_payload):
 
 @cocotb.test()
 async def ring_wraps_and_never_overtakes_the_host(dut):
-    host, ring = await running(dut)
+    host, ring = await running(dut, max_payload=2) # Few packets a block, for there are many blocks.
     await host.start(1)
     sent = blocks(1, DMA_SLOTS + 71, words=8)
     ring.waiting[1].extend(sent)

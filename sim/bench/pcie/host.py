@@ -17,6 +17,7 @@ from cocotb.triggers import ClockCycles, First, RisingEdge, ValueChange, with_ti
 from cocotbext.pcie.core import Device, Endpoint, RootComplex
 from cocotbext.pcie.core.caps import MsiCapability
 from cocotbext.pcie.core.tlp import Tlp, TlpType
+from cocotbext.pcie.core.utils import PcieId
 
 from liteprobe.cores.formats import (
     BAR0_SEGMENT_BYTES,
@@ -179,6 +180,14 @@ class Host:
         """Write a word."""
         await self.slot.bar_window[0].write_dword(self.offset(address), word)
 
+    async def put(self, address: int, word: int) -> None:
+        """Write a word behind the link, whose model takes longer than all else: for the hundreds of writes of a table."""
+        tlp = Tlp()
+        tlp.fmt_type = TlpType.MEM_WRITE
+        tlp.requester_id = PcieId(0, 0, 0)
+        tlp.set_addr_be_data(self.slot.bar_addr[0] + self.offset(address), word.to_bytes(4, "little"))
+        await self.endpoint.requests.put(tlp)
+
     def address(self, name: str) -> int:
         """Return the address of a register."""
         return int(self.map["csr_registers"][name]["addr"])
@@ -213,12 +222,13 @@ class Host:
         await self.write(writer + "enable", 0)
         await self.write(writer + "table_reset", 1)
         await self.write(writer + "table_loop_prog_n", 0)
+        await self.read("probe_ports") # Behind which all of that has happened: what follows doesn't come over the link.
+        value, enable = self.address(writer + "table_value"), self.address(writer + "table_we")
         for slot in range(slots):
             address = base + slot * DMA_SLOT_BYTES
-            value = self.address(writer + "table_value")
-            await self.write_address(value, DMA_SLOT_BYTES | (1 << 24)) # No interrupt; `last` ends a block.
-            await self.write_address(value + 4, address & 0xFFFFFFFF)
-            await self.write(writer + "table_we", address >> 32)
+            await self.put(value, DMA_SLOT_BYTES | (1 << 24)) # No interrupt; `last` ends a block.
+            await self.put(value + 4, address & 0xFFFFFFFF)
+            await self.put(enable, address >> 32)
         assert await self.read(writer + "table_level") == slots
         await self.write(writer + "table_loop_prog_n", 1)
         await self.write(writer + "enable", 1)
