@@ -12,7 +12,8 @@ from liteprobe.boards.colorlight_i5 import Module
 class Board(Module):
     """Is the i9 7.2: 43,848 LUTs, which hold everything that a probe can be made of."""
     name         = "colorlight_i9"
-    block_rams   = 108 # LFE5U-45F.
+    lut_sites    = 43848 # LFE5U-45F.
+    block_rams   = 108
     placer       = "static"
     flash_offset = 0x200000 # A bitstream of the LFE5U-45F takes 1.3 MB at most.
 

@@ -19,7 +19,7 @@ class Ecp5Board:
     sys_clk_freq : float, Hz
     seed, placer : int, str
         Of placement, with processor and discipline: the ones that are known to meet timing.
-    block_rams : int, of the device.
+    lut_sites, block_rams : int, of the device.
     with_serial, with_pcie : bool
     sdram_bytes : int, that a probe can use; 0: none.
     spare_bytes : int
@@ -34,7 +34,8 @@ class Ecp5Board:
     sys_clk_freq = 50e6
     seed         = 1
     placer       = "heap"
-    block_rams   = 56 # LFE5U-25F.
+    lut_sites    = 24288 # LFE5U-25F.
+    block_rams   = 56
     with_serial  = True
     with_pcie    = False
     sdram_bytes  = SDRAM_BYTES

@@ -112,7 +112,8 @@ class Board:
     name         = "sqrl_acorn"
     ports        = 2
     sys_clk_freq = 125e6
-    block_rams   = 730 # XC7A200T: RAMB18E1.
+    lut_sites    = 134600 # XC7A200T: a LUT6 holds a LUT4.
+    block_rams   = 730 # RAMB18E1.
     with_serial  = False
     with_pcie    = True
     sdram_bytes  = 0 # Its DDR3 isn't wired.

@@ -37,7 +37,8 @@ class Board(Ecp5Board):
     """Has a device of twice the size, faster, and PHYs that delay both directions; its DDR3 isn't wired."""
     name         = "versa_ecp5"
     sys_clk_freq = 62.5e6
-    block_rams   = 108 # LFE5UM5G-45F.
+    lut_sites    = 43848 # LFE5UM5G-45F.
+    block_rams   = 108
     sdram_bytes  = 0
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
     flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, LINE_RATE_BPS, PRESETS, Part
+from liteprobe.soc.area import check_area, fits
 
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
@@ -21,7 +22,6 @@ RECORD_BITS = 6 * 32
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
 GENERATE_PORT_RAMS = 2  # Of each port that sends.
 LARGEST_CAPTURE_BLOCKS = 1024
-LEAST_FOR_MORE = 100  # Block RAMs of a device that holds more than a monitor of one port; its LUTs grow with them.
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
@@ -41,6 +41,10 @@ class BoardLimits(Protocol):
     @property
     def sys_clk_freq(self) -> float:
         """Frequency of ``sys`` (Hz)."""
+
+    @property
+    def lut_sites(self) -> int | None:
+        """LUT sites of the device; None where there is no limit (simulation)."""
 
     @property
     def block_rams(self) -> int | None:
@@ -64,16 +68,9 @@ class BoardLimits(Protocol):
 
 
 def most_ports(board: BoardLimits, preset: str) -> int:
-    """Return how many test ports ``board`` can have: on a LFE5U-25F a monitor one.
-
-    Two would fit, by the count of its LUTs, but nextpnr finds no way to route them (docs/design/monitor.md).
-    """
-    return 1 if Part.MONITOR in PRESETS[preset] and is_small(board) else board.ports
-
-
-def is_small(board: BoardLimits) -> bool:
-    """Return whether ``board`` has a LFE5U-25F, or less."""
-    return board.block_rams is not None and board.block_rams < LEAST_FOR_MORE
+    """Return how many test ports ``board`` can have, without a processor; 1 at the least."""
+    choices = (ProbeConfig(preset=preset, ports=ports, with_cpu=False) for ports in range(board.ports, 1, -1))
+    return next((config.ports for config in choices if fits(config, board)), 1)
 
 
 @dataclass(frozen=True)
@@ -178,6 +175,7 @@ class ProbeConfig:
         self._check_main_ram(board)
         self._check_uart(board)
         self._check_pcie(board)
+        check_area(self, board)
         self._check_block_rams(board)
 
     def _check_preset(self, board: BoardLimits) -> None:
@@ -187,10 +185,6 @@ class ProbeConfig:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
         if not self.monitors:
             return
-        if self.generates and is_small(board):
-            raise ValueError(
-                f"{board.name} is too small for preset tester: use preset train or monitor, or the board colorlight_i9"
-            )
         if self.data_width != 32:
             raise ValueError(f"data_width {self.data_width} is not supported by preset {self.preset}: use 32")
         if self.ring == "sdram" and not board.sdram_bytes:
@@ -203,11 +197,6 @@ class ProbeConfig:
             raise ValueError(f"link {self.link!r} is unknown: choose one of {', '.join(LINKS)}")
         if not 1 <= self.ports <= board.ports:
             raise ValueError(f"{board.name} has {board.ports} ports, not {self.ports}: set ports from 1 to {board.ports}")
-        if self.ports > most_ports(board, self.preset):
-            raise ValueError(
-                f"{board.name} is too small for a monitor of {self.ports} ports, which nextpnr doesn't get routed: "
-                f"set ports={most_ports(board, self.preset)}, or take the board colorlight_i9 or versa_ecp5"
-            )
         if self.phys > board.ports:
             raise ValueError(
                 f"{board.name} has {board.ports} ports and all are test ports, so none is left for link=own: "

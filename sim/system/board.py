@@ -210,7 +210,8 @@ class Board:
     name = "simulated"
     ports = PORTS
     sys_clk_freq = 62.5e6
-    block_rams = None  # No limit.
+    lut_sites = None  # No limit.
+    block_rams = None
     with_serial = True
     with_pcie = False
     sdram_bytes = SDRAM_BYTES

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.area import area, check_area, fits, smaller
+from liteprobe.soc.config import ProbeConfig, most_ports
 from liteprobe.soc.probe import ProbeSoC
 
 
@@ -18,6 +19,7 @@ class Board:
     name: str = "paper"
     ports: int = 2
     sys_clk_freq: float = 50e6
+    lut_sites: int | None = 24288
     block_rams: int | None = 56
     with_serial: bool = True
     sdram_bytes: int = 0
@@ -28,8 +30,17 @@ REFUSED = [
     ({"ports": 0}, "set ports from 1 to 2"),
     ({"ports": 3}, "paper has 2 ports, not 3: set ports from 1 to 2"),
     ({"link": "own"}, "use link=shared, or ports=1"),
-    ({"preset": "monitor"}, "set ports=1, or take the board colorlight_i9 or versa_ecp5"),
-    ({"preset": "monitor", "ports": 1, "link": "own", "capture_blocks": 64}, "leave the processor out"),
+    (
+        {"preset": "monitor"},
+        "24288 LUT sites and .* build with .*--ports 1.*, or take the board colorlight_i9 or versa_ecp5",
+    ),
+    ({"preset": "monitor", "with_cpu": False}, "build with --ports 1, or --preset train, or take the board"),
+    ({"preset": "tester", "ports": 1}, "too small for preset tester with 1 port: .*--preset train"),
+    ({"preset": "monitor", "ports": 1, "link": "own"}, "build with no processor .--no-cpu., or"),
+    (
+        {"preset": "monitor", "ports": 1, "with_cpu": False, "capture_blocks": 64},
+        "lower ports, capture_blocks, or leave",
+    ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),
     ({"ip_address": "224.0.0.1"}, "choose a unicast address"),
@@ -81,6 +92,42 @@ def test_refusal_names_the_fix(fields, fix):
 @pytest.mark.parametrize("fields", TAKEN)
 def test_what_a_board_can_hold_is_taken(fields):
     ProbeConfig(**fields).check(Board())
+
+
+@pytest.mark.parametrize(("preset", "ports"), [("train", 2), ("monitor", 1), ("tester", 1)])
+def test_most_ports_of_a_small_board(preset, ports):
+    assert most_ports(Board(), preset) == ports
+    assert most_ports(Board(lut_sites=43848), preset) == most_ports(Board(lut_sites=None), preset) == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"preset": "monitor", "ports": 1, "link": "own"},
+        {"preset": "monitor"},
+        {"preset": "tester"},
+        {"preset": "tester", "ports": 1, "link": "own"},
+    ],
+)
+def test_what_is_built_in_adds_up(fields):
+    """A part that is left out takes nothing; whatever is advised fits."""
+    config = ProbeConfig(**fields)
+    for other in (replace(config, with_cpu=False), replace(config, with_discipline=False)):
+        assert all(less < all_ for less, all_ in zip(area(other), area(config)))
+    for sites in range(10_000, 60_000, 1000):
+        board = Board(lut_sites=sites)
+        if fits(config, board):
+            check_area(config, board)
+            continue
+        with pytest.raises(ValueError, match=f"{sites} LUT sites"):
+            check_area(config, board)
+        for advice in smaller(config, board):
+            less = {"no processor (--no-cpu)": {"with_cpu": False}}.get(advice)
+            less = less or {"no discipline of the clock (--no-discipline)": {"with_discipline": False}}.get(advice)
+            name, _, value = advice.removeprefix("--").partition(" ")
+            less = less or {name: int(value) if name == "ports" else value}
+            assert fits(replace(config, **less), board), advice
 
 
 def test_uart_needs_a_serial_port():
