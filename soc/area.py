@@ -70,6 +70,7 @@ def smaller(config: ProbeConfig, board: BoardLimits) -> Iterator[str]:
     others = {
         "no processor (--no-cpu)": replace(config, with_cpu=False),
         "no discipline of the clock (--no-discipline)": replace(config, with_discipline=False),
+        **({"--link shared": replace(config, link="shared")} if config.link == "own" else {}),
         **{f"--ports {ports}": replace(config, ports=ports) for ports in range(config.ports - 1, 0, -1)},
         **{f"--preset {name}": replace(config, preset=name) for name in PRESETS if name != config.preset},
     }

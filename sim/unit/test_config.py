@@ -36,7 +36,7 @@ REFUSED = [
     ),
     ({"preset": "monitor", "with_cpu": False}, "build with --ports 1, or --preset train, or take the board"),
     ({"preset": "tester", "ports": 1}, "too small for preset tester with 1 port: .*--preset train"),
-    ({"preset": "monitor", "ports": 1, "link": "own"}, "build with no processor .--no-cpu., or"),
+    ({"preset": "monitor", "ports": 1, "link": "own"}, "build with no processor .--no-cpu., or .*--link shared"),
     (
         {"preset": "monitor", "ports": 1, "with_cpu": False, "capture_blocks": 64},
         "lower ports, capture_blocks, or leave",
