@@ -5,14 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from liteprobe.cores.formats import PRESETS
-
-if TYPE_CHECKING:
-    from liteprobe.soc.config import BoardLimits, ProbeConfig
+from liteprobe.cores.formats import Part
 
 
 class Area(NamedTuple):
@@ -31,12 +26,12 @@ class Area(NamedTuple):
 
 
 #: Differences of whole netlists: docs/design/parts.md names them. ``..._PORT``: of each port.
-BASE = Area(2610, 12484)  # Bus, identity, lease, timebase, and Etherbone in band.
+BASE = Area(2610, 11915)  # Bus, identity, lease, timebase, and Etherbone in band.
 OWN_LINK = Area(467, 2459)
 PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
-TRAIN_PORT = Area(4749, 20841)
-MONITOR, MONITOR_PORT = Area(4326, 16781), Area(4785, 24800)
+TRAIN_PORT = Area(4749, 21410)
+MONITOR, MONITOR_PORT = Area(4326, 17350), Area(4785, 24800)
 TESTER_PORT = Area(6935, 34706)
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
@@ -44,47 +39,19 @@ ARCS_A_SITE = 3.2
 SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
-def area(config: ProbeConfig) -> Area:
-    """Return what a probe takes."""
-    port = TRAIN_PORT if not config.monitors else TESTER_PORT if config.generates else MONITOR_PORT
+def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool) -> Area:
+    """Return what a probe of these parts takes."""
+    port = TRAIN_PORT if Part.MONITOR not in parts else TESTER_PORT if Part.GENERATE in parts else MONITOR_PORT
     choices = [
-        (config.link == "own", OWN_LINK),
-        (config.with_cpu, PROCESSOR),
-        (config.with_discipline, DISCIPLINE),
-        (config.monitors, MONITOR),
+        (has_own_link, OWN_LINK),
+        (with_cpu, PROCESSOR),
+        (with_discipline, DISCIPLINE),
+        (Part.MONITOR in parts, MONITOR),
     ]
-    parts = [BASE, *[port] * config.ports, *[part for is_in, part in choices if is_in]]
-    return Area(sum(part.sites for part in parts), sum(part.arcs for part in parts))
+    taken = [BASE, *[port] * ports, *[part for is_in, part in choices if is_in]]
+    return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 
 
-def fits(config: ProbeConfig, board: BoardLimits) -> bool:
-    """Return whether ``board`` has room for a probe, and it can be routed."""
-    if board.lut_sites is None:
-        return True
-    needed = area(config)
-    return needed.sites <= SITES * board.lut_sites and needed.arcs <= ARCS_A_SITE * board.lut_sites
-
-
-def smaller(config: ProbeConfig, board: BoardLimits) -> Iterator[str]:
-    """Yield each thing that could be left out, alone, so that it fits."""
-    others = {
-        "no processor (--no-cpu)": replace(config, with_cpu=False),
-        "no discipline of the clock (--no-discipline)": replace(config, with_discipline=False),
-        **({"--link shared": replace(config, link="shared")} if config.link == "own" else {}),
-        **{f"--ports {ports}": replace(config, ports=ports) for ports in range(config.ports - 1, 0, -1)},
-        **{f"--preset {name}": replace(config, preset=name) for name in PRESETS if name != config.preset},
-    }
-    return (name for name, other in others.items() if other != config and fits(other, board))
-
-
-def check_area(config: ProbeConfig, board: BoardLimits) -> None:
-    """Raise ValueError, naming what to leave out, where ``board`` doesn't hold a probe."""
-    if fits(config, board):
-        return
-    needed, found = area(config), list(smaller(config, board))
-    raise ValueError(
-        f"{board.name} is too small for preset {config.preset} with {config.ports} port{'s' * (config.ports > 1)}: it takes "
-        f"{needed.sites} of {board.lut_sites} LUT sites and {needed.arcs} wires, of which nextpnr routes "
-        f"{ARCS_A_SITE * board.lut_sites:.0f}: {'build with ' + ', or '.join(found) + ', or ' if found else ''}"
-        "take the board colorlight_i9 or versa_ecp5"
-    )
+def room(lut_sites: int) -> Area:
+    """Return what can be placed and routed on a device of so many LUT sites."""
+    return Area(int(SITES * lut_sites), int(ARCS_A_SITE * lut_sites))

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, LINE_RATE_BPS, PRESETS, Part
-from liteprobe.soc.area import check_area, fits
+from liteprobe.soc.area import Area, area, room
 
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
@@ -70,7 +71,7 @@ class BoardLimits(Protocol):
 def most_ports(board: BoardLimits, preset: str) -> int:
     """Return how many test ports ``board`` can have, without a processor; 1 at the least."""
     choices = (ProbeConfig(preset=preset, ports=ports, with_cpu=False) for ports in range(board.ports, 1, -1))
-    return next((config.ports for config in choices if fits(config, board)), 1)
+    return next((config.ports for config in choices if config.fits(board)), 1)
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,29 @@ class ProbeConfig:
         """Return the block RAM that is main RAM on ``board``."""
         return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
 
+    @property
+    def area(self) -> Area:
+        """What this takes of a device."""
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline)
+
+    def fits(self, board: BoardLimits) -> bool:
+        """Return whether ``board`` has LUT sites enough, and the router finds its ways."""
+        if board.lut_sites is None:
+            return True
+        most = room(board.lut_sites)
+        return self.area.sites <= most.sites and self.area.arcs <= most.arcs
+
+    def smaller(self, board: BoardLimits) -> Iterator[str]:
+        """Yield each thing that could be chosen otherwise, alone, so that ``board`` holds it."""
+        others = {
+            "no processor (--no-cpu)": replace(self, with_cpu=False),
+            "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
+            **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
+            **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
+            **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name != self.preset},
+        }
+        return (name for name, other in others.items() if other != self and other.fits(board))
+
     def check(self, board: BoardLimits) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this configuration."""
         self._check_preset(board)
@@ -175,7 +199,7 @@ class ProbeConfig:
         self._check_main_ram(board)
         self._check_uart(board)
         self._check_pcie(board)
-        check_area(self, board)
+        self._check_area(board)
         self._check_block_rams(board)
 
     def _check_preset(self, board: BoardLimits) -> None:
@@ -202,6 +226,17 @@ class ProbeConfig:
                 f"{board.name} has {board.ports} ports and all are test ports, so none is left for link=own: "
                 f"use link=shared, or ports={board.ports - 1}"
             )
+
+    def _check_area(self, board: BoardLimits) -> None:
+        if board.lut_sites is None or self.fits(board):
+            return
+        found = list(self.smaller(board))
+        raise ValueError(
+            f"{board.name} is too small for preset {self.preset} with {self.ports} port{'s' * (self.ports > 1)}: it takes "
+            f"{self.area.sites} of {board.lut_sites} LUT sites and {self.area.arcs} wires, of which nextpnr routes "
+            f"{room(board.lut_sites).arcs}: {'build with ' + ', or '.join(found) + ', or ' if found else ''}"
+            "take the board colorlight_i9 or versa_ecp5"
+        )
 
     def _check_address(self) -> None:
         try:

@@ -53,24 +53,7 @@ class Setup:
 def capture_probe(
     probe: live.CaptureDevice, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
 ) -> CaptureResult:
-    """Capture what a probe sees; the first Ctrl-C ends it, and what is on its way is still taken.
-
-    Parameters
-    ----------
-    probe : Probe
-    request : CaptureRequest
-    progress : callable or None
-        Called with the frames written so far, now and then.
-    remark : callable or None
-        Called with a line on what isn't as fast as it could be.
-
-    Raises
-    ------
-    UsageError
-        When an expression can't be understood, or the probe or its link can't do what is asked for.
-    ProbeError
-        When the probe, or the way of the blocks, breaks.
-    """
+    """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
     with ExitStack() as stack:

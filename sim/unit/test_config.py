@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from liteprobe.soc.area import area, check_area, fits, smaller
 from liteprobe.soc.config import ProbeConfig, most_ports
 from liteprobe.soc.probe import ProbeSoC
 
@@ -114,20 +113,20 @@ def test_what_is_built_in_adds_up(fields):
     """A part that is left out takes nothing; whatever is advised fits."""
     config = ProbeConfig(**fields)
     for other in (replace(config, with_cpu=False), replace(config, with_discipline=False)):
-        assert all(less < all_ for less, all_ in zip(area(other), area(config)))
+        assert all(less < all_ for less, all_ in zip(other.area, config.area))
     for sites in range(10_000, 60_000, 1000):
-        board = Board(lut_sites=sites)
-        if fits(config, board):
-            check_area(config, board)
+        board = Board(lut_sites=sites, ports=3, block_rams=None)
+        if config.fits(board):
+            config.check(board)
             continue
         with pytest.raises(ValueError, match=f"{sites} LUT sites"):
-            check_area(config, board)
-        for advice in smaller(config, board):
+            config.check(board)
+        for advice in config.smaller(board):
             less = {"no processor (--no-cpu)": {"with_cpu": False}}.get(advice)
             less = less or {"no discipline of the clock (--no-discipline)": {"with_discipline": False}}.get(advice)
             name, _, value = advice.removeprefix("--").partition(" ")
             less = less or {name: int(value) if name == "ports" else value}
-            assert fits(replace(config, **less), board), advice
+            assert replace(config, **less).fits(board), advice
 
 
 def test_uart_needs_a_serial_port():

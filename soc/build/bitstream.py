@@ -20,7 +20,6 @@ from typing import Any, NoReturn
 
 from liteprobe.boards import BOARDS, VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
-from liteprobe.soc.area import fits
 from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.build.load import detect, load
@@ -337,7 +336,7 @@ def default_link(target: Any, preset: str, ports: int) -> str:
 def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
     """Return whether a monitor has room for a processor and its firmware."""
     config = ProbeConfig(**fields | {"with_cpu": True})
-    return fits(config, target) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
+    return config.fits(target) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
 
 
 def main_ram_of(text: str) -> dict[str, Any]:
