@@ -27,6 +27,7 @@ from liteprobe.sim.bench.capture.fake_ring import FakeRing, Loses, numbers_of
 
 SEED = 20261122
 PATIENCE = Patience(wait_s=0.01, tries=5)
+UNHURRIED = Patience(wait_s=20.0)  # So long does no busy machine keep a datagram.
 
 
 @pytest.fixture
@@ -36,9 +37,11 @@ def receiver() -> Iterator[Receiver]:
     made.close()
 
 
-def received(receiver: Receiver, ring: FakeRing, channels: list[int]) -> tuple[Blocks, UdpSource]:
+def received(
+    receiver: Receiver, ring: FakeRing, channels: list[int], patience: Patience = PATIENCE
+) -> tuple[Blocks, UdpSource]:
     """Return all blocks that come from a ring, and what knows what was lost."""
-    source = UdpSource(ring, receiver, channels, PATIENCE)  # type: ignore[arg-type]
+    source = UdpSource(ring, receiver, channels, patience)  # type: ignore[arg-type]
     source.stop()
     ring.send_to(receiver.port)
     parts = [blocks.copy() for blocks, _ in source.batches()]
@@ -69,7 +72,7 @@ LOSSES: dict[str, Loses] = {
 def test_what_the_network_loses_is_asked_for_and_comes_in_order(receiver: Receiver, name: str) -> None:
     blocks = blocks_of(mixed(300, SEED, channels=(0, 2)))
     ring = FakeRing(blocks, LOSSES[name])
-    found, source = received(receiver, ring, [0, 2])
+    found, source = received(receiver, ring, [0, 2], PATIENCE if name != "nothing" else UNHURRIED)
     for channel in (0, 2):
         assert bodies(found, channel) == bodies(blocks, channel)
     assert source.order.never_came == source.order.foreign == 0
@@ -181,6 +184,13 @@ def test_block_is_asked_for_in_time_and_not_too_often() -> None:
     assert asked == [[], [(0, 0)], [], [(0, 0)], [], []]
     assert numbers_of(order.give_up(12.9)) == []
     assert numbers_of(order.give_up(13.0)) == [1, 2] and order.never_came == 1
+
+
+def test_block_that_was_just_sent_is_not_late_however_long_the_host_was_busy() -> None:
+    order = Resequencer({0: 0}, Patience(wait_s=1.0, tries=2))
+    assert order.overdue(10.0) == []
+    order.note_sent(0, 1, 50.0)
+    assert [order.overdue(now_s) for now_s in (50.0, 50.9, 51.0)] == [[], [], [(0, 0)]]
 
 
 # Registers ----------------------------------------------------------------------------------------

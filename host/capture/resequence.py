@@ -40,6 +40,11 @@ class _Channel:
     asked_at: float = 0.0
     last_known: int = 0  # Blocks that the probe has sent.
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the probe has sent blocks that have not come."""
+        return bool(self.held) or 0 < (self.last_known - self.expected) % WRAP < NEAR
+
 
 class Resequencer:
     """Orders the blocks of all channels by their numbers.
@@ -92,18 +97,22 @@ class Resequencer:
         in_order = blocks if len(whole) == len(blocks) else blocks[whole]
         return np.concatenate([in_order, np.array(late).reshape(-1, BLOCK_WORDS)]) if late else in_order
 
-    def note_sent(self, channel: int, sent: int) -> None:
-        """Take how many blocks the probe has sent: one that is lost at the end would be missed by nobody else."""
+    def note_sent(self, channel: int, sent: int, now_s: float) -> None:
+        """Take how many blocks the probe has sent: one that is lost at the end would be missed by nobody else.
+
+        A block is late from ``now_s`` on, however long ago the last look was: it may be on its way.
+        """
         state = self._channels.get(channel)
         if state is not None and (sent - state.last_known) % WRAP < NEAR:
+            if not state.is_behind:
+                state.asked_at = now_s
             state.last_known = sent
 
     def overdue(self, now_s: float) -> list[tuple[int, int]]:
         """Return which blocks (channel, number) are to be asked for at ``now_s``: call it now and then."""
         found = []
         for number, channel in self._channels.items():
-            is_behind = 0 < (channel.last_known - channel.expected) % WRAP < NEAR
-            if not channel.held and not is_behind:
+            if not channel.is_behind:
                 channel.asked_at = now_s
                 continue
             if now_s - channel.asked_at >= self.patience.wait_s and channel.tries < self.patience.tries:

@@ -164,7 +164,7 @@ class UdpSource:
         if now_s - self._looked_at >= LOOK_S:
             self._looked_at = now_s
             for channel, state in enumerate(self._ring.states()):
-                self.order.note_sent(channel, state.sent)
+                self.order.note_sent(channel, state.sent, now_s)
         for channel, number in self.order.overdue(now_s):
             self._ring.resend(channel, number)
 
