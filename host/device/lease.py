@@ -44,6 +44,8 @@ class Lease:
         self._claim = registers.register("probe_lease_claim").address
         self._steal = registers.register("probe_lease_steal").address
         self._may_steal = steal
+        self._token = 1 + secrets.randbelow(0xFFFF)  # Of this host, whose claim an interrupt may cut short.
+        self._has_claimed = False
         self._word = 0
         self._stop_beats: Callable[[], None] = lambda: None
 
@@ -71,36 +73,42 @@ class Lease:
         """
         if self._word:
             return
-        self._word = self._take()
+        word = self._take()
         self._link.lease_lost = self._lost
-        self._link.hold(self._word & 0xFFFF)
+        self._link.hold(word & 0xFFFF)
         register = self._registers.register(NAME)
         self._link.write(register.address, name_words(name_of_this_process()))
-        self._stop_beats = self._link.beat(lambda: self._link.post(self._claim, [self._word]), BEAT_S)
+        self._stop_beats()
+        self._stop_beats = self._link.beat(lambda: self._link.post(self._claim, [word]), BEAT_S)
+        self._word = word  # Last: what an interrupt cut short is done again.
 
     def release(self) -> None:
         """Give the probe back; what it sends for this process ends, unless it was detached."""
-        if not self._word:
+        if not self._has_claimed:
             return
         self._stop_beats()
-        word, self._word = self._word, 0
+        word = self._word or self._registers.read(OWNER)
         self._link.hold(0)
-        self._link.claim(self._registers.register("probe_lease_release").address, word, word & 0xFFFF)
+        if word >> 16 == self._token:
+            self._link.claim(self._registers.register("probe_lease_release").address, word, word & 0xFFFF)
+        self._word, self._has_claimed = 0, False
 
     # # #
 
     def _take(self) -> int:
         """Claim the probe, and return what ``owner`` reads when it is taken."""
-        token = 1 + secrets.randbelow(0xFFFF)
         for _ in range(CLAIM_TRIES):
             owner = self._registers.read(OWNER)
+            if self._has_claimed and owner >> 16 == self._token:
+                return owner
             if owner >> 16 and not self._may_steal:
                 self._wait_for_end()
                 owner = self._registers.read(OWNER)
             number = owner & 0xFFFF
-            self._link.claim(self._steal if self._may_steal else self._claim, token << 16 | number, number)
+            self._has_claimed = True
+            self._link.claim(self._steal if self._may_steal else self._claim, self._token << 16 | number, number)
             owner = self._registers.read(OWNER)
-            if owner >> 16 == token:
+            if owner >> 16 == self._token:
                 self._may_steal = False  # Once: whoever takes it from this host is not fought.
                 return owner
         raise BusyError("other hosts take the probe again and again: use it from one host at a time")
@@ -132,7 +140,7 @@ class Lease:
     def _lost(self) -> ProbeError:
         """Return what to say when the probe answers under another lease, and let go."""
         self._stop_beats()
-        self._word = 0
+        self._word, self._has_claimed = 0, False
         self._link.hold(0)
         holder = None
         with contextlib.suppress(ProbeError):
