@@ -18,6 +18,7 @@ from liteprobe.cores.management.stack import Answer, Request
 
 STORE_WORDS = 512 # One block RAM; the longest frame has 380.
 BASE_LINE   = 13  # Aligned word behind the header of an Etherbone record.
+SHARE_BITS  = 3   # Every eighth word that is read, the bus is left to others for a cycle.
 
 # Stack --------------------------------------------------------------------------------------------
 
@@ -86,7 +87,9 @@ class ManagementStack(LiteXModule):
         self.autocsr_exclude = {"memory"}
 
         self.place = place = Signal(max=STORE_WORDS) # Present word of the store.
-        self.start = Signal(max=STORE_WORDS, reset_less=True)         # Where the answer of Etherbone begins.
+        self.go_on = Signal()                        # To the next one, which the store shows a cycle later.
+        self.is_reading = Signal() # What leaves was read from the bus.
+        self.leaving    = leaving = Signal(32)
         self.carry = carry = Signal(16, reset_less=True) # Half a word, between the wire and the aligned frame.
         self.line  = line  = Signal(max=STORE_WORDS)
         self.left  = Signal(8, reset_less=True)
@@ -97,7 +100,7 @@ class ManagementStack(LiteXModule):
         request, answer, sink, source, bus = self.request, self.answer, self.sink, self.source, self.bus
         self.comb += [
             write.adr.eq(place),
-            read.adr.eq(place),
+            read.adr.eq(place + self.go_on),
             request.begin.eq(self.is_first & sink.valid),
             request.start.eq(sink.data[:16]),
             request.line.eq(place),
@@ -107,10 +110,15 @@ class ManagementStack(LiteXModule):
             bus.sel.eq(0b1111),
             bus.adr.eq(self.address),
             bus.dat_w.eq(self.word),
-            source.data.eq(Cat(carry, answer.word[:16])),
+            leaving.eq(Mux(self.is_reading, self.word, answer.word)),
+            source.data.eq(Cat(carry, leaving[:16])),
             source.last.eq(line == answer.last_line),
             source.last_be.eq(Replicate(source.last, 4) & answer.last_be),
         ]
+
+    def next_place(self):
+        """Go to the next word of the store, which shows it in the next cycle."""
+        return [self.go_on.eq(1), NextValue(self.place, self.place + 1)]
 
     def add_receive(self):
         """Store a request, and decide what it is."""
@@ -185,8 +193,9 @@ class ManagementStack(LiteXModule):
         """Return what goes from the writes of a record to its reads, or to its end."""
         return If(self.request.reads != 0,
             NextValue(self.left, self.request.reads),
-            NextValue(self.start, self.place),
-            NextState("READ-BASE"),
+            # The words before these in the answer don't come from the store.
+            NextValue(self.place, self.place - BASE_LINE),
+            NextState("HEAD"),
         ).Else(
             NextValue(self.place, 0),
             NextState("RECEIVE"),
@@ -239,60 +248,65 @@ class ManagementStack(LiteXModule):
         )
 
     def add_read(self):
-        """Do the reads of a record; what was read takes the place of its address."""
-        fsm, bus = self.fsm, self.bus
-        place, left, word = self.place, self.left, self.word
-        fsm.act("READ-BASE",
-            NextValue(place, place + 1),
-            NextState("READ-FETCH"),
-        )
-        fsm.act("READ-FETCH",
-            If(left == 0,
-                NextValue(place, self.start - BASE_LINE),
-                NextState("HEAD"),
-            ).Else(
-                NextState("READ-ADDRESS"),
-            )
-        )
+        """Do the reads of a record as the answer leaves: a word is read while the one before it is sent."""
+        fsm, bus, source = self.fsm, self.bus, self.source
+        left, word       = self.left, self.word
+        is_full  = Signal() # ``word`` was read and has not left.
+        is_taken = Signal()
+        shares   = Signal() # The bus is left to others for a cycle.
+        self.comb += [
+            is_taken.eq(is_full & source.ready),
+            shares.eq(is_full & (left[:SHARE_BITS] == 0)),
+        ]
+        send = [
+            source.valid.eq(is_full),
+            self.is_reading.eq(1),
+            If(is_taken,
+                NextValue(is_full, 0),
+                NextValue(self.carry, self.leaving[16:]),
+                NextValue(self.line, self.line + 1),
+            ),
+        ]
         fsm.act("READ-ADDRESS",
             NextValue(self.address, swapped(self.read.dat_r)[2:]),
+            *self.next_place(),
             NextState("READ"),
         )
         fsm.act("READ",
-            bus.cyc.eq(1),
-            bus.stb.eq(1),
-            If(bus.ack,
-                NextValue(word, bus.dat_r),
-                NextState("READ-KEEP"),
+            *send,
+            # An access that has begun isn't taken back: ``is_full`` rises with an answer alone.
+            bus.cyc.eq((~is_full | source.ready) & ~shares),
+            bus.stb.eq(bus.cyc),
+            If(bus.cyc & bus.ack,
+                NextValue(word, swapped(bus.dat_r)),
+                NextValue(is_full, 1),
+                NextValue(self.address, swapped(self.read.dat_r)[2:]),
+                NextValue(left, left - 1),
+                *self.next_place(),
+                If(left == 1, NextState("READ-LAST")),
             )
         )
-        fsm.act("READ-KEEP",
-            self.write.dat_w.eq(swapped(word)),
-            self.write.we.eq(1),
-            NextValue(place, place + 1),
-            NextValue(left, left - 1),
-            NextState("READ-FETCH"),
+        fsm.act("READ-LAST",
+            *send,
+            If(is_taken, NextState("SEND")),
         )
 
     def add_send(self):
         """Send the answer, and go back to receiving."""
-        fsm, source, place, carry, line = self.fsm, self.source, self.place, self.carry, self.line
+        fsm, source, carry, line = self.fsm, self.source, self.carry, self.line
         fsm.act("HEAD",
             NextValue(carry, self.request.peer_mac[:16]),
-            NextState("SEND-FETCH"),
-        )
-        fsm.act("SEND-FETCH",
             NextState("SEND"),
         )
         fsm.act("SEND",
             source.valid.eq(1),
             If(source.ready,
-                NextValue(carry, self.answer.word[16:]),
-                NextValue(place, place + 1),
+                NextValue(carry, self.leaving[16:]),
                 NextValue(line, line + 1),
-                NextState("SEND-FETCH"),
+                *self.next_place(),
+                If(self.request.is_etherbone & (line == BASE_LINE), NextState("READ-ADDRESS")),
                 If(source.last,
-                    NextValue(place, 0),
+                    NextValue(self.place, 0),
                     NextState("RECEIVE"),
                 ),
             )

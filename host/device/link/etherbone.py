@@ -21,7 +21,9 @@ from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.errors import NoProbeError, ProbeError
 
 DEFAULT_PORT = 1234
-BURST_WORDS = 64  # Words a record: the depth of the probe's buffer.
+# Words a record. Four such requests find room in the 1,024 words of the probe's receiver; a write is read back.
+READ_WORDS = 128
+WRITE_WORDS = 64
 LEAST_TIMEOUT_S = 0.01
 SILENT_TRIES = 6  # As many replies as a port in band may hold back without dropping any.
 
@@ -200,14 +202,14 @@ class EtherboneLink(Link):
 
     def read_scattered(self, addresses: Sequence[int]) -> Words:
         """Return the words at ``addresses``, in their order."""
-        bursts = [addresses[first : first + BURST_WORDS] for first in range(0, len(addresses), BURST_WORDS)]
+        bursts = [addresses[first : first + READ_WORDS] for first in range(0, len(addresses), READ_WORDS)]
         return self._exchange([_Request(burst, guard=(self.lease, 0)) for burst in bursts])
 
     def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         requests = []
-        for first in range(0, len(words), BURST_WORDS):
-            burst = Write(address + 4 * first, words[first : first + BURST_WORDS])
+        for first in range(0, len(words), WRITE_WORDS):
+            burst = Write(address + 4 * first, words[first : first + WRITE_WORDS])
             read_back = range(burst.address, burst.address + 4 * len(burst.words), 4)
             requests.append(_Request(read_back, burst, (self.lease, self._next_order())))
         return self._exchange(requests)
