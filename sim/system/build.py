@@ -186,42 +186,32 @@ def joined(folder: Path, verilated: Path) -> list[Path]:
     slow = [source for source in sources if source.stem.endswith("__Slow")]
     units = []
     for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, MODEL])):
-        unit = folder / f"{name}.cpp"
-        unit.write_text("".join(f'#include "{source.name}"\n' for source in group), encoding="utf-8")
-        units.append(unit)
+        units.append(including(folder / f"{name}.cpp", group))
     return units
 
 
-def included(source: Path) -> list[Path]:
-    """Return a source of the harness and all that it includes of it, each once."""
-    found, waiting = [], [source]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found.append(path)
-        names = re.findall(r'^#include "(\w+\.h)"', path.read_text(encoding="utf-8"), re.MULTILINE)
-        waiting += [HERE / name for name in names]
-    return sorted(found)
+def including(unit: Path, sources: list[Path]) -> Path:
+    """Write ``unit``, which includes the sources, and return it."""
+    unit.write_text("".join(f'#include "{source.name}"\n' for source in sources), encoding="utf-8")
+    return unit
 
 
 def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
-    """Return the object of a source that is the same in several simulated probes, compiled for the first that asks.
+    """Return the object of a source that is the same in all simulated probes, compiled for the first that asks.
 
     Parameters
     ----------
     folder : of the build: for the log.
+    unit : a source of Verilator, or the one that includes the harness.
     command : that compiles, without source and object.
     """
     objects = cache_folder() / "objects"
     log = folder / f"{unit.stem}.log"
     if is_of_verilator(unit):
         return str(object_of(objects, command, unit, lambda words: run(words, folder, log)))
-    texts = [path.read_bytes() for path in included(unit)]
-    key = [tools(), *command, *texts]
-    return str(
-        kept_object(objects, unit.stem, key, lambda new: run([*command, str(unit), "-o", str(new)], folder, log))
-    )
+    key = [tools(), *command, *(path.read_bytes() for path in harness_files())]
+    words = [*command, f"-I{HERE}", str(unit), "-o"]
+    return str(kept_object(objects, unit.stem, key, lambda new: run([*words, str(new)], folder, log)))
 
 
 def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
@@ -234,11 +224,12 @@ def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
     (folder / "variant.cpp").write_text(variant, encoding="utf-8")
     own = [*joined(folder, verilated), folder / "variant.cpp"]
     include = root / "include"
-    shared = [*HARNESS, include / "verilated.cpp", include / "verilated_threads.cpp"]
+    harness = including(folder / "harness.cpp", HARNESS)
+    shared = [harness, include / "verilated.cpp", include / "verilated_threads.cpp"]
     of_verilator = [f"-I{verilated}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
 
     def compile_unit(unit: Path) -> str:
-        warnings = WARNINGS if unit.parent == HERE else ["-w"]
+        warnings = WARNINGS if unit == harness else ["-w"]
         optimisation = ONCE if unit.stem == "once" else FAST
         command = ["g++", *COMPILER_FLAGS, *optimisation, *warnings, "-c"]
         if unit in shared:
@@ -249,7 +240,7 @@ def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
 
     # What takes longest first: the last ones then fill the gaps.
     with ThreadPoolExecutor(JOBS) as pool:
-        objects = list(pool.map(compile_unit, [own[0], shared[-2], own[1], shared[-1], *HARNESS, own[2]]))
+        objects = list(pool.map(compile_unit, [own[0], *shared, *own[1:]]))
     run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
     for unit in own:
         (folder / f"{unit.stem}.o").unlink()

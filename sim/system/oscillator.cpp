@@ -9,13 +9,12 @@ namespace liteprobe {
 
 namespace {
 
-constexpr double TICK_FS = 8'000'000;
 constexpr int FRACTION = 32;
 
 }  // namespace
 
 uint64_t Oscillator::period_of(double ppm) {
-    return static_cast<uint64_t>(std::llround(std::ldexp(TICK_FS / (1 + ppm * 1e-6), FRACTION)));
+    return static_cast<uint64_t>(std::llround(std::ldexp(static_cast<double>(TICK_FS) / (1 + ppm * 1e-6), FRACTION)));
 }
 
 Oscillator::Oscillator(double ppm, uint64_t start_ps) {

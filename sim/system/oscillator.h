@@ -9,6 +9,8 @@
 
 namespace liteprobe {
 
+constexpr uint64_t TICK_FS = 8'000'000;
+
 class Oscillator {
 public:
     explicit Oscillator(double ppm = 0, uint64_t start_ps = 0);

@@ -9,8 +9,6 @@ namespace liteprobe {
 
 namespace {
 
-constexpr uint64_t TICK_FS = 8'000'000;
-
 std::unique_ptr<Node> lone_node(Truth &truth) { return std::make_unique<Node>(Oscillator(), truth, truth); }
 
 }  // namespace

@@ -63,7 +63,7 @@ void Uart::follow(uint8_t octet) {
 }
 
 void Uart::give(uint8_t octet) {
-    if (write(master_, &octet, 1) == 1)
+    if (::write(master_, &octet, 1) == 1)
         expected_--;
 }
 

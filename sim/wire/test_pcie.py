@@ -93,7 +93,7 @@ async def blocks_of_any_length_fill_slots_of_their_own(dut, max_payload):
 async def ring_wraps_and_never_overtakes_the_host(dut):
     host, ring = await running(dut, max_payload=2) # Few packets a block, for there are many blocks.
     await host.start(1)
-    sent = blocks(1, DMA_SLOTS + 71, words=8)
+    sent = blocks(1, DMA_SLOTS + 9, words=8)
     ring.waiting[1].extend(sent)
     taken, found = 0, []
     source = random.Random(cocotb.RANDOM_SEED)
@@ -164,8 +164,8 @@ async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
 @cocotb.test()
 async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
     host, ring = await running(dut)
-    await host.start(0, 60)
-    sent = blocks(0, 60)
+    await host.start(0, 30)
+    sent = blocks(0, 30)
     ring.waiting[0].extend(sent)
     checked = 0
     while checked < len(sent):
@@ -178,12 +178,12 @@ async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
 @cocotb.test()
 async def interrupt_comes_each_32_blocks_of_a_channel(dut):
     host, ring = await running(dut)
-    await host.start(0, 100)
+    await host.start(0, 70)
     await host.write("pcie_msi_enable", 1)
-    ring.waiting[0].extend(blocks(0, 100, words=8))
+    ring.waiting[0].extend(blocks(0, 70, words=8))
     await drained(dut, ring)
     await ClockCycles(dut.clk_sys, 500)
-    assert host.interrupts == 3
+    assert host.interrupts == 2
     assert await host.read("pcie_msi_vector") == 1
     await host.write("pcie_msi_clear", 1)
     assert await host.read("pcie_msi_vector") == 0

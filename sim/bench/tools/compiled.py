@@ -36,6 +36,7 @@ MAKEFLAGS = " ".join(
         "OPT_FAST=" + r"\ ".join(FAST),  # make parts its flags at spaces.
         "OPT_SLOW=-O0",
         "OPT_GLOBAL=-O1",
+        "VM_PARALLEL_BUILDS=0",  # One source: each would have the same headers compiled again, and two precompiled ones.
     ]
 )
 
@@ -47,7 +48,7 @@ def verilator_environment() -> dict[str, str]:
     """Return what Verilator needs in the environment: its programs on the path, what make needs, and a cache for it."""
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    cache = shlex.join([sys.executable, compile_once.__file__, str(cache_folder() / "objects")])
+    cache = shlex.join([sys.executable, "-IS", compile_once.__file__, str(cache_folder() / "objects")])
     return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
