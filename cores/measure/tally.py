@@ -15,8 +15,11 @@ WORD_BITS = 32
 
 # What is tallied ----------------------------------------------------------------------------------
 
-Event = namedtuple("Event", "name addend bits words", defaults=(1,))
-Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`)."""
+Event = namedtuple("Event", "name addend bits words", defaults=(2,))
+Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`).
+
+Two words count the shortest frames at line rate for 390,000 years, where one wraps after 48 minutes.
+"""
 
 Entry = namedtuple("Entry", "name value replace", defaults=(None,))
 Entry.__doc__ = """Adds ``value`` for each frame; or, with ``replace``, becomes it where that is 1 and stays where not."""
@@ -67,10 +70,10 @@ class Tally(LiteXModule):
     three more.
 
     Widths of events: from one taking to the next pass at most words + 1 + (cycles + 2) * f cycles, where f frames have
-    steps in that time. In a port (35 words, 15 cycles) with r = 125/45 octets a cycle a frame takes 66 octets of the
+    steps in that time. In a port (51 words, 15 cycles) with r = 125/45 octets a cycle a frame takes 66 octets of the
     wire or more, and holds a pass up for 17 r = 48: so the most garbage comes without frames, but for one that began
-    before. In r (36 + 17) = 148 octet times come 19 SFDs (eight apart), 74 carriers of an octet that are refused, a
-    giant, and one or two of each that a crossing held; without a snapshot less. The widths hold three times as much.
+    before. In r (52 + 17) = 192 octet times come 24 SFDs (eight apart), 96 carriers of an octet that are refused, a
+    giant, and one or two of each that a crossing held; without a snapshot less. The widths hold twice as much.
     """
     words = 64
 
@@ -124,14 +127,12 @@ class Tally(LiteXModule):
         step, place, sweep = self.step, self.place, self.sweep
         settled  = Signal(2)
         is_event = Signal()
-        is_last  = Signal()
         self.fsm = fsm = FSM(reset_state="IDLE")
         copies, ends = fsm.ongoing("COPY"), fsm.ongoing("END")
         self.comb += [
             is_event.eq((place < event_words) | (place == self.words - 1)),
             sweep.eq((step == 0) & (is_event | (settled == 0b11))),
             self.take.eq(sweep & (place == self.words - 1)),
-            is_last.eq(Mux(copies, place == all_words - 1, place == event_words - 1)),
             self.shows.eq(copies | (ends & (step == 0))),
             # The last word is written in the second cycle of IDLE; the bus reads one in the third.
             self.busy.eq(~fsm.ongoing("IDLE")),
@@ -140,9 +141,11 @@ class Tally(LiteXModule):
             settled.eq(Cat(step == 0, settled[0] & (step == 0))),
             If(step == self.cycles, step.eq(0), self.is_first.eq(0)).Elif(step != 0, step.eq(step + 1)),
             If(self.start, step.eq(1)),
+            # Downwards, because a carry goes from the lowest word of a count to the highest, which comes first in the memory.
             If(sweep,
-                place.eq(place + 1), # From the taking at the highest place to 0.
-                If(is_last, place.eq(self.words - 1), self.is_fresh.eq(0)),
+                place.eq(place - 1),
+                If(self.take, place.eq(Mux(fsm.ongoing("WAIT"), all_words - 1, event_words - 1))),
+                If(place == 0, place.eq(self.words - 1), self.is_fresh.eq(0)),
             ),
             If(self.clear,
                 step.eq(0), place.eq(self.words - 1), self.is_first.eq(1), self.is_fresh.eq(1),

@@ -23,7 +23,7 @@ def monitor_events(path, with_management):
     path.comb += If(seen, length.eq(frame.length))
     return [
         Event("all_frames",         seen,                                               6),
-        Event("all_octets",         length,                                            18, words=2),
+        Event("all_octets",         length, 18),
         Event("fcs_errors",         seen & frame.fcs_error,                             6),
         Event("runts",              seen & frame.runt,                                  6),
         Event("giants",             seen & frame.giant,                                 3),
