@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import BINS, STREAM_ACCUMULATORS, BinKind, RecordFlag, lost_frames
+from liteprobe.cores.formats import BINS, PORT_ACCUMULATORS, STREAM_ACCUMULATORS, BinKind, RecordFlag, lost_frames
 from liteprobe.sim.bench.measure import measure_traffic
 from liteprobe.sim.bench.measure import rate_run
 from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
@@ -39,9 +39,9 @@ def model_after(frames):
     return model.words(), [count for slot in model.bins for count in slot]
 
 
-def probe(sequence, stamp=1000, delay=10, **fields):
+def probe(sequence, stamp=1000, delay=10, length=60, **fields):
     """Return a frame of stream 0."""
-    return MeasuredFrame(stamp, 60, is_probe=True, sequence=sequence, tx_stamp=stamp - delay, **fields)
+    return MeasuredFrame(stamp, length, is_probe=True, sequence=sequence, tx_stamp=stamp - delay, **fields)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -121,6 +121,15 @@ def test_values_at_the_edges_of_bins_fall_into_the_upper_one():
     place = BINS[BinKind.DELAY]
     counts = np.array(model.bins[1][place.first :][: place.words])
     assert counts.tolist() == [2] + [2] * place.regular + [4]
+
+
+def test_octets_go_on_beyond_a_word():
+    count, length = 65_600, 2**16 - 1
+    frames = [probe(n, 1000 + n, length=length) for n in range(count)]
+    snapshot = words_after(frames, latch=SPACING * count + 50)[0]
+    places = {0: PORT_ACCUMULATORS, 32: STREAM_ACCUMULATORS}
+    octets = [table["octets"].value(snapshot[first : first + 32]) for first, table in places.items()]
+    assert octets == [count * length] * 2 and count * length > 2**32
 
 
 @pytest.mark.parametrize(("seed", "interval_ns"), [(1, 65_536), (2, 70_001)])
