@@ -18,7 +18,8 @@ import _boards
 import numpy as np
 from _figures import Figure, Row, run
 
-from liteprobe.host.suites.owd import Direction, OneWay
+from liteprobe.host.run.routes import Route
+from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.clock import clock_runs
 from liteprobe.sim.bench.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
@@ -185,11 +186,11 @@ def two_probes(is_full: bool) -> Iterator[Figure]:
     with TemporaryDirectory() as folder, pair.open_pair(Path(folder) / "truth") as bench:
         bench.settle(200 if is_full else 60)
         program = TrainProgram(60, 50, interval_ns=10_000.0)
-        ways = [Direction(program, bench.a, bench.b), Direction(program, bench.b, bench.a)]
+        ways = [Route(program, bench.a, bench.b), Route(program, bench.b, bench.a)]
         errors: list[list[np.ndarray]] = [[], []]
         inside = []
         for _ in range(40 if is_full else 8):
-            for receiver, result in zip((1, 0), OneWay(ways, tend=bench.tend).run(), strict=True):
+            for receiver, result in zip((1, 0), OneWay(ways, tend=bench.tend).measure(), strict=True):
                 found = bench.errors_ns(result, receiver)
                 errors[receiver].append(found)
                 inside.append(np.abs(found) <= result.train.uncertainty_ns)

@@ -17,8 +17,9 @@ from liteprobe.host.device.registers import open_registers
 from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
-from liteprobe.host.run.execute import Devices, Execution, Progress
+from liteprobe.host.run.execute import Execution, Progress
 from liteprobe.host.run.port import Port
+from liteprobe.host.run.routes import Route
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 SOC_RESET = 1
@@ -214,7 +215,7 @@ class Probe:
         In band, answers of the probe are waited for until the last of them ends.
         """
         self.need(Part.GENERATE)
-        return self._execution([(program, transmit, transmit) for program, transmit in requests]).launch()
+        return Execution([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
 
     def stop(self, port: int) -> bool:
         """End the program of a port after its present frame, whoever started it; return whether it had one.
@@ -237,11 +238,11 @@ class Probe:
         """Send several programs, their first SFDs in the same tick; each is (program, transmit, receive)."""
         self.need(Part.GENERATE)
         count = len(self.ports)
-        whole = [
-            (program, transmit, self.link.receive_port(transmit, count) if receive is None else receive)
-            for program, transmit, receive in requests
+        routes = [
+            Route(program, self, self, sent, self.link.receive_port(sent, count) if seen is None else seen)
+            for program, sent, seen in requests
         ]
-        return self._execution(whole, progress).run()
+        return Execution(routes, progress).run()
 
     def capture(
         self,
@@ -287,8 +288,3 @@ class Probe:
     def clock(self) -> Clock:
         """The clock's state, its reference and who disciplines it."""
         return self.timebase.clock
-
-    def _execution(
-        self, requests: Sequence[tuple[TrainProgram, int, int]], progress: Progress | None = None
-    ) -> Execution:
-        return Execution(Devices(self.link, self.registers, self.timebase, self.ports), requests, progress)

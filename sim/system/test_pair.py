@@ -14,7 +14,8 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.suites.owd import Direction, OneWay
+from liteprobe.host.run.routes import Route
+from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.suites.owd_figures import row
 from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.bench.frames import truth
@@ -133,11 +134,11 @@ def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Pa
     with open_pair(tmp_path / "truth", build=own) as bench:
         assert bench.a.timebase.clock_state == "free-running"
         with pytest.raises(ProbeError, match="free-running, so a delay would be what the clocks differ"):
-            OneWay([Direction(TrainProgram(60, 1), bench.a, bench.b)])
+            OneWay([Route(TrainProgram(60, 1), bench.a, bench.b)])
         bench.settle(16)
         program = TrainProgram(60, 40, interval_ns=10_000.0)
-        ways = [Direction(program, bench.a, bench.b), Direction(program, bench.b, bench.a, 1, 1)]
-        there, back = OneWay(ways, tend=bench.tend).run()
+        ways = [Route(program, bench.a, bench.b), Route(program, bench.b, bench.a, 1, 1)]
+        there, back = OneWay(ways, tend=bench.tend).measure()
         for way, receiver, port in ((there, 1, 0), (back, 0, 1)):
             figures = row(way)
             assert (figures["sent"], figures["received"], figures["lost"], figures["notes"]) == (40, 40, 0, [])
@@ -162,7 +163,7 @@ def test_what_is_lost_or_too_late_is_counted_by_the_waiting_time(own: Path, tmp_
     with open_pair(tmp_path / "truth", wire, own) as bench:
         bench.settle(8)
         program = TrainProgram(60, 60, interval_ns=50_000.0)
-        found = OneWay([Direction(program, bench.a, bench.b)], 20_000, bench.tend).run()[0]
+        found = OneWay([Route(program, bench.a, bench.b)], 20_000, bench.tend).measure()[0]
         figures = row(found, 20_000)
         assert isinstance(bench.a.link, SimLink)
         bench.a.link.sync()

@@ -16,6 +16,7 @@ from liteprobe.host.cli.results import Results
 from liteprobe.host.device.link.url import other_of_pair
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.routes import Route
 from liteprobe.host.serve.discipline import Discipline, settle
 from liteprobe.host.suites import owd, owd_figures
 from liteprobe.host.suites.sweep import Sweep, SweepRequest
@@ -88,8 +89,8 @@ def _measure(
     sweeps = [Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
     with _bar(len(request.programs)) as advance:
         for program in request.programs:
-            directions = [owd.Direction(program, a, b, x, y) for a, b, x, y in ways]
-            measured = owd.OneWay(directions, request.waiting_time_ns, tend, args.any_clock).run()
+            routes = [Route(program, a, b, x, y) for a, b, x, y in ways]
+            measured = owd.OneWay(routes, request.waiting_time_ns, tend, args.any_clock).measure()
             for sweep, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)
                 sweep.results.append(result.train)
