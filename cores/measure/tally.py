@@ -15,18 +15,17 @@ WORD_BITS = 32
 
 # What is tallied ----------------------------------------------------------------------------------
 
-Event = namedtuple("Event", "name addend bits words", defaults=(2,))
-Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`).
+EVENT_WORDS = 2 # They count the shortest frames at line rate for 390,000 years, where one word wraps after 48 minutes.
 
-Two words count the shortest frames at line rate for 390,000 years, where one wraps after 48 minutes.
-"""
+Event = namedtuple("Event", "name addend bits")
+Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`)."""
 
 Entry = namedtuple("Entry", "name value replace", defaults=(None,))
 Entry.__doc__ = """Adds ``value`` for each frame; or, with ``replace``, becomes it where that is 1 and stays where not."""
 
 def words_of(item):
     """Return how many words an event or entry takes."""
-    return item.words if isinstance(item, Event) else -(-len(item.value)//WORD_BITS)
+    return EVENT_WORDS if isinstance(item, Event) else -(-len(item.value)//WORD_BITS)
 
 # Tally --------------------------------------------------------------------------------------------
 
@@ -158,9 +157,9 @@ class Tally(LiteXModule):
         fsm.act("END",  If(self.take, NextState("IDLE")), again)
 
     def add_events(self, events):
-        """Collect what comes during a pass, and add what came before it."""
+        """Collect what comes during a pass, and add what came before it: events have a pair of words each, from 0 on."""
         cases = {}
-        for event in events:
+        for number, event in enumerate(events):
             waiting = Signal(event.bits, name=f"{event.name}_waiting")
             taken   = Signal(event.bits, name=f"{event.name}_taken", reset_less=True) # A pass begins with taking.
             self.sync += [
@@ -168,11 +167,14 @@ class Tally(LiteXModule):
                 If(self.take, taken.eq(waiting)),
                 If(self.clear, waiting.eq(0)),
             ]
-            high, words = self.layout[event.name]
-            cases[high + words - 1] = [self.operand.eq(taken)]
-            for word in range(high, high + words - 1):
-                cases[word] = [self.carries.eq(1)]
-        self.comb += If(self.step == 0, Case(self.place, {**cases, "default": []}))
+            cases[number] = [self.operand.eq(taken)]
+        self.comb += If(self.step == 0,
+            If(self.place[0],
+                Case(self.place[1:], {**cases, "default": []}),
+            ).Else(
+                self.carries.eq(self.place < EVENT_WORDS*len(events)),
+            ),
+        )
 
     def add_entries(self, entries):
         """Add to, or replace, the words of each entry, the lowest first."""
