@@ -133,7 +133,7 @@ class FrameMeter(LiteXModule):
         # Frames with a good FCS come 15 cycles apart: few in a pass.
         self.events = [
             Event("frames",          counted, 5),
-            Event("octets",          octets, 18),
+            Event("octets",          octets, 18, words=2),
             Event("duplicated",      counted & self.tracker.is_duplicate, 5),
             Event("reordered",       counted & self.tracker.is_reordered, 5),
             Event("beyond_window",   counted & self.tracker.is_beyond,    5),

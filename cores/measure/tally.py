@@ -15,17 +15,18 @@ WORD_BITS = 32
 
 # What is tallied ----------------------------------------------------------------------------------
 
-EVENT_WORDS = 2 # They count the shortest frames at line rate for 390,000 years, where one word wraps after 48 minutes.
+Event = namedtuple("Event", "name addend bits words", defaults=(1,))
+Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`).
 
-Event = namedtuple("Event", "name addend bits")
-Event.__doc__ = """Adds ``addend`` in every cycle; ``bits`` must hold what comes in one pass (see `Tally`)."""
+Of the shortest frames at line rate one word counts 48 minutes, two count 390,000 years.
+"""
 
 Entry = namedtuple("Entry", "name value replace", defaults=(None,))
 Entry.__doc__ = """Adds ``value`` for each frame; or, with ``replace``, becomes it where that is 1 and stays where not."""
 
 def words_of(item):
     """Return how many words an event or entry takes."""
-    return EVENT_WORDS if isinstance(item, Event) else -(-len(item.value)//WORD_BITS)
+    return item.words if isinstance(item, Event) else -(-len(item.value)//WORD_BITS)
 
 # Tally --------------------------------------------------------------------------------------------
 
@@ -69,10 +70,10 @@ class Tally(LiteXModule):
     three more.
 
     Widths of events: from one taking to the next pass at most words + 1 + (cycles + 2) * f cycles, where f frames have
-    steps in that time. In a port (51 words, 15 cycles) with r = 125/45 octets a cycle a frame takes 66 octets of the
+    steps in that time. In a port (35 words, 15 cycles) with r = 125/45 octets a cycle a frame takes 66 octets of the
     wire or more, and holds a pass up for 17 r = 48: so the most garbage comes without frames, but for one that began
-    before. In r (52 + 17) = 192 octet times come 24 SFDs (eight apart), 96 carriers of an octet that are refused, a
-    giant, and one or two of each that a crossing held; without a snapshot less. The widths hold twice as much.
+    before. In r (36 + 17) = 148 octet times come 19 SFDs (eight apart), 74 carriers of an octet that are refused, a
+    giant, and one or two of each that a crossing held; without a snapshot less. The widths hold three times as much.
     """
     words = 64
 
@@ -157,9 +158,9 @@ class Tally(LiteXModule):
         fsm.act("END",  If(self.take, NextState("IDLE")), again)
 
     def add_events(self, events):
-        """Collect what comes during a pass, and add what came before it: events have a pair of words each, from 0 on."""
+        """Collect what comes during a pass, and add what came before it."""
         cases = {}
-        for number, event in enumerate(events):
+        for event in events:
             waiting = Signal(event.bits, name=f"{event.name}_waiting")
             taken   = Signal(event.bits, name=f"{event.name}_taken", reset_less=True) # A pass begins with taking.
             self.sync += [
@@ -167,14 +168,11 @@ class Tally(LiteXModule):
                 If(self.take, taken.eq(waiting)),
                 If(self.clear, waiting.eq(0)),
             ]
-            cases[number] = [self.operand.eq(taken)]
-        self.comb += If(self.step == 0,
-            If(self.place[0],
-                Case(self.place[1:], {**cases, "default": []}),
-            ).Else(
-                self.carries.eq(self.place < EVENT_WORDS*len(events)),
-            ),
-        )
+            high, words = self.layout[event.name]
+            cases[high + words - 1] = [self.operand.eq(taken)]
+            for word in range(high, high + words - 1):
+                cases[word] = [self.carries.eq(1)]
+        self.comb += If(self.step == 0, Case(self.place, {**cases, "default": []}))
 
     def add_entries(self, entries):
         """Add to, or replace, the words of each entry, the lowest first."""

@@ -150,7 +150,7 @@ class ReceivePath(LiteXModule):
         self.comb += If(report.valid, length.eq(report.length))
         return [
             Event("all_frames",         report.valid,                       6),
-            Event("all_octets",         length, 18),
+            Event("all_octets",         length,                            18, words=2),
             Event("fcs_errors",         report.valid & report.fcs_error,    6),
             Event("runts",              report.valid & report.runt,         6),
             Event("giants",             report.valid & report.giant,        3),

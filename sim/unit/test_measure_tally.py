@@ -14,7 +14,8 @@ WIDTHS = {"short": 32, "sum": 64, "long": 96, "last": 64, "least": 64, "first": 
 ENTRIES = ("first", "least", "sum", "last", "long", "short")
 EVENTS = {"ones": 1, "octets": 24, "fours": 4, "rare": 1} # Octets pass 2^32 within a run.
 LIMITS = {"ones": 8, "octets": 32, "fours": 10, "rare": 5}
-EVENT_WORDS = 2 * len(EVENTS)
+WORDS = {"ones": 2, "octets": 2, "fours": 1, "rare": 1}
+EVENT_WORDS = sum(WORDS.values())
 FRAME_CYCLES = 34
 
 
@@ -28,7 +29,7 @@ class Bench(Tally):
         replaces = {"last": Signal(reset=1), "least": self.better, "first": self.new}
         Tally.__init__(
             self,
-            [Event(name, self.inputs[name], LIMITS[name]) for name in EVENTS],
+            [Event(name, self.inputs[name], LIMITS[name], WORDS[name]) for name in EVENTS],
             [Entry(name, self.inputs[name], replaces.get(name)) for name in ENTRIES],
         )
 
@@ -42,7 +43,7 @@ class Model:
 
     def events(self, addends):
         for name, addend in addends.items():
-            self.sums[name] = (self.sums[name] + addend) % 2**64
+            self.sums[name] = (self.sums[name] + addend) % 2 ** (32 * WORDS[name])
 
     def frame(self, values, is_better):
         for name in ("sum", "long", "short"):
