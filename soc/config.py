@@ -45,11 +45,11 @@ class BoardLimits(Protocol):
 
     @property
     def lut_sites(self) -> int | None:
-        """LUT sites of the device; None where there is no limit (simulation)."""
+        """Number of LUT sites of the device. None: a simulation, which has no limit."""
 
     @property
     def block_rams(self) -> int | None:
-        """Block RAMs of the device; None where there is no limit (simulation)."""
+        """Number of block RAMs of the device. None: a simulation, which has no limit."""
 
     @property
     def with_serial(self) -> bool:

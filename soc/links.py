@@ -25,8 +25,8 @@ SHARE_BITS  = 3   # Every eighth word that is read, the bus is left to others fo
 class ManagementStack(LiteXModule):
     """Answers ARP and ping, and reads and writes the bus for Etherbone requests on UDP port 1234.
 
-    A request is stored, worked off in place, and answered to whoever sent it: nothing is asked. What is broken, or meant for
-    another, is dropped. A third of the size of a stack that could also call.
+    A request is stored and answered to whoever sent it. What is read leaves as the bus gives it. Nothing is asked of the
+    network. What is broken, or meant for another, is dropped. A third of the size of a stack that could also call.
 
     Reads are for everybody. Writes are done once and in order: those of a host that holds no lease, or of a request that
     comes a second time or behind a later one, are left out, and the answer tells (`cores/formats/lease.py`). While nobody
@@ -193,7 +193,7 @@ class ManagementStack(LiteXModule):
         """Return what goes from the writes of a record to its reads, or to its end."""
         return If(self.request.reads != 0,
             NextValue(self.left, self.request.reads),
-            # The words before these in the answer don't come from the store.
+            # The answer's line BASE_LINE is the base address of the reads, and the store shows it by then.
             NextValue(self.place, self.place - BASE_LINE),
             NextState("HEAD"),
         ).Else(

@@ -46,8 +46,7 @@ class Execution:
         self._count = len(routes)
         self._progress = progress or (lambda sent, total: None)
         self.probes = list({id(p): p for route in routes for p in (route.sender, route.receiver)}.values())
-        self._first = self.probes[0]
-        self.patience_s = self._first.link.arrival_timeout_s
+        self.patience_s = self.probes[0].link.arrival_timeout_s
         for probe in self.probes:
             probe.need(Part.GENERATE)
         check_ports([(route.sender, route.transmit) for route in routes], "transmit", len(self.probes) > 1)
@@ -123,7 +122,7 @@ class Execution:
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
-        self._first.link.wait(seconds)
+        self.probes[0].link.wait(seconds)
 
     def seen(self, job: Job) -> None:
         """Do what a look at a job is for, besides: nothing here."""
@@ -205,7 +204,7 @@ class Execution:
     def _follow(self, end_ns: int) -> None:
         """Drain and wait until every frame has been sent, or none has for the arrival timeout."""
         patience_ns = int(max(self.patience_s, self.halt_s) * 1e9)
-        now_ns = self._first.timebase.now_ns
+        now_ns = self.probes[0].timebase.now_ns
         overdue_ns = end_ns + patience_ns
         while True:
             rest_ns = min((job.rest_ns for job in self.jobs if not job.fits), default=float("inf"))
@@ -213,7 +212,7 @@ class Execution:
             has_moved = self._look()
             if not any(job.is_running for job in self.jobs):
                 return
-            now_ns = self._first.timebase.now_ns
+            now_ns = self.probes[0].timebase.now_ns
             if has_moved:
                 overdue_ns = max(end_ns, now_ns) + patience_ns
             if now_ns > overdue_ns:

@@ -5,6 +5,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,14 @@ class OneWayResult:
     receiver: ClockStatus
 
 
+class _Clocks(NamedTuple):
+    """The clocks at the end of a direction: of both probes, and of the receiver's line."""
+
+    sender: ClockStatus
+    receiver: ClockStatus
+    line: LineClock | None
+
+
 class OneWay(Execution):
     """One start of one direction or both, on a PPS.
 
@@ -101,6 +110,7 @@ class OneWay(Execution):
             self.patience_s = waiting_time_ns / 1e9
         self._random = random.Random(1)
         self._latches: dict[int, list[tuple[int, int]]] = {id(job): [] for job in self.jobs}
+        self._clocks: dict[int, _Clocks] = {}
         self._start_time_ns = 0
         self._mean_ns: float | None = None  # From look to look.
 
@@ -171,21 +181,23 @@ class OneWay(Execution):
     def clock_of(self, job: Job, counters: dict[str, int]) -> tuple[str, float]:
         """Return the state of the worse clock, and the bound of both and of the tick of the receive stamp (ns)."""
         del counters
-        ends = _ends(job)
-        return min(ends, key=_trust).name, _uncertainty_ns(ends, _line_of(self._latches[id(job)]))
+        ends = (job.route.sender.timebase.clock.status(), job.route.receiver.timebase.clock.status())
+        line = _line_of(self._latches[id(job)])
+        self._clocks[id(job)] = _Clocks(*ends, line)
+        return min(ends, key=_trust).name, _uncertainty_ns(ends, line)
 
     def _one_way(self, job: Job, train: TrainResult) -> OneWayResult:
-        line = _line_of(self._latches[id(job)])
-        sender, receiver = _ends(job)
-        notes = []
-        for probe, end in ((job.route.sender, sender), (job.route.receiver, receiver)):
+        clocks = self._clocks[id(job)]
+        line, notes = clocks.line, []
+        for probe, end in ((job.route.sender, clocks.sender), (job.route.receiver, clocks.receiver)):
             before = self._before[id(probe)]
             if (before.state, before.mode) != (end.state, end.mode):
                 notes.append(f"the clock of {probe.url} was {before.name} at first, {end.name} at the end")
         train = replace(train, notes=(*train.notes, *notes))
         arrived = arrivals.packets(train, self._asked_ns)
         late_ns = np.full(len(arrived.rx_stamp), TICK_NS / 2) if line is None else line.correction(arrived.rx_stamp)
-        return OneWayResult(train, arrived, arrived.owd_ns + late_ns, line, self._start_time_ns, sender, receiver)
+        owd_ns = arrived.owd_ns + late_ns
+        return OneWayResult(train, arrived, owd_ns, line, self._start_time_ns, clocks.sender, clocks.receiver)
 
 
 def _trusted(probe: Devices, any_clock: bool) -> ClockStatus:
@@ -196,11 +208,6 @@ def _trusted(probe: Devices, any_clock: bool) -> ClockStatus:
             f"the clock of {probe.url} is {status.name}, so a delay would be what the clocks differ: {why}"
         )
     return status
-
-
-def _ends(job: Job) -> tuple[ClockStatus, ClockStatus]:
-    """Return the clocks of both ends, as they are now."""
-    return job.route.sender.timebase.clock.status(), job.route.receiver.timebase.clock.status()
 
 
 def _trust(status: ClockStatus) -> int:
@@ -215,7 +222,7 @@ def _uncertainty_ns(ends: Sequence[ClockStatus], line: LineClock | None) -> floa
 
 
 def _line_of(latches: Sequence[tuple[int, int]]) -> LineClock | None:
-    counts, now = np.array(latches, dtype=np.int64).T
+    counts, now = np.array(latches, dtype=np.int64).reshape(-1, 2).T
     try:
         return line_clock.fit(counts, now)
     except ValueError:
