@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, LINE_RATE_BPS, PRESETS, Part
+from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOTS_MAX, Part
 from liteprobe.soc.area import Area, area, room
 
+LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS = ("own", "shared", "uart", "pcie")
 RINGS = ("auto", "sdram", "block")
 CPU_VARIANTS = ("lite", "standard")
@@ -22,6 +23,7 @@ RECORD_BITS = 6 * 32
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
 GENERATE_PORT_RAMS = 2  # Of each port that sends.
+MORE_STREAMS_RAMS  = 5  # Of each port with 15 streams, not 7.
 LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
@@ -91,6 +93,7 @@ class ProbeConfig:
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
         SDRAM where it has one, else block RAM.
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
+    streams : that each port of a monitor measures, 7 or 15; 0: 15 where the block RAMs allow.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -100,7 +103,6 @@ class ProbeConfig:
     ip_address, mac_address : of the management stack.
     uart_baud : bits a second of the UARTBone.
     gnss_baud : bits a second of the GNSS receiver's UART.
-    data_width : of the frame streams in ``sys`` (bits), 32 or 64.
     with_discipline : build in what a clock on a reference takes: PPS in and out, the receiver's UART, clock status, line
         clocks, and the registers that start firmware.
     """
@@ -119,11 +121,11 @@ class ProbeConfig:
     mac_address: int = 0x10E2D5000000
     uart_baud: int = 115200
     gnss_baud: int = 9600
-    data_width: int = 32
     with_discipline: bool = True
     dma_channels: int = 8
     ring: str = "auto"
     capture_blocks: int = 8
+    streams: int = 0
 
     @property
     def parts(self) -> Part:
@@ -161,6 +163,14 @@ class ProbeConfig:
             return self.ring
         return "sdram" if board.sdram_bytes else "block"
 
+    def slots(self, board: BoardLimits) -> int:
+        """Return the slots of the meter of each port of a monitor: a stream each, and one for all else."""
+        if self.streams:
+            return self.streams + 1
+        large = replace(self, streams=STREAM_SLOTS_MAX - 1)
+        fits  = board.block_rams is None or large.block_rams_needed(board) <= board.block_rams
+        return STREAM_SLOTS_MAX if fits else STREAM_SLOTS
+
     def main_ram_block_bytes(self, board: BoardLimits) -> int:
         """Return the block RAM that is main RAM on ``board``."""
         return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
@@ -193,7 +203,7 @@ class ProbeConfig:
         self._check_preset(board)
         self._check_ports(board)
         self._check_address()
-        self._check_data_width(board)
+        self._check_clock(board)
         self._check_records()
         self._check_cpu()
         self._check_main_ram(board)
@@ -209,10 +219,10 @@ class ProbeConfig:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
         if not self.monitors:
             return
-        if self.data_width != 32:
-            raise ValueError(f"data_width {self.data_width} is not supported by preset {self.preset}: use 32")
         if self.ring == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
+        if self.streams not in (0, STREAM_SLOTS - 1, STREAM_SLOTS_MAX - 1):
+            raise ValueError(f"{self.streams} streams are not supported: use {STREAM_SLOTS - 1} or {STREAM_SLOTS_MAX - 1}")
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
@@ -250,13 +260,11 @@ class ProbeConfig:
         if self.mac_address >> 40 & 1:
             raise ValueError(f"MAC address {self.mac_address:012x} is a group address: clear bit 0 of its first octet")
 
-    def _check_data_width(self, board: BoardLimits) -> None:
-        if self.data_width not in (32, 64):
-            raise ValueError(f"data_width {self.data_width} is not supported: use 32 or 64")
-        if board.sys_clk_freq * self.data_width < 1.25 * LINE_RATE_BPS:
+    def _check_clock(self, board: BoardLimits) -> None:
+        if board.sys_clk_freq < LEAST_SYS_HZ:
             raise ValueError(
-                f"{self.data_width} bits at {board.sys_clk_freq / 1e6:g} MHz can't keep up with the line: "
-                f"raise sys_clk_freq to {1.25e3 / self.data_width:g} MHz"
+                f"sys at {board.sys_clk_freq / 1e6:g} MHz is too slow to measure every frame of a line of 1 Gb/s: "
+                f"raise sys_clk_freq to {LEAST_SYS_HZ / 1e6:g} MHz"
             )
 
     def _check_records(self) -> None:
@@ -315,7 +323,8 @@ class ProbeConfig:
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
         send = GENERATE_PORT_RAMS * self.ports if self.generates else 0
-        return MONITOR_RAMS + MONITOR_PORT_RAMS * self.ports + send + ring + cpu
+        more = MORE_STREAMS_RAMS * (self.slots(board) > STREAM_SLOTS)
+        return MONITOR_RAMS + (MONITOR_PORT_RAMS + more) * self.ports + send + ring + cpu
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:
@@ -323,7 +332,7 @@ class ProbeConfig:
         # Of a train: what is known before synthesis. FIFOs of the paths come on top, so a build may still not fit.
         needed = self.block_rams_needed(board)
         if needed > board.block_rams:
-            what = "ports, capture_blocks, or leave the processor out (--no-cpu)" if self.monitors else (
+            what = "ports, streams, capture_blocks, or leave the processor out (--no-cpu)" if self.monitors else (
                 "record_depth, ram_bytes or main_ram_bytes"
             )
             raise ValueError(f"memories need {needed} block RAMs, {board.name} has {board.block_rams}: lower {what}")

@@ -11,7 +11,7 @@ from liteprobe.cores.capture.burst_ring import BurstRing
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing
-from liteprobe.cores.formats import BIN_SLOT_WORDS, BLOCK_WORDS, STREAM_SLOTS, STREAM_SLOT_WORDS
+from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
@@ -41,7 +41,7 @@ def add_monitor_port(soc, number):
     is_shared = soc.carries_management(number)
     phy       = soc.phys[number]
     port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None)
-    meter  = PortMeter()
+    meter  = PortMeter(slots=config.slots(soc.board))
     domain = soc.add_local_timebase(f"rx{number}")
     port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
     soc.add_module(name=f"port{number}_monitor", module=port)
@@ -56,8 +56,8 @@ def add_monitor_port(soc, number):
         seen.length.eq(path.parser.frame.length),
     ]
     soc.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
-    soc.add_memory(f"port{number}_streams", meter.streams.bus, STREAM_SLOTS*STREAM_SLOT_WORDS)
-    soc.add_memory(f"port{number}_bins", meter.histograms.bus, STREAM_SLOTS*BIN_SLOT_WORDS)
+    soc.add_memory(f"port{number}_streams", meter.streams.bus, meter.streams.bus_words)
+    soc.add_memory(f"port{number}_bins", meter.histograms.bus, meter.histograms.bus_words)
     soc.snapshots[f"port{number}"] = path.tally.layout
     if is_shared and not config.generates:
         soc.port0_transmit = transmit = ManagementTransmit()

@@ -31,6 +31,7 @@ from liteprobe.soc.processor import processor_parameters
 from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
+DATA_WIDTH       = 32         # Of the frame streams in sys.
 BUS_TIMEOUT      = 1024 # Cycles. A wrong address answers soon, so that Etherbone's client needn't wait.
 
 # Identity -----------------------------------------------------------------------------------------
@@ -55,7 +56,7 @@ class ProbeIdentity(LiteXModule):
         if config.generates:
             self.start        = CSR(config.ports)
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
-        self.data_width       = CSRStatus(8,  reset=config.data_width)
+        self.data_width       = CSRStatus(8,  reset=DATA_WIDTH)
         self.writes_skipped   = CSRStatus(16, description="Requests whose writes came twice, late, or without the lease. Wraps.")
         self.lease            = Lease(sys_clk_freq)
 
@@ -223,7 +224,7 @@ class ProbeSoC(SoCCore):
 
     def add_transmit(self, number, phy):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
-        path = TransmitPath(self.timebase, self.probe_config.data_width, self.carries_management(number))
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number))
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
@@ -240,9 +241,12 @@ class ProbeSoC(SoCCore):
         self.comb += path.header_write.eq(header.bus.cyc & header.bus.stb & header.bus.we & header.bus.ack)
 
     def add_receive(self, number, phy):
-        """Measure what a PHY receives: registers ``port<n>_rx``, memories ``port<n>_records``, ``port<n>_snapshot``."""
+        """Measure what a PHY receives, and record its probe frames.
+
+        Registers ``port<n>_rx``; memories ``port<n>_records``, ``port<n>_streams``, ``port<n>_snapshot``.
+        """
         config = self.probe_config
-        path   = ReceivePath(self.timebase, config.data_width, self.carries_management(number), config.record_depth,
+        path   = ReceivePath(self.timebase, self.carries_management(number), config.record_depth,
             with_line_clock = config.with_discipline)
         domain = self.add_local_timebase(f"rx{number}")
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
@@ -252,6 +256,7 @@ class ProbeSoC(SoCCore):
             path.link_up.eq(phy.link_up),
         ]
         self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
+        self.add_memory(f"port{number}_streams", path.streams.bus, path.streams.bus_words)
         self.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
         self.snapshots[f"port{number}"] = path.tally.layout
 

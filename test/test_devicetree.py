@@ -109,7 +109,9 @@ def test_devicetree_has_each_register_of_the_soc_once_and_nothing_else(built: tu
     soc = json.loads((folder / "csr.json").read_text())
     expected = sorted((entry["addr"], 4 * entry["size"]) for entry in soc["csr_registers"].values())
     expected += [
-        (m["base"], m["size"]) for n, m in soc["memories"].items() if re.fullmatch(r"port\d_(header|records)", n)
+        (m["base"], m["size"])
+        for n, m in soc["memories"].items()
+        if re.fullmatch(r"port\d_(header|records|streams)", n)
     ]
     found = []
     for path, properties in nodes(blob(folder)):

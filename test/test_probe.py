@@ -71,8 +71,8 @@ def test_registers_hold_what_the_contract_says(make: MakeProbe) -> None:
         word.to_bytes(4, "little") for word in probe.registers.read_memory("port0_header", 0, 18).tolist()
     )
     assert octets == headers.octets(129, 3)
-    names = ("stream_id", "stream_any", "records_enable")
-    assert [link.model.values[f"port1_rx_{name}"] for name in names] == [3, 0, 1]
+    names = ("stream_id", "records_enable")
+    assert [link.model.values[f"port1_rx_{name}"] for name in names] == [3, 1]
 
 
 def test_start_time_is_that_of_the_first_sfd(make: MakeProbe) -> None:

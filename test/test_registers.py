@@ -42,12 +42,11 @@ def registers_of(link: NotingLink) -> Registers:
 @pytest.mark.parametrize(
     ("name", "bits", "value"),
     [
-        ("port0_rx_frames", 0xFFFFFFFF, 2**32 - 1),
-        ("port0_rx_octets", 0x0123456789ABCDEF, 0x0123456789ABCDEF),
-        ("port1_rx_delay_square_sum", 0xFEDCBA98_76543210_01234567, 0xFEDCBA98_76543210_01234567),
-        ("port1_rx_delay_min", 2**64 - 8, -8),
-        ("port1_rx_delay_max", 2**63 - 1, 2**63 - 1),
-        ("port1_rx_delay_sum", 2**63, -(2**63)),
+        ("port0_tx_sent", 0xFFFFFFFF, 2**32 - 1),
+        ("port0_rx_all_octets", 0x0123456789ABCDEF, 0x0123456789ABCDEF),
+        ("timebase_adjust", 2**64 - 8, -8),
+        ("timebase_adjust", 2**63 - 1, 2**63 - 1),
+        ("timebase_adjust", 2**63, -(2**63)),
         ("timebase_increment", 8 << 40, 8 << 40),
     ],
 )

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.capture.channels import UNIT_BITS
-from liteprobe.cores.capture.open_block import ADDRESS_BITS, word_description
+from liteprobe.cores.capture.blocks import ADDRESS_BITS, word_description
 from liteprobe.cores.capture.ring_memory import UNITS, WORDS_BITS, Landing, fetched_description
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS
 

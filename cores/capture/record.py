@@ -116,7 +116,8 @@ class RecordRing(LiteXModule):
     bus : wishbone.Interface, slave
         The ring: ``words`` words of 32 bits, read only.
 
-    A ring that seems to hold more than ``depth`` (``read`` set beyond ``written``) counts as full.
+    A ring that seems to hold more than ``depth`` (``read`` set beyond ``written``) counts as full. Both count modulo twice
+    ``depth`` here.
     """
     def __init__(self, depth=1024):
         self.sequence = Signal(32)
@@ -139,10 +140,10 @@ class RecordRing(LiteXModule):
 
         # Room.
         # -----
-        level   = Signal(32, reset_less=True)
+        level   = Signal(log2_int(depth) + 1, reset_less=True)
         is_full = Signal()
         self.sync += level.eq(self.written - self.read)
-        self.comb += is_full.eq(level[log2_int(depth):] != 0)
+        self.comb += is_full.eq(level[-1])
 
         # Write.
         # ------

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
-from liteprobe.cores.capture.open_block import ADDRESS_BITS, word_description
+from liteprobe.cores.capture.blocks import ADDRESS_BITS, word_description
 from liteprobe.cores.capture.channels import CHANNEL_BITS, UNIT_BITS
 from liteprobe.cores.capture.record import SplitMemory
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS

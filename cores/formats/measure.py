@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-STREAM_SLOTS: Final = (
-    8  # Of a port. Slots 1 to 7: one stream each; slot 0: the port, and the probe frames of all other streams.
-)
+#: Of a port that monitors: slot 0 has the port and the probe frames of no stream, each other slot has a stream. A small
+#: build has `STREAM_SLOTS`, one with room `STREAM_SLOTS_MAX`.
+STREAM_SLOTS: Final = 8
+STREAM_SLOTS_MAX: Final = 16
 STREAM_SLOT_WORDS: Final = 32  # In the bus memory ``port<n>_streams``.
 STREAM_WINDOW: Final = 128  # Frames that the memory of a slot's sequence numbers covers.
 

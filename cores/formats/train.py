@@ -60,6 +60,8 @@ class TransmitState(IntEnum):
 RECORD_WORDS: Final = 6  # 32-bit words, little-endian in the bus memory ``port<n>_records``.
 RECORD_OCTETS: Final = 24
 RECORD_DEPTH: Final = 1024  # Default records of a ring.
+RECORD_SLOTS: Final = 2  # Of the meter beside a ring: slot 1 is the stream that is measured, slot 0 has all others.
+RECORD_WINDOW: Final = 1024  # Frames that its memory of sequence numbers covers.
 
 #: A record as the host holds it.
 RECORD_DTYPE: Final = np.dtype(

@@ -18,9 +18,14 @@ GENERATION_BITS = 4
 class BinFinder(LiteXModule):
     """Finds the bin of each value; one may come every second cycle.
 
+    Parameters
+    ----------
+    slots : int
+        A power of two.
+
     Attributes
     ----------
-    sample : Record(sample_layout), in
+    sample : Record(sample_layout(slots)), in
     origins : dict of `BinKind` to Signal, in
         Signed where they have 64 bits.
     shifts : dict of `BinKind` to Signal(5), in
@@ -28,11 +33,11 @@ class BinFinder(LiteXModule):
         One cycle: forgets values on their way.
     valid : Signal(), out
         A bin; eight cycles after the value's high word.
-    address : Signal(10), out
+    address : Signal, out
         Slot and word of the bin.
     """
-    def __init__(self):
-        self.sample  = Record(sample_layout)
+    def __init__(self, slots):
+        self.sample  = Record(sample_layout(slots))
         self.origins = {
             kind: Signal(bits, name=f"{kind.name.lower()}_origin")
             for kind, bits in [(BinKind.LENGTH, 16), (BinKind.DELAY, 64), (BinKind.ARRIVAL, 32)]
@@ -40,7 +45,7 @@ class BinFinder(LiteXModule):
         self.shifts  = {kind: Signal(5, name=f"{kind.name.lower()}_shift") for kind in BINS}
         self.clear   = Signal()
         self.valid   = Signal()
-        self.address = Signal(max=STREAM_SLOTS*BIN_SLOT_WORDS)
+        self.address = Signal(max=slots*BIN_SLOT_WORDS)
 
         # # #
 
@@ -145,10 +150,12 @@ class Histograms(LiteXModule):
     ----------
     count_bits : int
         Of a bin.
+    slots : int
+        A power of two.
 
     Attributes
     ----------
-    sample : Record(sample_layout), in
+    sample : Record(sample_layout(slots)), in
         Values of a slot and kind must come eight cycles apart, or farther.
     length_origin, delay_origin, arrival_origin : Signal(16), Signal((64, True)), Signal(32), in
         Octets, ns, ns.
@@ -158,15 +165,16 @@ class Histograms(LiteXModule):
     saturated : Signal(), out
         Since the last clear, a value fell into a bin that was full, and stayed so.
     bus : wishbone.Interface, slave
-        ``BIN_SLOT_WORDS`` words a slot. Each shows what it is when it is read.
+        ``BIN_SLOT_WORDS`` words a slot, ``bus_words`` in all. Each shows what it is when it is read.
 
     Limits: a clear changes the generation of all words, and free cycles then bring the words up to it. Sixteen clears before
-    that is done (1024 free cycles after a clear) would show old counts.
+    that is done (a free cycle for each word after a clear) would show old counts.
     """
-    def __init__(self, count_bits=32):
+    def __init__(self, count_bits=32, slots=STREAM_SLOTS):
+        self.bus_words      = slots*BIN_SLOT_WORDS
         self.clear          = Signal()
         self.saturated      = Signal()
-        self.finder         = finder = BinFinder()
+        self.finder         = finder = BinFinder(slots)
         self.sample         = finder.sample
         self.length_origin, self.delay_origin, self.arrival_origin = finder.origins.values()
         self.length_shift,  self.delay_shift,  self.arrival_shift  = finder.shifts.values()
@@ -177,7 +185,7 @@ class Histograms(LiteXModule):
 
         # Memory.
         # -------
-        memory = Memory(count_bits + GENERATION_BITS, STREAM_SLOTS*BIN_SLOT_WORDS)
+        memory = Memory(count_bits + GENERATION_BITS, self.bus_words)
         read   = memory.get_port(mode=READ_FIRST)
         write  = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += memory, read, write

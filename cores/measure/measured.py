@@ -3,6 +3,8 @@
 
 """What the parts of a port's measurement tell each other of a frame."""
 
+from migen import *
+
 # Of every frame that is classified. An endpoint's ``valid`` is one cycle for each, at least 32 cycles apart; the rest is right
 # in that cycle and stays until the next one. Can't be stalled.
 measured_layout = [
@@ -16,11 +18,12 @@ measured_layout = [
     ("passed",     1), # The filter lets it pass.
 ]
 
-# A value of a frame, as two words in successive cycles with ``valid``, the lower one first.
-sample_layout = [
-    ("valid",    1),
-    ("is_high",  1),
-    ("kind",     2), # `BinKind`.
-    ("slot",     3),
-    ("word",    32), # Of a signed number of 64 bits.
-]
+def sample_layout(slots):
+    """Return a value of a frame, as two words in successive cycles with ``valid``, the lower one first."""
+    return [
+        ("valid",    1),
+        ("is_high",  1),
+        ("kind",     2), # `BinKind`.
+        ("slot",    log2_int(slots)),
+        ("word",    32), # Of a signed number of 64 bits.
+    ]

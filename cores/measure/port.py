@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
+from liteprobe.cores.formats import STREAM_SLOTS, STREAM_WINDOW
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
@@ -22,6 +23,8 @@ class PortMeter(LiteXModule):
     ----------
     count_bits : int
         Of a bin.
+    slots, window : int
+        As of `StreamMeter`.
 
     Attributes
     ----------
@@ -31,9 +34,9 @@ class PortMeter(LiteXModule):
     streams, histograms : StreamMeter, Histograms
         ``streams.bus`` and ``histograms.bus`` are their Wishbone slaves.
     """
-    def __init__(self, with_csr=True, count_bits=32):
-        self.streams    = streams    = StreamMeter()
-        self.histograms = histograms = Histograms(count_bits)
+    def __init__(self, with_csr=True, count_bits=32, slots=STREAM_SLOTS, window=STREAM_WINDOW):
+        self.streams    = streams    = StreamMeter(slots, window)
+        self.histograms = histograms = Histograms(count_bits, slots)
         self.measured       = streams.measured
         self.clear          = streams.clear
         self.latch          = streams.latch
@@ -51,7 +54,7 @@ class PortMeter(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/cores/measure-streams.md)."""
-        self._stream_base    = WriteOnlyCSR(16, name="stream_base", description="Stream of slot 1; those of slots 2 to 7 follow.")
+        self._stream_base    = WriteOnlyCSR(16, name="stream_base", description="Stream of slot 1; those of the other slots follow.")
         self._measure_passed = CSRStorage(1, name="measure_passed", description="Measure only frames that the filter lets pass.")
         self._clear          = CSRStorage(1, name="clear", description="Write: clear accumulators and histograms.")
         self._latch          = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")

@@ -19,15 +19,25 @@ from liteprobe.cores.measure.words import WordAdder, late
 
 FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
 
+ORDERED_STEP = 13 # The window has answered.
+
 # Stream Meter -------------------------------------------------------------------------------------
 
 class StreamMeter(LiteXModule):
     """Counts and adds up every frame of a port, and of each stream loss, duplication, reordering and delay.
 
     Slot 0 has the accumulators of the port (``PORT_ACCUMULATORS``: every frame, damaged or not), and as if it was one stream
-    those of the probe frames that are of none (``STREAM_ACCUMULATORS``). Slots 1 to 7 are the streams ``stream_base`` to
-    ``stream_base`` + 6. Damaged frames, and those with broken lengths, are in no stream: they count as ``bad_probes``.
-    Duplicates and late frames enter counts and delays. Definitions are those of `SequenceTracker` and `DelayMeter`.
+    those of the probe frames that are of none (``STREAM_ACCUMULATORS``). The other slots are the streams from ``stream_base``
+    on. Damaged frames, and those with broken lengths, are in no stream: they count as ``bad_probes``. A frame at or after the
+    next expected sequence number moves it on. An earlier one is a duplicate if the window remembers it, beyond the window if
+    it is too old for that, else reordered. Duplicates and late frames enter counts and delays.
+
+    Parameters
+    ----------
+    slots : int
+        A power of two. With 2, slot 0 has no window: there each frame that is behind counts as reordered.
+    window : int
+        Frames that each window covers; a power of two.
 
     Attributes
     ----------
@@ -40,22 +50,32 @@ class StreamMeter(LiteXModule):
         One cycle: takes a snapshot of one instant, at most 32 cycles later: of all frames up to this cycle and the next.
     clear : Signal(), in
         One cycle: all is 0, and a frame under way leaves no trace. The snapshot stays.
-    sample : Record(sample_layout), out
+    sample : Record(sample_layout(slots)), out
         Values of each frame for `Histograms`: in slot 0 length, time since the frame before, and delay of a good probe
         frame; in the slot of a stream the same. Values of a slot and kind come 32 cycles apart, others two.
     bus : wishbone.Interface, slave
         The snapshot: ``STREAM_SLOT_WORDS`` words a slot, the lowest word of each accumulator first; 0 before the first
-        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch.
+        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch. ``bus_words`` words in all.
+    ordered : Signal(), out
+        One cycle for each frame, 14 cycles after ``measured.valid``; from then on for six cycles:
+    is_foreign, is_duplicate, is_reordered, is_beyond : Signal(), out
+        What a probe frame is; of the last three at most one, of good frames of a stream.
 
     Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates); RFC 7679 (one-way delay).
     """
-    def __init__(self):
+    def __init__(self, slots=STREAM_SLOTS, window=STREAM_WINDOW):
+        self.slots, self.bus_words = slots, slots*STREAM_SLOT_WORDS
         self.measured       = measured = stream.Endpoint(measured_layout)
         self.stream_base    = Signal(16)
         self.measure_passed = Signal()
         self.latch          = Signal()
         self.clear          = Signal()
-        self.sample         = Record(sample_layout)
+        self.sample         = Record(sample_layout(slots))
+        self.ordered        = Signal()
+        self.is_foreign     = Signal()
+        self.is_duplicate   = Signal()
+        self.is_reordered   = Signal()
+        self.is_beyond      = Signal()
 
         # # #
 
@@ -77,14 +97,14 @@ class StreamMeter(LiteXModule):
         # Which slot.
         # -----------
         number          = Signal(16, reset_less=True) # From stream_base on.
-        self.slot       = Signal(3, reset_less=True)
+        self.slot       = Signal(max=slots, reset_less=True)
         self.is_counted = Signal()
         self.is_bad     = Signal()
         has_fault       = Signal()
         self.comb += has_fault.eq((measured.flags & FAULTS) != 0)
         self.sync += [
             number.eq(measured.stream_id - self.stream_base),
-            self.slot.eq(Mux((number[3:] == 0) & (number[:3] != STREAM_SLOTS - 1), number[:3] + 1, 0)),
+            self.slot.eq(Mux(number < slots - 1, number[:len(self.slot)] + 1, 0)),
             self.is_counted.eq(measured.is_probe & ~has_fault),
             self.is_bad.eq(    measured.is_probe &  has_fault),
         ]
@@ -98,13 +118,13 @@ class StreamMeter(LiteXModule):
 
         # Words.
         # ------
-        self.words  = WordAdder(2*STREAM_SLOTS*STREAM_SLOT_WORDS)
+        self.words  = WordAdder(2*self.bus_words)
         self.bus    = self.words.reader.bus
-        self.window = SequenceWindow(STREAM_SLOTS, STREAM_WINDOW)
+        self.window = SequenceWindow(slots if slots > 2 else 1, window)
         self.comb  += self.words.cancel.eq(self.clear)
         self.add_places()
         self.add_values()
-        self.add_choices()
+        self.add_choices(window)
         self.add_sample()
 
     def at(self, cycle, steps):
@@ -119,7 +139,7 @@ class StreamMeter(LiteXModule):
         """Read and write words of the banks that are live, between snapshots; show those of the last one."""
         words, reader = self.words, self.words.reader
         self.port    = port    = Banks(1)
-        self.streams = streams = Banks(STREAM_SLOTS)
+        self.streams = streams = Banks(self.slots)
         self.fresh   = Signal()
         self.counts  = Signal() # The step counts for something.
         waiting      = Signal()
@@ -138,10 +158,10 @@ class StreamMeter(LiteXModule):
         ]
         self.sync += If(self.latch, waiting.eq(1)).Elif(take, waiting.eq(0)), since.eq(Cat(take, since))
 
-        asked       = reader.bus.adr[:8]
+        asked       = reader.bus.adr[:log2_int(self.bus_words)]
         is_port     = Signal()
         shows_port  = Signal()
-        self.slot_0 = slot = Signal(3)
+        self.slot_0 = slot = Signal(max=self.slots)
         self.comb += [
             is_port.eq(self.step[0] < PORT_STEPS),
             shows_port.eq(asked[3:5] == 0),
@@ -188,7 +208,7 @@ class StreamMeter(LiteXModule):
             self.words.borrows.eq(  self.at(2, pairs[1::2])),
         ]
 
-    def add_choices(self):
+    def add_choices(self, window):
         """Keep the lesser delay, the greater one, and the sequence number that is ahead; count what a frame is."""
         words = self.words
         # The higher word decides, while the lower one waits for it.
@@ -207,28 +227,36 @@ class StreamMeter(LiteXModule):
         self.sync += kept.eq(keeps)
 
         # What a frame is, known a cycle after its difference.
-        place_bits = log2_int(STREAM_WINDOW)
+        place_bits = log2_int(window)
         was_behind = Signal()
         is_near    = Signal()
         self.sync += If(self.at(3, expected),
             was_behind.eq(is_behind),
-            is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``STREAM_WINDOW`` behind.
+            is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``window`` behind.
         )
-        is_beyond = was_behind & ~is_near
+        has_window = (self.slot != 0) | (self.slots > 2)
+        is_known   = self.window.is_known & has_window
         self.comb += [
+            self.ordered.eq(self.running & (self.step[0] == ORDERED_STEP) & ~self.clear),
+            self.is_foreign.eq(self.slot == 0),
+            self.is_duplicate.eq(is_near & is_known  & self.is_counted),
+            self.is_reordered.eq(is_near & ~is_known & self.is_counted),
+            self.is_beyond.eq(was_behind & ~is_near  & self.is_counted),
+
             words.carries.eq(self.at(3, carried_steps())),
             words.adds.eq(
                 self.at(3, steps_of("frames")) |
                 (self.at(3, steps_of("bad_probes"))    & self.is_bad) |
                 (self.at(3, expected)                  & ~is_behind) |
-                (self.at(3, steps_of("duplicated"))    & is_near & self.window.is_known) |
-                (self.at(3, steps_of("reordered"))     & is_near & ~self.window.is_known) |
-                (self.at(3, steps_of("beyond_window")) & is_beyond)),
+                (self.at(3, steps_of("duplicated"))    & self.is_duplicate) |
+                (self.at(3, steps_of("reordered"))     & self.is_reordered) |
+                (self.at(3, steps_of("beyond_window")) & self.is_beyond)),
             self.window.slot.eq(self.slot),
             self.window.sequence.eq(self.measured.sequence),
             self.window.clear.eq(self.clear),
             # The last use of ``is_known`` is past.
-            self.window.commit.eq(self.at(1, [20]) & self.running & self.is_counted & ~is_beyond & ~self.clear),
+            self.window.commit.eq(
+                self.at(1, [20]) & self.running & self.is_counted & has_window & ~self.is_beyond & ~self.clear),
         ]
 
     def add_sample(self):

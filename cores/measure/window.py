@@ -32,7 +32,7 @@ class SequenceWindow(LiteXModule):
     place that was not written once in 2048 clears could pass for a new one.
     """
     def __init__(self, slots, window):
-        self.slot     = Signal(max=slots)
+        self.slot     = Signal(max=max(slots, 2))
         self.sequence = Signal(32)
         self.is_known = Signal()
         self.commit   = Signal()
@@ -51,13 +51,14 @@ class SequenceWindow(LiteXModule):
 
         tag    = Cat(self.sequence[place_bits:], generation)
         memory = Memory(len(tag), slots*window)
+        place  = Cat(self.sequence[:place_bits], *([self.slot] if slots > 1 else []))
         read   = memory.get_port(mode=READ_FIRST)
         write  = memory.get_port(write_capable=True, mode=READ_FIRST)
         self.specials += memory, read, write
         stored = Signal(len(tag), reset_less=True)
         self.comb += [
-            read.adr.eq( Cat(self.sequence[:place_bits], self.slot)),
-            write.adr.eq(Cat(self.sequence[:place_bits], self.slot)),
+            read.adr.eq(place),
+            write.adr.eq(place),
             write.dat_w.eq(tag),
             write.we.eq(self.commit),
         ]

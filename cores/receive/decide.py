@@ -70,10 +70,8 @@ class Decision(LiteXModule):
         Keep records at all; with unified headers; of frames with errors, runts and giants; of frames for the probe.
     sampler : Sampler
         Its ``shift`` and ``by_hash`` are settings; ``hash`` comes from `PacketHash`.
-    ended : Signal(), in
-        There is a frame. From 32 cycles apart.
-    found : Record(finding_layout()), in
-        Of this frame, from 31 cycles after ``ended`` in that one cycle.
+    takes, found : Signal(), Record(finding_layout()), in
+        One cycle, ``wait_cycles`` after a frame's ``ended``, in which ``found`` is of this frame. From 32 cycles apart.
     answered, answer : Signal(), Record(answer_layout()), in
         One cycle, up to 54 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
     flow, flow_channel : Signal(32), Signal(3), out and in
@@ -91,7 +89,7 @@ class Decision(LiteXModule):
         self.keep_damaged = Signal()
         self.keep_own     = Signal()
         self.sampler      = Sampler()
-        self.ended        = Signal()
+        self.takes        = Signal()
         self.found        = Record(finding_layout())
         self.answered     = Signal()
         self.answer       = Record(answer_layout())
@@ -109,22 +107,18 @@ class Decision(LiteXModule):
         # Take over.
         # ----------
         # The stages go on with the next frame, so what they found moves on.
-        age        = Signal(max=wait_cycles + 1)
+        takes      = self.takes
         taken      = Record(finding_layout(), reset_less=True)
-        takes      = Signal()
         waits      = Signal(table_cycles)
         is_due     = Signal()
         has_answer = Signal()
         decides    = Signal()
         self.comb += [
-            takes.eq(age == wait_cycles),
             self.flow.eq(taken.hash),
             decides.eq(is_due & has_answer),
         ]
         self.sync += [
-            If(age != 0, age.eq(age + 1)),
-            If(takes, age.eq(0), taken.eq(self.found)),
-            If(self.ended, age.eq(1)),
+            If(takes, taken.eq(self.found)),
             waits.eq(Cat(takes, waits)),
             If(decides, is_due.eq(0), has_answer.eq(0)),
             If(waits[-1], is_due.eq(1)),

@@ -18,20 +18,3 @@ def verdict_layout():
 def frame_layout(data_width):
     """Words of a frame; ``last_be`` is 0 where a frame has no octet at all."""
     return [("data", data_width), ("last_be", data_width//8)] + verdict_layout()
-
-def report_layout():
-    """What is known of a frame at its end."""
-    return [
-        ("number",       number_bits), # Which SFD.
-        ("length",       16),          # Bytes without FCS; saturates.
-        ("fcs_error",    1),
-        ("symbol_error", 1),
-        ("runt",         1),           # Fewer than 60 bytes.
-        ("giant",        1),           # More than 9018 bytes.
-        ("is_probe",     1),           # Carries the signature. Else the fields below are those of the last one that did.
-        ("probe_length", 16),          # ``length`` of that frame.
-        ("probe_flags",  16),          # What is wrong with it, as in a record.
-        ("stream_id",    16),
-        ("sequence",     32),
-        ("tx_stamp",     64),          # ns.
-    ]

@@ -9,20 +9,15 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteeth.common import eth_phy_description
-
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.staging import Staging
 from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.tally import Tally
-from liteprobe.cores.receive.decide import Decision, copied
+from liteprobe.cores.receive.arrivals import Arrivals
+from liteprobe.cores.receive.decide import Decision, copied, wait_cycles
 from liteprobe.cores.receive.rss_table import RssTable
 from liteprobe.cores.receive.hashes import FrameHashes
-from liteprobe.cores.receive.mac import ReceiveMAC
-from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.monitor_events import monitor_events
-from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.receive.unified import UnifiedParser
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -34,7 +29,8 @@ broadcast = 2**48 - 1
 class MonitorPath(LiteXModule):
     """Classifies every frame that comes in at a port, says what is to be measured, and hands on what is kept.
 
-    mac -> walk -> stamp -> filter, sample, distribute -> decide -> staging; never stalls, and counts whatever it can't keep.
+    arrivals (mac -> stamp -> parse) -> filter, sample, distribute -> decide -> staging; never stalls, and counts whatever it
+    can't keep.
 
     Parameters
     ----------
@@ -52,10 +48,8 @@ class MonitorPath(LiteXModule):
 
     Attributes
     ----------
-    sink : Endpoint(eth_phy_description(8)), in, eth_rx
-        The PHY's source. Rename eth_rx to the port's own domain.
-    management_source : Endpoint(eth_phy_description(32)), out, sys
-        Whole good frames, but probe frames; what finds no room is dropped and counted.
+    sink, management_source : as of `Arrivals`
+        Rename eth_rx to the port's own domain.
     measured : Endpoint(measured_layout), out
         One cycle of ``valid`` for each frame that is classified, 32 cycles apart at the least; all is held until the next.
     descriptor, header, data : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Endpoint([("data", 32)]), out
@@ -79,8 +73,6 @@ class MonitorPath(LiteXModule):
     Limits: sys from 48 MHz for gigabit.
     """
     def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096):
-        self.sink              = stream.Endpoint(eth_phy_description(8))
-        self.management_source = stream.Endpoint(eth_phy_description(32))
         self.measured          = stream.Endpoint(measured_layout)
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
@@ -102,52 +94,23 @@ class MonitorPath(LiteXModule):
 
         # # #
 
-        self.mac     = mac     = ReceiveMAC()
-        self.stamper = stamper = ArrivalStamper()
-        self.parser  = UnifiedParser()
+        self.arrivals = arrivals = Arrivals(clock, True, wait_cycles, with_management=management_mac is not None)
+        self.sink, self.management_source = arrivals.sink, arrivals.management_source
+        self.parser  = arrivals.parser
         self.staging = Staging(staging_octets)
-        self.comb += [
-            self.sink.connect(mac.sink),
-            stamper.sfd.eq(mac.sfd),
-            stamper.now.eq(clock.now),
-            mac.source.connect(self.parser.sink),
-            mac.source.connect(self.staging.sink, omit={"ready"}),
-        ]
-        self.add_stamp()
+        self.comb   += arrivals.mac.source.connect(self.staging.sink, omit={"ready"})
         self.add_filter(matcher, management_mac)
         self.hashes = hashes = FrameHashes(self.parser)
         self.comb += hashes.seed.eq(self.sample_seed)
         self.add_decision(matcher)
         self.add_staging(port)
-        if management_mac is not None:
-            self.add_management()
-        self.tally = tally = Tally(monitor_events(self, management_mac is not None), [])
+        self.tally = tally = Tally(monitor_events(self))
         self.comb += [tally.clear.eq(self.clear), tally.latch.eq(self.latch)]
-
-    def add_stamp(self):
-        """Pair every frame with its stamp; one that finds none has stamp 0."""
-        parser = self.parser
-        self.pairing = pairing = StampPairing()
-        self.stamp   = Signal(64)
-        has_stamp    = Signal()
-        self.sync += [
-            If(pairing.paired, has_stamp.eq(1)),
-            If(parser.ended, has_stamp.eq(0)),
-        ]
-        self.comb += [
-            self.stamper.source.connect(pairing.stamps),
-            pairing.report.eq(parser.seen),
-            pairing.number.eq(parser.frame.number),
-            pairing.is_wanted.eq(parser.frame.is_classified),
-            pairing.is_owed.eq(1),
-            If(has_stamp, self.stamp.eq(pairing.stamp)),
-        ]
 
     def add_filter(self, matcher, management_mac):
         """Start the matcher, and see whether a frame is for the probe itself."""
         parser, key = self.parser, self.parser.key
-        self.for_probe = Signal()
-        self.is_own    = Signal(reset_less=True)
+        self.is_own = Signal(reset_less=True)
         self.comb += [
             matcher.start.eq(parser.asks),
             matcher.key.eq(key),
@@ -158,7 +121,7 @@ class MonitorPath(LiteXModule):
             self.comb += [
                 is_mac.eq(key.has_macs & (key.destination_mac == management_mac)),
                 is_arp.eq(key.has_macs & (key.destination_mac == broadcast) & (parser.walk.ethertype == arp_type)),
-                self.for_probe.eq((is_mac | is_arp) & ~parser.walk.has_probe),
+                self.arrivals.for_management.eq((is_mac | is_arp) & ~parser.walk.has_probe),
             ]
             self.sync += If(parser.asks, self.is_own.eq(is_mac))
 
@@ -177,10 +140,10 @@ class MonitorPath(LiteXModule):
             sampler.by_hash.eq(self.sample_by_hash),
             sampler.hash.eq(self.hashes.packet),
             sampler.clear.eq(self.clear),
-            decision.ended.eq(parser.ended),
+            decision.takes.eq(self.arrivals.ready),
             found.length.eq(parser.length),
             found.flags.eq(parser.flags),
-            found.stamp.eq(self.stamp),
+            found.stamp.eq(self.arrivals.stamp),
             found.hash.eq(self.hashes.flow),
             found.is_probe.eq(parser.is_probe),
             *copied(found, parser.probe, "stream_id", "sequence", "tx_stamp"),
@@ -228,18 +191,4 @@ class MonitorPath(LiteXModule):
             staging.skip.eq(self.skip),
             staging.data.connect(self.data),
             headers.source.connect(self.header),
-        ]
-
-    def add_management(self):
-        """Store what is for the probe; a word later, when the parser knows."""
-        self.store = store = FrameStore()
-        source, sink = self.mac.source, store.sink
-        self.sync += [
-            sink.valid.eq(source.valid),
-            sink.last.eq(source.last),
-            sink.payload.eq(source.payload),
-        ]
-        self.comb += [
-            store.refuse.eq(~self.for_probe),
-            store.source.connect(self.management_source),
         ]

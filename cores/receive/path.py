@@ -1,41 +1,37 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The receive path of a test port."""
+"""The receive path of a port that keeps a record of each probe frame."""
 
 from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
-
-from liteeth.common import eth_phy_description
 
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import LevelCrossing
-from liteprobe.cores.measure.frames import FrameMeter
-from liteprobe.cores.measure.tally import Event, Tally
-from liteprobe.cores.receive.mac import ReceiveMAC
-from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.parse import FrameParser
-from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
+from liteprobe.cores.formats import DAMAGE, RECORD_SLOTS, RECORD_WINDOW, RecordFlag, UnifiedFlag
+from liteprobe.cores.measure.streams import StreamMeter
+from liteprobe.cores.measure.tally import Tally
+from liteprobe.cores.receive.arrivals import Arrivals
+from liteprobe.cores.receive.unified.parser import passing_cycles
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
+
+FRAME_FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR) # Where records and unified headers have them alike.
 
 # Receive Path -------------------------------------------------------------------------------------
 
 class ReceivePath(LiteXModule):
-    """Measures and records what comes in at a port; never stalls, and counts whatever it can't keep.
+    """Measures what comes in at a port, and records its probe frames; never stalls, and counts whatever it can't keep.
 
-    mac -> stamp -> parse -> (filter, sample: later) -> measure -> capture; good other frames go to management.
+    arrivals (mac -> stamp -> parse) -> measure -> record. Frames that are not a probe's go to management.
 
     Parameters
     ----------
     clock : Clock
         Gives ``now`` (ns) in timebase.
-    data_width : int
-        32 or 64 (bits), of the words in sys.
     with_management : bool
         Gives good frames that carry no probe signature to ``management_source``.
     record_depth : int
@@ -45,141 +41,87 @@ class ReceivePath(LiteXModule):
 
     Attributes
     ----------
-    sink : Endpoint(eth_phy_description(8)), in, eth_rx
-        The PHY's source. Rename eth_rx to the port's own domain.
+    sink, management_source : as of `Arrivals`
+        Rename eth_rx to the port's own domain.
     link_up : Signal(), in, asynchronous
         The PHY's; 1 unless driven.
-    management_source : Endpoint(eth_phy_description(32)), out, sys
-        Whole good frames; what finds no room is dropped and counted.
+    streams : StreamMeter
+        ``streams.bus`` is the Wishbone slave of the accumulators. Slot 1 is the stream ``stream_id``, slot 0 has all others.
     records : RecordRing, sys
         ``records.bus`` is the Wishbone slave of the ring, ``records.words`` its length (words).
-    stream_id, stream_any, clear, latch, records_read, records_enable : in, sys
+    stream_id, clear, latch, records_read, records_enable : in, sys
         As the registers.
     tally : Tally
-        ``tally.bus`` is the Wishbone slave of the snapshot, ``tally.layout`` says where it has each accumulator.
+        ``tally.bus`` is the Wishbone slave of the snapshot, ``tally.layout`` says where it has each counter.
 
-    Limits: sys from 45 MHz for gigabit.
+    Limits: as of `Arrivals`.
     """
-    def __init__(self, clock, data_width=32, with_management=False, record_depth=1024, with_line_clock=False, with_csr=True):
-        self.sink              = stream.Endpoint(eth_phy_description(8))
-        self.link_up           = Signal(reset=1)
-        self.management_source = stream.Endpoint(eth_phy_description(32))
-        self.stream_id         = Signal(16)
-        self.stream_any        = Signal(reset=1)
-        self.clear             = Signal()
-        self.latch             = Signal()
-        self.records_read      = Signal(32)
-        self.records_enable    = Signal(reset=1)
+    def __init__(self, clock, with_management=False, record_depth=1024, with_line_clock=False, with_csr=True):
+        self.link_up        = Signal(reset=1)
+        self.clear          = Signal()
+        self.latch          = Signal()
+        self.records_enable = Signal(reset=1)
 
         # # #
 
-        # MAC, stamp, parse.
-        # ------------------
-        self.mac     = mac     = ReceiveMAC(data_width)
-        self.stamper = stamper = ArrivalStamper()
-        self.parser  = parser  = FrameParser(data_width)
-        self.pairing = pairing = StampPairing()
+        self.arrivals = arrivals = Arrivals(clock, with_headers=False, wait=passing_cycles, with_management=with_management)
+        self.sink, self.management_source = arrivals.sink, arrivals.management_source
+        self.streams  = streams = StreamMeter(RECORD_SLOTS, RECORD_WINDOW)
+        self.records  = records = RecordRing(record_depth)
+        self.tally    = tally   = Tally(arrivals.events)
+        self.stream_id, self.records_read = streams.stream_base, records.read
         self.comb += [
-            self.sink.connect(mac.sink),
-            stamper.sfd.eq(mac.sfd),
-            stamper.now.eq(clock.now),
-            mac.source.connect(parser.sink),
-            pairing.report.eq(parser.source.valid),
-            pairing.number.eq(parser.source.number),
-            pairing.is_wanted.eq(parser.source.is_probe),
-            # Shorter frames may end before their stamp is here.
-            pairing.is_owed.eq(parser.source.is_probe | ~parser.source.runt),
-            parser.source.ready.eq(1),
-            stamper.source.connect(pairing.stamps),
+            arrivals.for_management.eq(~arrivals.parser.walk.has_probe),
+            *[part.clear.eq(self.clear) for part in (streams, records, tally)],
+            *[part.latch.eq(self.latch) for part in (streams, tally)],
         ]
-
-        # Measure.
-        # --------
-        self.meter  = meter  = FrameMeter()
-        report = parser.source
-        self.comb += [
-            meter.frame.eq(pairing.paired),
-            meter.rx_stamp.eq(pairing.stamp),
-            meter.length.eq(report.probe_length),
-            meter.faults.eq(report.probe_flags),
-            *[getattr(meter, name).eq(getattr(report, name)) for name in ("sequence", "tx_stamp", "stream_id")],
-            meter.stream_any.eq(self.stream_any),
-            meter.wanted_id.eq(self.stream_id),
-        ]
-
-        # Capture.
-        # --------
-        self.records = records = RecordRing(record_depth)
-        self.comb += [
-            records.keep.eq(meter.done & self.records_enable),
-            records.flags.eq(meter.flags),
-            records.read.eq(self.records_read),
-            *[getattr(records, name).eq(getattr(meter, name))
-                for name in ("sequence", "tx_stamp", "rx_stamp", "length")],
-        ]
-
-        # Management.
-        # -----------
-        if with_management:
-            self.add_management(data_width)
-
-        # Tally.
-        # ------
-        self.tally = tally = Tally([*meter.events, *self.port_events(with_management)], meter.entries)
-        self.comb += [part.clear.eq(self.clear) for part in (meter, records, tally)]
-        self.comb += [
-            tally.start.eq(meter.start),
-            tally.latch.eq(self.latch),
-        ]
-
+        self.add_measured()
+        self.add_records()
         if with_csr:
             self.add_csr()
             if with_line_clock:
                 self.add_line_clock()
 
-    def port_events(self, with_management):
-        """Return what is counted whatever the frames carry.
-
-        A pass of the tally takes up to 150 cycles while frames come as close as can be, and some 40 without. In that
-        time come up to 20 of the shortest carriers with an SFD, or 60 without (at 45 MHz).
-        """
-        report, mac = self.parser.source, self.mac
-        stored  = self.store.stored  if with_management else Constant(0, 1)
-        dropped = self.store.dropped if with_management else Constant(0, 1)
-        length  = Signal(16)
-        self.comb += If(report.valid, length.eq(report.length))
-        return [
-            Event("all_frames",         report.valid,                       6),
-            Event("all_octets",         length,                            18, words=2),
-            Event("fcs_errors",         report.valid & report.fcs_error,    6),
-            Event("runts",              report.valid & report.runt,         6),
-            Event("giants",             report.valid & report.giant,        3),
-            Event("preamble_errors",    mac.preamble_errors,                8),
-            Event("symbol_errors",      report.valid & report.symbol_error, 6),
-            Event("overflows",          mac.overflows,                      6),
-            Event("stamp_errors",       self.pairing.stamp_error,           6),
-            Event("management_frames",  stored,                             5),
-            Event("management_dropped", dropped,                            5),
-        ]
-
-    def add_management(self, data_width):
-        """Store what is not a probe frame; a word later, when the parser knows."""
-        self.store = store = FrameStore(data_width)
-        source, sink = self.mac.source, store.sink
+    def add_measured(self):
+        """Hand on each frame, once its stamp is there, before the next one ends."""
+        arrivals, parser, measured = self.arrivals, self.arrivals.parser, self.streams.measured
         self.sync += [
-            sink.valid.eq(source.valid),
-            sink.last.eq(source.last),
-            sink.payload.eq(source.payload),
+            measured.valid.eq(arrivals.ready & arrivals.has_stamp),
+            If(arrivals.ready,
+                measured.stamp.eq(arrivals.pairing.stamp),
+                measured.length.eq(parser.length),
+                measured.flags.eq(parser.flags & FRAME_FAULTS),
+                measured.is_probe.eq(parser.is_probe),
+                *[getattr(measured, name).eq(getattr(parser.passing, name)) for name in ("stream_id", "sequence", "tx_stamp")],
+            ),
         ]
+        self.comb += measured.passed.eq(1)
+
+    def add_records(self):
+        """Keep a record of each probe frame, once it is known whether it is in order."""
+        streams, records = self.streams, self.records
+        measured = streams.measured
+        flags    = Signal(16)
         self.comb += [
-            store.refuse.eq(self.parser.headers.has_signature),
-            store.source.connect(self.management_source),
+            records.keep.eq(streams.ordered & measured.is_probe & self.records_enable),
+            records.sequence.eq(measured.sequence),
+            records.tx_stamp.eq(measured.tx_stamp),
+            records.rx_stamp.eq(measured.stamp),
+            records.length.eq(measured.length),
+            records.flags.eq(flags),
+            flags.eq(measured.flags),
         ]
+        for flag, condition in [
+            (RecordFlag.DUPLICATE,      streams.is_duplicate  & ~streams.is_foreign),
+            (RecordFlag.REORDERED,      streams.is_reordered  & ~streams.is_foreign),
+            (RecordFlag.BEYOND_WINDOW,  streams.is_beyond     & ~streams.is_foreign),
+            (RecordFlag.FOREIGN_STREAM, streams.is_foreign),
+        ]:
+            self.comb += flags[log2_int(int(flag))].eq(condition)
 
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``port<n>_rx``)."""
-        self._stream_id       = WriteOnlyCSR(16, name="stream_id", description="Stream that is measured, unless stream_any.")
-        self._stream_any      = CSRStorage(1, name="stream_any", reset=1)
+        self._stream_id       = WriteOnlyCSR(16, name="stream_id", description="Stream that is measured.")
         self._clear           = CSRStorage(1, name="clear", description="Write: clear accumulators, window and ring.")
         self._latch           = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")
         self._records_read    = CSRStorage(32, name="records_read", write_from_dev=True)
@@ -193,7 +135,6 @@ class ReceivePath(LiteXModule):
         self.link_crossing = LevelCrossing("sys")
         self.comb += [
             self.stream_id.eq(self._stream_id.storage),
-            self.stream_any.eq(self._stream_any.storage),
             self.clear.eq(self._clear.re),
             self.latch.eq(self._latch.re),
             self.records_read.eq(self._records_read.storage),
@@ -216,7 +157,7 @@ class ReceivePath(LiteXModule):
 
         self.line_clock = line_clock = LineClockLatch()
         self.comb += [
-            line_clock.waiting.eq(self.stamper.waiting),
+            line_clock.waiting.eq(self.arrivals.stamper.waiting),
             line_clock.take.eq(self._line_latch.re),
             self._line_count.status.eq(line_clock.count),
             self._line_now.status.eq(line_clock.now),

@@ -79,39 +79,33 @@ class StampPairing(LiteXModule):
     ----------
     report, number : Signal(), Signal(number_bits), in
         One cycle for each frame, and which SFD was its own.
-    is_wanted, is_owed : Signal(), in
-        With ``report``: the frame's stamp is asked for; it must be here by now.
+    is_wanted : Signal(), in
+        With ``report``: the frame's stamp is asked for.
     stamps : Endpoint, in
         From `ArrivalStamper`.
     stamp : Signal(64), out
         Arrival of the frame (ns), valid from ``paired`` to the next one.
     paired : Signal(), out
         One cycle for each frame whose stamp is wanted and found. From two cycles after its report.
-    stamp_error : Signal(), out
-        One cycle for each frame that found no stamp, where one was owed.
     """
     def __init__(self):
-        self.report      = Signal()
-        self.number      = Signal(number_bits)
-        self.is_wanted   = Signal()
-        self.is_owed     = Signal()
-        self.stamps      = stamps = stream.Endpoint([("stamp", 64), ("number", number_bits)])
-        self.stamp       = Signal(64, reset_less=True)
-        self.paired      = Signal()
-        self.stamp_error = Signal()
+        self.report    = Signal()
+        self.number    = Signal(number_bits)
+        self.is_wanted = Signal()
+        self.stamps    = stamps = stream.Endpoint([("stamp", 64), ("number", number_bits)])
+        self.stamp     = Signal(64, reset_less=True)
+        self.paired    = Signal()
 
         # # #
 
         number = Signal(number_bits, reset_less=True)
         wanted = Signal()
-        owed   = Signal()
         ahead  = Signal(number_bits)
 
         self.comb += ahead.eq(stamps.number - number)
         take = [
             NextValue(number, self.number),
             NextValue(wanted, self.is_wanted),
-            NextValue(owed, self.is_owed),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
@@ -121,12 +115,8 @@ class StampPairing(LiteXModule):
             stamps.ready.eq((ahead == 0) | ahead[-1]),
             If(~stamps.valid | ~ahead[-1],
                 If(self.report, *take).Else(NextState("IDLE")),
-                self.stamp_error.eq(owed & ~(stamps.valid & (ahead == 0))),
-            ).Elif(self.report,
-                # Stale stamps without end: only broken clocks can do this.
-                self.stamp_error.eq(owed),
-                *take,
-            )
+            # Stale stamps without end: only broken clocks can do this.
+            ).Elif(self.report, *take)
         )
         found = Signal()
         self.comb += found.eq(fsm.ongoing("SEARCH") & stamps.valid & (ahead == 0) & wanted)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a probe of preset ``monitor`` measures without keeping frames: counts, rates, streams and histograms of a port."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,17 +15,13 @@ from liteprobe.cores.formats import (
     BINS,
     FCS,
     OVERHEAD,
-    PORT_ACCUMULATORS,
     RATE_INTERVAL_MIN_NS,
-    STREAM_ACCUMULATORS,
-    STREAM_SLOT_WORDS,
-    STREAM_SLOTS,
-    Accumulator,
     BinKind,
     lost_frames,
 )
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.measure.streams import read_accumulators
 
 RATE_TRIES = 8
 STREAM_IDS = 1 << 16
@@ -125,7 +121,7 @@ class Stream:
     Attributes
     ----------
     slot : int
-        1 to 7; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
+        From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
     stream_id : int or None
         None in slot 0.
     frames, octets, first_stamp_ns, last_stamp_ns : int
@@ -241,8 +237,8 @@ class Monitor:
         self.port = port
         self._registers = probe.registers
         self._prefix = f"port{port}_measure_"
-        self._streams, self._bins = f"port{port}_streams", f"port{port}_bins"
-        if self._streams not in probe.registers.memory_names:
+        self._bins = f"port{port}_bins"
+        if self._bins not in probe.registers.memory_names:
             raise UsageError("this probe measures trains only: build and load one with --preset monitor or tester")
         latch, self._counted = f"port{port}_monitor_latch", f"port{port}_rx_"
         names = probe.registers.names
@@ -276,11 +272,11 @@ class Monitor:
 
     @property
     def stream_base(self) -> int:
-        """Stream id of slot 1; those of slots 2 to 7 follow, modulo 2^16."""
+        """Stream id of slot 1; those of the other slots follow, modulo 2^16."""
         return self._registers.read(self._prefix + "stream_base")
 
     def watch(self, stream_base: int = 0, passed_only: bool = False) -> None:
-        """Measure seven streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
+        """Measure the streams from ``stream_base`` on, one for each slot but the first, of all frames or of those that the filter lets pass; and clear.
 
         Raises
         ------
@@ -364,22 +360,15 @@ class Monitor:
     def histograms(self) -> list[dict[BinKind, Histogram]]:
         """Return the histograms of each slot, as they are now."""
         settings = self.bins()
-        words = self._registers.read_memory(self._bins, 0, STREAM_SLOTS * BIN_SLOT_WORDS)
-        return [histograms_of(slot, settings) for slot in words.reshape(STREAM_SLOTS, BIN_SLOT_WORDS)]
+        words = self._registers.read_memory(self._bins, 0, self._registers.memory(self._bins).words)
+        return [histograms_of(slot, settings) for slot in words.reshape(-1, BIN_SLOT_WORDS)]
 
     # Accumulators -----------------------------------------------------------------------------
 
     def accumulators(self) -> list[dict[str, int]]:
         """Return the accumulators of one instant by name: those of the port, then those of each slot."""
         self._registers.write(self._prefix + "latch", 1)
-        words = self._registers.read_memory(self._streams, 0, STREAM_SLOTS * STREAM_SLOT_WORDS)
-        slots = words.reshape(STREAM_SLOTS, STREAM_SLOT_WORDS).tolist()
-        return [named(PORT_ACCUMULATORS, slots[0]), *(named(STREAM_ACCUMULATORS, slot) for slot in slots)]
-
-
-def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, int]:
-    """Return the accumulators that ``words`` of a slot hold, by name."""
-    return {name: place.value(words) for name, place in layout.items()}
+        return read_accumulators(self._registers, self.port)
 
 
 def stream_of(slot: int, stream_base: int, values: Mapping[str, int]) -> Stream:

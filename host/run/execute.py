@@ -353,6 +353,7 @@ def _notes(job: Job, counters: dict[str, int]) -> list[str]:
         f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
         f"send fewer frames at once, or a gap between trains": counters["records_lost"],
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
+        f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
         f"{job.program.total} frames are too many for records: measured by accumulators": job.receive.receive.depth
         and not job.with_records,

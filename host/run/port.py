@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A test port: its transmit program, its receive counters and its ring of records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.measure.streams import read_accumulators, read_stream
 from liteprobe.host.traffic.headers import header_words
 from liteprobe.host.traffic.train import Schedule, TrainProgram
 
@@ -28,33 +29,19 @@ TRANSMIT_COUNTERS = (
     "management_dropped",
     "disturbed",
 )
-PROBE_ACCUMULATORS = (
-    "frames",
-    "octets",
-    "first_stamp",
-    "last_stamp",
-    "delay_min",
-    "delay_max",
-    "delay_sum",
-    "delay_square_sum",
-    "lost",
-    "duplicated",
-    "reordered",
-    "beyond_window",
-    "expected",
-    "length_errors",
-    "foreign_streams",
-)
-PORT_ACCUMULATORS = (
+#: What a port counts of any frame.
+EVENTS = (
     "all_frames",
     "all_octets",
     "fcs_errors",
+    "length_errors",
     "runts",
     "giants",
     "preamble_errors",
     "symbol_errors",
     "overflows",
     "stamp_errors",
+    "unclassified",
     "management_frames",
     "management_dropped",
 )
@@ -164,19 +151,16 @@ class ReceivePort:
 
     def __init__(self, registers: Registers, number: int, depth: int) -> None:
         self._registers = registers
+        self._number = number
         self._prefix = f"port{number}_rx_"
         self._memory = f"port{number}_records"
         self.depth = depth
         self._read = 0
 
-    def start(self, stream_id: int | None, with_records: bool = True) -> None:
-        """Begin anew: counters, sequence window and ring cleared, taking ``stream_id`` only (None: all)."""
+    def start(self, stream_id: int, with_records: bool = True) -> None:
+        """Begin anew: counters, sequence window and ring cleared, taking ``stream_id`` only."""
         self._registers.write_many(
-            {
-                self._prefix + "stream_id": stream_id or 0,
-                self._prefix + "stream_any": int(stream_id is None),
-                self._prefix + "records_enable": int(with_records),
-            }
+            {self._prefix + "stream_id": stream_id, self._prefix + "records_enable": int(with_records)}
         )
         self._registers.write(self._prefix + "clear", 1)
         # Cleared or not, the ring is empty when both counts agree.
@@ -208,8 +192,8 @@ class ReceivePort:
 
     def missing(self, sent: int) -> int:
         """Return how many of ``sent`` frames have not come yet."""
-        counters = self.counters()
-        return max(sent - (counters["frames"] - counters["duplicated"]), 0)
+        self._registers.write(self._prefix + "latch", 1)
+        return _missing(sent, read_stream(self._registers, self._number))
 
     def fetch(self, first: int, count: int) -> NDArray[np.void]:
         """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
@@ -233,11 +217,15 @@ class ReceivePort:
         return bool(self._registers.read(self._prefix + "link_up"))
 
     def counters(self) -> dict[str, int]:
-        """Return all accumulators, of one moment, and the counts of the ring, by register name."""
+        """Return what the port counts, accumulators of the stream and the counts of the ring, by name.
+
+        Accumulators are of one moment, and so are the port's counts, up to some microseconds later.
+        """
         self._registers.write(self._prefix + "latch", 1)
-        names = (*PROBE_ACCUMULATORS, *PORT_ACCUMULATORS, "records_written", "records_lost")
+        names = (*EVENTS, "records_written", "records_lost")
         values = self._registers.read_many(self._prefix + name for name in names)
-        return {name.removeprefix(self._prefix): value for name, value in values.items()}
+        found = {name.removeprefix(self._prefix): value for name, value in values.items()}
+        return found | _stream_counters(read_accumulators(self._registers, self._number))
 
 
 @dataclass
@@ -266,10 +254,10 @@ class StreamPort:
         self._link_up = f"port{number}_monitor_link_up"
         self._meter = Monitor(Meters(registers, number + 1), number)
 
-    def start(self, stream_id: int | None, with_records: bool = True) -> None:
+    def start(self, stream_id: int, with_records: bool = True) -> None:
         """Begin anew, taking ``stream_id`` only; the counters of all frames go on, and are taken from here on."""
         del with_records
-        self._meter.watch(stream_id or 0)
+        self._meter.watch(stream_id)
         self._before = self._meter.events()
 
     def drain(self) -> NDArray[np.void]:
@@ -278,8 +266,7 @@ class StreamPort:
 
     def missing(self, sent: int) -> int:
         """Return how many of ``sent`` frames have not come yet."""
-        stream = self._meter.accumulators()[2]
-        return max(sent - (stream["frames"] - stream["duplicated"]), 0)
+        return _missing(sent, self._meter.accumulators()[2])
 
     def record_ns(self, timebase: Timebase) -> float:
         """Return the time that a record takes to fetch: none."""
@@ -292,18 +279,21 @@ class StreamPort:
         return bool(self._registers.read(self._link_up))
 
     def counters(self) -> dict[str, int]:
-        """Return all accumulators, by the names of `ReceivePort`; those of the stream are of one moment."""
-        port, other, stream, *more = self._meter.accumulators()
+        """Return what `ReceivePort` does, but for the ring, which is not there."""
         now = self._meter.events()
-        found = {
-            name: (now[name] - self._before[name]) % 2 ** (64 if name == "all_octets" else 32)
-            for name in PORT_ACCUMULATORS
-        }
-        found |= stream | {
-            "lost": lost_frames(stream),
-            "foreign_streams": sum(slot["frames"] for slot in (other, *more)),
-        }
-        return found | {"length_errors": port["bad_probes"], "records_written": 0, "records_lost": 0}
+        found = {name: (now[name] - self._before[name]) % 2**64 for name in EVENTS}
+        return found | _stream_counters(self._meter.accumulators()) | {"records_written": 0, "records_lost": 0}
+
+
+def _missing(sent: int, stream: Mapping[str, int]) -> int:
+    return max(sent - (stream["frames"] - stream["duplicated"]), 0)
+
+
+def _stream_counters(accumulators: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Return those of the first stream, and the frames of all others."""
+    _, other, stream, *more = accumulators
+    foreign = sum(slot["frames"] for slot in (other, *more))
+    return stream | {"lost": lost_frames(stream), "foreign_streams": foreign}
 
 
 class Port:

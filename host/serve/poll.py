@@ -69,7 +69,7 @@ class Poller:
         Parameters
         ----------
         stream_base : int or None
-            First of the seven streams of each port.
+            First of the streams of each port.
         bins : dict of BinKind to BinSetting
             How values are sorted.
         rate_interval_ns : int or None

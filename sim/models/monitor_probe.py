@@ -13,12 +13,10 @@ from liteprobe.cores.formats import (
     map_hash,
 )
 from liteprobe.sim.models.delay import signed
-from liteprobe.sim.models.probe import CSR_BASE, ModelProbe
+from liteprobe.sim.models.probe import CSR_BASE, PORT_STRIDE, STREAMS_BASE, ModelProbe
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
-STREAMS_BASE = 0x60000000
 BINS_BASE = 0x68000000
-STRIDE = 0x00010000
 STREAM_WORDS = STREAM_SLOTS * STREAM_SLOT_WORDS
 BIN_WORDS = STREAM_SLOTS * BIN_SLOT_WORDS
 KINDS = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
@@ -46,7 +44,7 @@ def extended(register_map: dict[str, Any], ports: int) -> dict[str, Any]:
         address += 4 * words
     for port in range(ports):
         for name, base, words in (("streams", STREAMS_BASE, STREAM_WORDS), ("bins", BINS_BASE, BIN_WORDS)):
-            memories[f"port{port}_{name}"] = {"base": base + STRIDE * port, "size": 4 * words, "type": "io"}
+            memories[f"port{port}_{name}"] = {"base": base + PORT_STRIDE * port, "size": 4 * words, "type": "io"}
     return register_map | {"csr_registers": registers, "memories": memories}
 
 
@@ -74,7 +72,7 @@ class MonitorProbe(ModelProbe):
     def arrive(self, port: int, frame: MeasuredFrame) -> None:
         """Bring a frame to a port, and to its bins as they read now."""
         self.meters[port].arrive(frame)
-        self._show(BINS_BASE + STRIDE * port, [count for slot in self.meters[port].bins for count in slot])
+        self.show(BINS_BASE + PORT_STRIDE * port, [count for slot in self.meters[port].bins for count in slot])
         self.values[f"port{port}_measure_saturated"] = int(self.meters[port].saturated)
 
     def end_interval(self, frames: list[int], octets: list[int], is_whole: bool = True) -> None:
@@ -85,9 +83,6 @@ class MonitorProbe(ModelProbe):
 
     # # #
 
-    def _show(self, base: int, words: list[int]) -> None:
-        self._memory |= {base + 4 * number: word for number, word in enumerate(words)}
-
     def _act(self, name: str, word: int) -> None:
         if "_measure_" not in name:
             super()._act(name, word)
@@ -95,10 +90,10 @@ class MonitorProbe(ModelProbe):
         port, strobe = int(name[4]), name.rpartition("_measure_")[2]
         meter = self.meters[port]
         if strobe == "latch":
-            self._show(STREAMS_BASE + STRIDE * port, meter.words())
+            self.show(STREAMS_BASE + PORT_STRIDE * port, meter.words())
         elif strobe == "clear":
             meter.clear()
-            self._show(BINS_BASE + STRIDE * port, [0] * BIN_WORDS)
+            self.show(BINS_BASE + PORT_STRIDE * port, [0] * BIN_WORDS)
             self.values[f"port{port}_measure_saturated"] = 0
         else:
             values = {key: self.values[f"port{port}_measure_{key}"] for key in SETTINGS}

@@ -7,26 +7,31 @@ The truth for tests of the host: exact in ticks, without gateware or simulation.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from liteprobe.cores.formats import (
-    DAMAGE,
     HEADER_OCTETS,
     NO_SEQUENCE,
     PRESETS,
     RECORD_OCTETS,
+    RECORD_SLOTS,
+    RECORD_WINDOW,
+    STREAM_SLOT_WORDS,
     RecordFlag,
     TransmitState,
     map_hash,
 )
+from liteprobe.sim.models.streams import MeasuredFrame, PortMeterModel
 
 CSR_BASE = 0xF0000000
 HEADER_BASE = 0x40000000
 RECORDS_BASE = 0x50000000
+STREAMS_BASE = 0x60000000
 PORT_STRIDE = 0x01000000
+STREAM_WORDS = RECORD_SLOTS * STREAM_SLOT_WORDS
 OVERHEAD = 24
 INCREMENT_ONE = 2**40
 TICKS_PER_SECOND = 125_000_000
@@ -81,27 +86,18 @@ TX_STATUS = {
     "disturbed": 16,
 }
 TX = PROGRAM | {"attached": 1, "arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
-ACCUMULATORS = {
-    "frames": 32,
-    "octets": 64,
-    "first_stamp": 64,
-    "last_stamp": 64,
-    "delay_min": 64,
-    "delay_max": 64,
-    "delay_sum": 64,
-    "delay_square_sum": 96,
-} | dict.fromkeys(
-    ("lost", "duplicated", "reordered", "beyond_window", "expected", "length_errors", "foreign_streams", "all_frames"),
-    32,
+#: What a port counts of any frame; those that this model has no cause for stay 0.
+EVENTS = dict.fromkeys(
+    (
+        *("all_frames", "all_octets", "fcs_errors", "length_errors", "runts", "giants", "preamble_errors"),
+        *("symbol_errors", "overflows", "stamp_errors", "unclassified", "management_frames", "management_dropped"),
+    ),
+    64,
 )
-PORT_COUNTERS = {"all_octets": 64} | dict.fromkeys(
-    ("fcs_errors", "runts", "giants", "preamble_errors", "symbol_errors", "overflows", "stamp_errors"), 32
-)
-RX_CONTROL = {"stream_id": 16, "stream_any": 1, "clear": 1, "latch": 1, "records_read": 32, "records_enable": 1}
+RX_CONTROL = {"stream_id": 16, "clear": 1, "latch": 1, "records_read": 32, "records_enable": 1}
 RX_STATUS = {"records_written": 32, "records_lost": 32, "link_up": 1}
-MANAGEMENT = {"management_frames": 32, "management_dropped": 32}
-RX = RX_CONTROL | RX_STATUS | ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
-READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "stream_any", "records_read", "records_enable"}
+RX = RX_CONTROL | RX_STATUS | EVENTS
+READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "records_read", "records_enable"}
 READ_WRITE |= {"attached", "timeout", "name", *PPS_CONTROL, *PUBLISHED, "watchdog", "mode"} - {"state"}
 STROBES = {"claim", "steal", "release", "start", "latch", "set", "adjust_apply", "arm", "stop", "clear", "update"}
 
@@ -123,6 +119,7 @@ def register_map(ports: int, depth: int, with_clock: bool = False) -> dict[str, 
     for port in range(ports):
         offset = PORT_STRIDE * port
         memories[f"port{port}_header"] = {"base": HEADER_BASE + offset, "size": HEADER_OCTETS, "type": "io"}
+        memories[f"port{port}_streams"] = {"base": STREAMS_BASE + offset, "size": 4 * STREAM_WORDS, "type": "io"}
         memories[f"port{port}_records"] = {"base": RECORDS_BASE + offset, "size": depth * RECORD_OCTETS, "type": "io"}
     constants = {"config_clock_frequency": SYS_HZ}
     return {"csr_bases": {}, "csr_registers": registers, "constants": constants, "memories": memories}
@@ -196,12 +193,12 @@ class ModelProbe:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
         self._programs: list[dict[str, int]] = [{}] * ports
-        self._seen: list[set[int]] = [set() for _ in range(ports)]
+        self._streams = [PortMeterModel(slots=RECORD_SLOTS, window=RECORD_WINDOW) for _ in range(ports)]
         self._live: list[dict[str, int]] = [{} for _ in range(ports)]
         for port in range(ports):
             self.values[f"port{port}_tx_link_up"] = self.values[f"port{port}_rx_link_up"] = 1
             self.values[f"port{port}_tx_first_late"] = NO_SEQUENCE
-            self.values[f"port{port}_rx_records_enable"] = self.values[f"port{port}_rx_stream_any"] = 1
+            self.values[f"port{port}_rx_records_enable"] = 1
 
     # Bus --------------------------------------------------------------------------------------
 
@@ -228,6 +225,10 @@ class ModelProbe:
     def now(self) -> int:
         """Return the time (ns)."""
         return int(self._now())
+
+    def show(self, base: int, words: Sequence[int]) -> None:
+        """Let a memory hold ``words`` from address ``base`` on."""
+        self._memory |= {base + 4 * number: word for number, word in enumerate(words)}
 
     def advance(self, ticks: int) -> None:
         """Let ``ticks`` pass."""
@@ -337,44 +338,31 @@ class ModelProbe:
     # Receive ----------------------------------------------------------------------------------
 
     def _rx_clear(self, port: int) -> None:
-        self._seen[port] = set()
+        self._streams[port].clear()
         self._live[port] = {}
         self.values |= dict.fromkeys((f"port{port}_rx_{name}" for name in (*RX_STATUS, "records_read")), 0)
         self.values[f"port{port}_rx_link_up"] = self.values[f"port{port}_tx_link_up"]
 
     def _rx_latch(self, port: int) -> None:
-        names = ACCUMULATORS | PORT_COUNTERS | MANAGEMENT
-        live = self._live[port]
-        self.values |= {f"port{port}_rx_{name}": live.get(name, 0) % 2**width for name, width in names.items()}
+        self.values |= {f"port{port}_rx_{name}": self._live[port].get(name, 0) for name in EVENTS}
+        self.show(STREAMS_BASE + PORT_STRIDE * port, self._streams[port].words())
 
     def _receive(self, port: int, frame: ModelFrame) -> None:
-        live = self._live[port]
         if not self.values[f"port{port}_rx_link_up"]:
             return
         self._add(port, all_frames=1, all_octets=frame.length)
-        if frame.flags & DAMAGE:
-            self._add(port, fcs_errors=int(bool(frame.flags & RecordFlag.FCS_ERROR)))
-        elif (
-            frame.stream_id != self.values[f"port{port}_rx_stream_id"] and not self.values[f"port{port}_rx_stream_any"]
-        ):
-            self._add(port, foreign_streams=1)
-            return
-        else:
-            delay = self.now() - frame.stamp
-            seen = self._seen[port]
-            is_seen = frame.sequence in seen
-            is_late = frame.sequence < live.get("expected", 0)
-            seen.add(frame.sequence)
-            live["delay_min"] = min(live.get("delay_min", delay), delay)
-            live["delay_max"] = max(live.get("delay_max", delay), delay)
-            live["expected"] = max(live.get("expected", 0), frame.sequence + 1)
-            live["lost"] = live["expected"] - len(seen)
-            live.setdefault("first_stamp", self.now())
-            live["last_stamp"] = self.now()
-            self._add(port, frames=1, octets=frame.length, delay_sum=delay, delay_square_sum=delay**2)
-            self._add(port, duplicated=int(is_seen), reordered=int(is_late and not is_seen))
+        self._add(port, fcs_errors=int(bool(frame.flags & RecordFlag.FCS_ERROR)))
+        meter = self._streams[port]
+        meter.stream_base = self.values[f"port{port}_rx_stream_id"]
+        order = meter.arrive(
+            MeasuredFrame(
+                self.now(), frame.length, int(frame.flags), True, frame.stream_id, frame.sequence, frame.stamp
+            )
+        )
+        if frame.stream_id != meter.stream_base:
+            order = RecordFlag.FOREIGN_STREAM
         if self.values[f"port{port}_rx_records_enable"]:
-            self._record(port, frame)
+            self._record(port, replace(frame, flags=frame.flags | order))
 
     def _add(self, port: int, **amounts: int) -> None:
         live = self._live[port]
@@ -390,7 +378,7 @@ class ModelProbe:
         base = RECORDS_BASE + PORT_STRIDE * port + RECORD_OCTETS * (written % self.depth)
         stamps = (frame.stamp & 0xFFFFFFFF, frame.stamp >> 32, now & 0xFFFFFFFF, now >> 32)
         words = (frame.sequence, *stamps, frame.length | int(frame.flags) << 16)
-        self._memory |= {base + 4 * number: word for number, word in enumerate(words)}
+        self.show(base, words)
         self.values[prefix + "written"] += 1
 
 

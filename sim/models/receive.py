@@ -13,19 +13,18 @@ from liteprobe.cores.formats import (
     GIANT_LENGTH,
     MIN_LENGTH,
     PREAMBLE_OCTET,
+    RECORD_SLOTS,
+    RECORD_WINDOW,
     SFD_OCTET,
-    SIGNATURE,
     RecordFlag,
+    UnifiedFlag,
 )
-from liteprobe.sim.models.delay import DelayModel
 from liteprobe.sim.models.record import Record, RingModel
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.streams import MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.unified import UnifiedHeader, unified_header
 
 LEAST_SFD_SPACING = 8
 """Octets between two SFDs that are taken."""
-
-TRUNK_TYPES = (0x8100, 0x88A8)
-"""VLAN tags: C-tag and S-tag."""
 
 
 @dataclass(frozen=True)
@@ -93,48 +92,6 @@ def frames_of(symbols: Iterable[Symbol]) -> tuple[list[WireFrame], int]:
     return frames, refused
 
 
-@dataclass(frozen=True)
-class ProbeHeader:
-    """What a probe frame says of itself; fields that it ends before are 0."""
-
-    stream_id: int
-    sequence: int
-    tx_stamp: int
-    length_error: bool
-
-
-def probe_header(data: bytes) -> ProbeHeader | None:
-    """Return the probe header of a frame (without FCS), or None where no signature is recognised."""
-    offset = 12
-    while int.from_bytes(data[offset : offset + 2]) in TRUNK_TYPES and offset < 12 + 2 * 4:
-        offset += 4
-    ethertype, ip = int.from_bytes(data[offset : offset + 2]), offset + 2
-    if ethertype == 0x0800 and data[ip : ip + 1] == b"\x45":
-        fragment, protocol, udp = int.from_bytes(data[ip + 6 : ip + 8]) & 0x3FFF, data[ip + 9 : ip + 10], ip + 20
-        claimed = int.from_bytes(data[ip + 2 : ip + 4])
-    elif ethertype == 0x86DD and data[ip : ip + 1] and data[ip] >> 4 == 6:
-        fragment, protocol, udp = 0, data[ip + 6 : ip + 7], ip + 40
-        claimed = int.from_bytes(data[ip + 4 : ip + 6]) + 40
-    else:
-        return None
-    payload = data[udp + 8 :]
-    if fragment or protocol != b"\x11" or len(payload) < 6 or int.from_bytes(payload[:4]) != SIGNATURE:
-        return None
-    udp_length = int.from_bytes(data[udp + 4 : udp + 6])
-    fits = len(data) == max(ip + claimed, MIN_LENGTH) and udp_length == claimed - (udp - ip)
-
-    def whole(offset: int) -> int:
-        """Return four octets of the payload, 0 where the frame ends before or in them."""
-        return int.from_bytes(payload[offset : offset + 4]) if len(payload) >= offset + 4 else 0
-
-    return ProbeHeader(
-        stream_id=int.from_bytes(payload[4:6]),
-        sequence=whole(6),
-        tx_stamp=(whole(10) << 32) | whole(14),
-        length_error=not (fits and len(payload) >= 18),
-    )
-
-
 PORT_COUNTERS = {
     RecordFlag.FCS_ERROR: "fcs_errors",
     RecordFlag.RUNT: "runts",
@@ -145,72 +102,51 @@ PORT_COUNTERS = {
 
 @dataclass
 class PortModel:
-    """A port's registers and ring, frame by frame."""
+    """A port's counters, meters and ring of records, frame by frame."""
 
-    stream_id: int | None = None
+    stream_id: int = 1
     depth: int = 1024
-    counters: dict[str, int] = field(default_factory=dict)
-    sequence: SequenceModel = field(default_factory=SequenceModel)
-    delay: DelayModel = field(default_factory=DelayModel)
     management: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Set up what depends on the parameters."""
         self.ring = RingModel(self.depth)
-        names = ["frames", "octets", "first_stamp", "last_stamp", "length_errors", "foreign_streams"]
-        names += ["all_frames", "all_octets", "preamble_errors", "management_frames", *PORT_COUNTERS.values()]
-        names += ["overflows", "stamp_errors", "management_dropped"]
+        self.meter = PortMeterModel(self.stream_id, slots=RECORD_SLOTS, window=RECORD_WINDOW)
+        names = ["length_errors", "all_frames", "all_octets", "preamble_errors", "management_frames", "unclassified"]
+        names += [*PORT_COUNTERS.values(), "overflows", "stamp_errors", "management_dropped"]
         self.counters = dict.fromkeys(names, 0)
 
-    @staticmethod
-    def is_probe(frame: WireFrame) -> bool:
-        """Tell whether the frame carries the signature: such frames get a stamp and a record."""
-        return probe_header(frame.data) is not None
+    @property
+    def stream(self) -> dict[str, int]:
+        """Accumulators of the stream, and ``lost`` beside them."""
+        return self.meter.streams[1].accumulators()
 
-    def receive(self, frame: WireFrame, rx_stamp: int) -> None:
-        """Take one frame and its stamp (ns)."""
-        length = min(len(frame.data), 0xFFFF)
+    def receive(self, frame: WireFrame, rx_stamp: int, is_classified: bool = True) -> None:
+        """Take one frame and its stamp (ns); one that comes too soon after another is not classified."""
         faults = frame.faults
+        header = unified_header(frame.data, verdict=UnifiedFlag(int(faults)))
         self.counters["all_frames"] += 1
-        self.counters["all_octets"] += length
+        self.counters["all_octets"] += header.length
         for flag, name in PORT_COUNTERS.items():
             self.counters[name] += bool(faults & flag)
-        header = probe_header(frame.data)
-        if header is not None:
-            self.measure(header, faults, length, rx_stamp)
-        elif not faults & DAMAGE:
+        if not header.flags & UnifiedFlag.PROBE and not faults & DAMAGE:
             self.management.append(frame.data)
             self.counters["management_frames"] += 1
+        if is_classified:
+            self.measure(header, faults, rx_stamp)
+        else:
+            self.counters["unclassified"] += 1
 
-    def measure(self, header: ProbeHeader, faults: RecordFlag, length: int, rx_stamp: int) -> None:
-        """Take one probe frame."""
-        flags = faults | (RecordFlag.LENGTH_ERROR if header.length_error else RecordFlag.NONE)
-        is_foreign = self.stream_id is not None and header.stream_id != self.stream_id
-        if is_foreign:
-            flags |= RecordFlag.FOREIGN_STREAM
-        if not faults & DAMAGE:
-            self.counters["length_errors"] += header.length_error
-            self.counters["foreign_streams"] += is_foreign and not header.length_error
-        if flags == RecordFlag.NONE:
-            flags |= self.sequence.arrive(header.sequence)
-            self.delay.arrive(rx_stamp, header.tx_stamp)
-            if self.counters["frames"] == 0:
-                self.counters["first_stamp"] = rx_stamp
-            self.counters["frames"] += 1
-            self.counters["octets"] += length
-            self.counters["last_stamp"] = rx_stamp
-        self.ring.keep(Record(header.sequence, header.tx_stamp, rx_stamp, length, flags))
-
-    def registers(self) -> dict[str, int]:
-        """Return every accumulator by its register name; signed ones as signed numbers."""
-        return self.counters | {
-            "lost": self.sequence.lost,
-            "duplicated": self.sequence.duplicated,
-            "reordered": self.sequence.reordered,
-            "beyond_window": self.sequence.beyond_window,
-            "expected": self.sequence.expected,
-            "delay_min": self.delay.least,
-            "delay_max": self.delay.most,
-            "delay_sum": self.delay.total,
-            "delay_square_sum": self.delay.squares,
-        }
+    def measure(self, header: UnifiedHeader, faults: RecordFlag, rx_stamp: int) -> None:
+        """Take one frame that is classified; keep a record of it where it is a probe's."""
+        flags = faults | (RecordFlag.LENGTH_ERROR if header.flags & UnifiedFlag.LENGTH_ERROR else RecordFlag.NONE)
+        is_probe = header.tx_stamp is not None
+        is_bad = RecordFlag.LENGTH_ERROR in flags or not is_probe
+        self.counters["length_errors"] += bool(header.flags & UnifiedFlag.PROBE and is_bad and not faults & DAMAGE)
+        stream_id, tx_stamp = int.from_bytes(header.detail[2:]), header.tx_stamp or 0
+        order = self.meter.arrive(
+            MeasuredFrame(rx_stamp, header.length, int(flags), is_probe, stream_id, header.sequence, tx_stamp)
+        )
+        if is_probe:
+            flags |= order if stream_id == self.stream_id else RecordFlag.FOREIGN_STREAM
+            self.ring.keep(Record(header.sequence, tx_stamp, rx_stamp, header.length, flags))

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Truth for the sequence tracker: loss, duplication and reordering.
+"""Truth for the order of a stream: loss, duplication and reordering.
 
 Source: RFC 4737, section 3; RFC 5560.
 """
@@ -15,9 +15,10 @@ MODULUS = 1 << 32
 
 @dataclass
 class SequenceModel:
-    """Follows arrivals; remembers every frame, and looks back ``window`` frames like the gateware."""
+    """Follows arrivals; remembers every frame, if at all, and looks back ``window`` frames like the gateware."""
 
     window: int = 1024
+    remembers: bool = True
     expected: int = 0
     lost: int = 0
     duplicated: int = 0
@@ -36,7 +37,7 @@ class SequenceModel:
         if MODULUS - ahead > self.window:
             self.beyond_window += 1
             return RecordFlag.BEYOND_WINDOW
-        if sequence in self.seen:
+        if self.remembers and sequence in self.seen:
             self.duplicated += 1
             return RecordFlag.DUPLICATE
         self.seen.add(sequence)

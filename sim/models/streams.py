@@ -15,9 +15,11 @@ from liteprobe.cores.formats import (
     STREAM_SLOTS,
     STREAM_WINDOW,
     BinKind,
+    RecordFlag,
     UnifiedFlag,
 )
 from liteprobe.sim.models.delay import DelayModel, signed
+from liteprobe.sim.models.sequence import SequenceModel
 
 WORD = 1 << 32
 FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
@@ -59,47 +61,35 @@ class Counts:
 
 @dataclass
 class StreamModel:
-    """One stream; remembers of each place of its window the latest sequence number."""
+    """One stream; its window covers ``window`` frames."""
 
+    window: int = STREAM_WINDOW
+    remembers: bool = True
     counts: Counts = field(default_factory=Counts)
     delay: DelayModel = field(default_factory=DelayModel)
-    expected: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    reordered: int = 0
-    beyond_window: int = 0
-    places: dict[int, int] = field(default_factory=dict)
 
-    def arrive(self, frame: MeasuredFrame) -> int | None:
-        """Take a good probe frame; return the time since the one before (ns), None for the first."""
-        behind = (self.expected - frame.sequence) % WORD
-        if behind == 0 or behind > WORD // 2:
-            self.lost += WORD - behind if behind else 0
-            self.expected = (frame.sequence + 1) % WORD
-        elif behind > STREAM_WINDOW:
-            self.beyond_window += 1
-        elif self.places.get(frame.sequence % STREAM_WINDOW) == frame.sequence:
-            self.duplicated += 1
-        else:
-            self.reordered += 1
-            self.lost -= 1
-        if not STREAM_WINDOW < behind <= WORD // 2:
-            self.places[frame.sequence % STREAM_WINDOW] = frame.sequence
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.sequence = SequenceModel(self.window, self.remembers)
+
+    def arrive(self, frame: MeasuredFrame) -> tuple[RecordFlag, int | None]:
+        """Take a good probe frame; return its flag, and the time since the one before (ns), None for the first."""
+        flag = self.sequence.arrive(frame.sequence)
         self.delay.arrive(frame.stamp, frame.tx_stamp)
-        return self.counts.arrive(frame)
+        return flag, self.counts.arrive(frame)
 
     def accumulators(self) -> dict[str, int]:
         """Return all by name, as the host reads them, and ``lost`` beside them."""
         return vars(self.counts) | {
-            "expected": self.expected,
-            "duplicated": self.duplicated,
-            "reordered": self.reordered,
-            "beyond_window": self.beyond_window,
+            "expected": self.sequence.expected,
+            "duplicated": self.sequence.duplicated,
+            "reordered": self.sequence.reordered,
+            "beyond_window": self.sequence.beyond_window,
             "delay_min": self.delay.least,
             "delay_max": self.delay.most,
             "delay_sum": self.delay.total,
             "delay_square_sum": self.delay.squares,
-            "lost": self.lost % WORD,
+            "lost": self.sequence.lost,
         }
 
 
@@ -124,6 +114,8 @@ class PortMeterModel:
     measure_passed: bool = False
     settings: BinSettings = field(default_factory=BinSettings)
     bin_limit: int = WORD - 1
+    slots: int = STREAM_SLOTS
+    window: int = STREAM_WINDOW
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
@@ -133,34 +125,35 @@ class PortMeterModel:
         """Forget everything."""
         self.port = Counts()
         self.bad_probes = 0
-        self.streams = [StreamModel() for _ in range(STREAM_SLOTS)]
-        self.bins = [[0] * BIN_SLOT_WORDS for _ in range(STREAM_SLOTS)]
+        self.streams = [StreamModel(self.window, slot != 0 or self.slots > 2) for slot in range(self.slots)]
+        self.bins = [[0] * BIN_SLOT_WORDS for _ in range(self.slots)]
         self.saturated = False
 
     def slot_of(self, stream_id: int) -> int:
         """Return the slot that counts a stream."""
         number = (stream_id - self.stream_base) % (1 << 16)
-        return number + 1 if number < STREAM_SLOTS - 1 else 0
+        return number + 1 if number < self.slots - 1 else 0
 
-    def arrive(self, frame: MeasuredFrame) -> None:
-        """Take a frame."""
+    def arrive(self, frame: MeasuredFrame) -> RecordFlag:
+        """Take a frame; return what its sequence number makes of it."""
         if self.measure_passed and not frame.passed:
-            return
+            return RecordFlag.NONE
         since = self.port.arrive(frame)
         self.count(0, BinKind.LENGTH, frame.length)
         self.count(0, BinKind.ARRIVAL, since)
         if not frame.is_probe:
-            return
+            return RecordFlag.NONE
         if frame.flags & FAULTS:
             self.bad_probes += 1
-            return
+            return RecordFlag.NONE
         slot = self.slot_of(frame.stream_id)
-        since = self.streams[slot].arrive(frame)
+        flag, since = self.streams[slot].arrive(frame)
         delay = signed(frame.stamp - frame.tx_stamp)
         self.count(0, BinKind.DELAY, delay)
         self.count(slot, BinKind.DELAY, delay, again=slot == 0)
         self.count(slot, BinKind.LENGTH, frame.length, again=slot == 0)
         self.count(slot, BinKind.ARRIVAL, since, again=slot == 0)
+        return flag
 
     def count(self, slot: int, kind: BinKind, value: int | None, again: bool = False) -> None:
         """Count a value in its bin; not ``again`` where the port has counted it already."""
@@ -174,7 +167,7 @@ class PortMeterModel:
 
     def words(self) -> list[int]:
         """Return the snapshot as the bus memory has it."""
-        words = [0] * (STREAM_SLOTS * STREAM_SLOT_WORDS)
+        words = [0] * (self.slots * STREAM_SLOT_WORDS)
         port = vars(self.port) | {"bad_probes": self.bad_probes}
         tables = [(0, PORT_ACCUMULATORS, port)]
         tables += [(n, STREAM_ACCUMULATORS, stream.accumulators()) for n, stream in enumerate(self.streams)]

@@ -85,11 +85,12 @@ def test_map_has_the_registers_and_memories_of_the_contract():
         for name in ("length", "interval_fraction", "checksum_seed", "arm", "state", "first_late", "link_up"):
             assert registers[f"port{port}_tx_{name}"]["size"] == 1, name
         assert registers[f"port{port}_tx_start_time"]["size"] == 2
-        for name, words in (("records_read", 1), ("octets", 2), ("delay_square_sum", 3), ("stamp_errors", 1), ("lost", 1)):
+        for name, words in (("records_read", 1), ("all_octets", 2), ("stamp_errors", 2), ("records_lost", 1)):
             assert registers[f"port{port}_rx_{name}"]["size"] == words, name
         assert memories[f"port{port}_header"]["size"] == 128
         assert memories[f"port{port}_records"]["size"] == 1024 * 24
         assert memories[f"port{port}_snapshot"]["size"] == 64 * 4
+        assert memories[f"port{port}_streams"]["size"] == 64 * 4
     for name in ("map_hash", "ports", "record_depth", "start", "ticks_per_second", "data_width"):
         assert registers[f"probe_{name}"]["size"] == 1, name
     for name, words in (("latch", 1), ("now", 2), ("increment", 2), ("set_time", 2), ("adjust", 2), ("ticks", 2)):
@@ -177,7 +178,7 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
     for port in (0, 1):
         base = found["memories"][f"port{port}_snapshot"]["base"]
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
-        assert len(entries) == 26 and all(entry["type"] == "ro" for entry in entries.values())
+        assert len(entries) == 13 and all(entry["type"] == "ro" for entry in entries.values())
         assert all(name.startswith(f"port{port}_rx_") for name in entries)
         words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
         assert sorted(words) == list(range(base, base + 4 * len(words), 4))

@@ -6,16 +6,24 @@
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import BINS, PORT_ACCUMULATORS, STREAM_ACCUMULATORS, BinKind, RecordFlag, lost_frames
+from liteprobe.cores.formats import (
+    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOTS_MAX, STREAM_WINDOW, BinKind,
+    RecordFlag,
+    lost_frames,
+)
 from liteprobe.sim.bench.measure import measure_traffic
 from liteprobe.sim.bench.measure import rate_run
 from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32
+PORT = {"slots": STREAM_SLOTS, "window": STREAM_WINDOW}
+LARGE = {"slots": STREAM_SLOTS_MAX, "window": STREAM_WINDOW}
+RECORDING = {"slots": RECORD_SLOTS, "window": RECORD_WINDOW} # The meter beside a ring of records.
+FAR = 2**32 - 1
 
 
-def words_after(frames, latch=100, clears=(), spacing=SPACING):
+def words_after(frames, latch=100, clears=(), spacing=SPACING, meter=PORT):
     """Return the snapshot and the bins of frames that come ``spacing`` cycles apart; latch and clears after the first one."""
     script = Script()
     events = [(100 + spacing * n, n, frame) for n, frame in enumerate(frames)]
@@ -27,13 +35,13 @@ def words_after(frames, latch=100, clears=(), spacing=SPACING):
     end = 100 + max(spacing * len(frames), latch, *clears, 0) + 100
     script.do(end, Kind.READ_STREAMS)
     script.do(end, Kind.READ_BINS)
-    done = run(script)
+    done = run(script, **meter)
     return done.snapshots[0].tolist(), done.bins[0].tolist()
 
 
-def model_after(frames):
+def model_after(frames, meter=PORT):
     """Return the same of the model."""
-    model = PortMeterModel()
+    model = PortMeterModel(**meter)
     for frame in frames:
         model.arrive(frame)
     return model.words(), [count for slot in model.bins for count in slot]
@@ -44,9 +52,9 @@ def probe(sequence, stamp=1000, delay=10, length=60, **fields):
     return MeasuredFrame(stamp, length, is_probe=True, sequence=sequence, tx_stamp=stamp - delay, **fields)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_frames_of_many_streams_are_counted_exactly(seed):
-    outcome = measure_traffic.random_run(6000, seed, segment=600)
+@pytest.mark.parametrize(("seed", "meter"), [(1, PORT), (2, LARGE), (3, LARGE), (4, RECORDING)])
+def test_random_frames_of_many_streams_are_counted_exactly(seed, meter):
+    outcome = measure_traffic.random_run(6000, seed, segment=600, **meter)
     assert outcome.found == []
     assert (outcome.frames, outcome.off_words, outcome.off_bins, outcome.off_saturated) == (6000, 0, 0, 0)
     assert outcome.streams >= 30
@@ -93,6 +101,13 @@ def test_each_damage_keeps_a_probe_frame_out_of_its_stream_but_not_out_of_the_po
         ([0, 128, 1, 1], 126, 1, 1, 0),
         ([0, 129, 1, 2], 127, 0, 1, 1),
         ([0, 128, 0], 127, 0, 0, 1),
+        ([0, 1, 1, 3, 1, 3], 1, 3, 0, 0), # RFC 5560: arrivals per packet 1, 3, 0, 2.
+        ([1, 2, 3, 5, 6, 7, 8, 4, 9, 10], 1, 0, 1, 0), # RFC 4737, section 7; METHODS.md 2; so are the next three.
+        ([1, 2, 3, 4, 7, 5, 6, 8], 1, 0, 2, 0),
+        ([1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11], 1, 0, 3, 0),
+        ([1, 2, 3, 6, 7, 4, 5, 8, 9, 10, 12, 13, 11], 1, 0, 3, 0),
+        ([2**31 - 1, 2**32 - 3, 2**32 - 1, 0, 2**32 - 2, 1, 2**32 - 2], 2**32 - 4, 1, 1, 0),
+        ([0, 1, 2, 3, 132, 131], 127, 0, 1, 0), # 3 and 131 share a place of the window.
     ],
 )
 def test_loss_follows_from_what_is_counted(sequences, lost, duplicated, reordered, beyond):
@@ -104,6 +119,22 @@ def test_loss_follows_from_what_is_counted(sequences, lost, duplicated, reordere
         model.arrive(frame)
     assert lost_frames(found) == lost == model.streams[1].accumulators()["lost"]
     assert [found[name] for name in ("duplicated", "reordered", "beyond_window")] == [duplicated, reordered, beyond]
+
+
+@pytest.mark.parametrize(("behind", "flag"), [(1, "duplicated"), (1023, "reordered"), (1024, "reordered"), (1025, "beyond_window")])
+def test_the_window_of_a_stream_with_records_reaches_its_length_back(behind, flag):
+    frames = [probe(sequence, 1000) for sequence in (0, 2000, 2001 - behind)]
+    snapshot = words_after(frames, latch=200, meter=RECORDING)[0]
+    found = {name: place.value(snapshot[32:64]) for name, place in STREAM_ACCUMULATORS.items()}
+    assert {name for name in ("duplicated", "reordered", "beyond_window") if found[name]} == {flag}
+
+
+@pytest.mark.parametrize("delay", [0, 1, -5, 0x10000, FAR, FAR + 1, 2**40, 2**63 - 1, -FAR, -FAR - 1, -FAR - 2, -(2**63)])
+def test_squares_of_far_delays_are_clamped(delay):
+    snapshot = words_after([probe(0, 1000, delay)])[0]
+    found = {name: place.value(snapshot[32:64]) for name, place in STREAM_ACCUMULATORS.items()}
+    delays = [found[name] for name in ("delay_min", "delay_max", "delay_sum")]
+    assert (delays, found["delay_square_sum"]) == ([delay] * 3, min(abs(delay), FAR) ** 2)
 
 
 def test_values_at_the_edges_of_bins_fall_into_the_upper_one():

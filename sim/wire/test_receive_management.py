@@ -13,9 +13,9 @@ from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_rece
 from liteprobe.sim.models.receive import PortModel
 
 
-@pytest.mark.parametrize(("clocks", "data_width"), VARIANTS)
-def test_management_frames_leave_whole_or_not_at_all(clocks, data_width):
-    run_receive_test(__file__, clocks, data_width)
+@pytest.mark.parametrize("clocks", VARIANTS)
+def test_management_frames_leave_whole_or_not_at_all(clocks):
+    run_receive_test(__file__, clocks)
 
 
 @cocotb.test()

@@ -320,6 +320,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
     )
     parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
+    parser.add_argument("--streams", type=int, default=default.streams, help="measured at each port of a monitor: 7 or 15")
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
@@ -361,7 +362,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "gnss_baud", "ip_address")
+    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams")
+    names += ("gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
     try:
         target = board(args.board)

@@ -26,8 +26,8 @@ No board was at hand: pins and delays are those of litex-boards, and nothing her
 measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes.
-`--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--no-discipline`, `--main-ram`,
-`--gnss-baud` and `--ip-address` change what is built in.
+`--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--no-discipline`,
+`--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
 A section says when it was built. With seed 1 `sys` reaches 47.4 MHz only on the Colorlight 5A-75B 8.0, so its own
 seed is 2. Sections without a date are older: the i9 is of the gateware before descriptors carried a frame's timing;

@@ -108,9 +108,10 @@ def blocks_of(soc: Mapping[str, Any]) -> list[Block]:
         stem = owner.name if name.startswith(owner.name + "_") else owner.name.rpartition("_")[0]
         owner.spans.append(Span(name.removeprefix(stem + "_"), entry["addr"], 4 * entry["size"]))
     for name, entry in soc["memories"].items():
-        port = re.fullmatch(r"port(\d+)_(header|records)", name)
+        port = re.fullmatch(r"port(\d+)_(header|records|streams)", name)
         if port:
-            owner = blocks[f"port{port[1]}_{'tx' if port[2] == 'header' else 'rx'}"]
+            receives = "rx" if f"port{port[1]}_rx" in blocks else "measure"
+            owner = blocks[f"port{port[1]}_{'tx' if port[2] == 'header' else receives}"]
             # Beside the registers of LiteX, some of which have the same name.
             owner.spans.append(Span(f"{port[2]}_memory", entry["base"], entry["size"]))
     return sorted((block for block in blocks.values() if block.spans), key=lambda block: block.base)

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What firmware shares with gateware and host, as a C header: enums, bits and constants of cores/formats.
+"""What firmware shares with gateware and host, as a C header: enums, bits, constants and accumulators of cores/formats.
 
 `devicetree` writes it beside the registers of a build. ``python -m liteprobe.soc.build.formats_header FOLDER`` writes it alone, for
 tests without a probe.
@@ -41,6 +41,7 @@ CONSTANTS = {
     "LP_QERR_COUNT_BIT": "QERR_COUNT_BIT",
     "LP_QERR_COUNT_MASK": "QERR_COUNT_MASK",
     "LP_QERR_BIT": "QERR_BIT",
+    "LP_STREAM_WORDS": "STREAM_SLOT_WORDS",
 }
 
 
@@ -51,6 +52,7 @@ def names() -> Iterator[tuple[str, int]]:
     for flags, prefix in FLAGS.items():
         yield from ((f"{prefix}{flag.name}", int(flag)) for flag in flags)
     yield from ((name, int(getattr(formats, of))) for name, of in CONSTANTS.items())
+    yield from ((f"LP_STREAM_{name.upper()}", place.first) for name, place in formats.STREAM_ACCUMULATORS.items())
 
 
 def header() -> str:

@@ -67,7 +67,7 @@ def receive() -> dict[str, Callable[[], Made]]:
     from liteprobe.cores.receive.filter import FilterTables
     from liteprobe.cores.receive.mac import ReceiveMAC
     from liteprobe.cores.receive.monitor import MonitorPath
-    from liteprobe.cores.receive.parse import FrameParser
+    from liteprobe.cores.receive.path import ReceivePath
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.toeplitz import FlowHash
     from liteprobe.cores.receive.unified import UnifiedParser
@@ -75,7 +75,16 @@ def receive() -> dict[str, Callable[[], Made]]:
 
     def parser() -> Made:
         core = UnifiedParser()
-        return core, [core, core.headers]
+        return core, [core, core.headers, core.walk]
+
+    def small_parser() -> Made:
+        core = UnifiedParser(with_headers=False)
+        return core, [core]
+
+    def records() -> Made:
+        clock = Clock()
+        core = ReceivePath(clock, with_csr=False)
+        return core, [core, core.streams, core.records, core.tally, clock]
 
     def tables() -> Made:
         core = FilterTables(2)
@@ -89,10 +98,11 @@ def receive() -> dict[str, Callable[[], Made]]:
     return {
         "MAC": lambda: alone(ReceiveMAC()),
         "stamp": lambda: alone(ArrivalStamper()),
-        "parse (probe frames)": lambda: alone(FrameParser()),
-        "parse (unified header)": parser,
+        "parse (flags, length and probe)": small_parser,
+        "parse (with unified header)": parser,
         "flow hash": lambda: alone(FlowHash()),
         "filter, of two ports": tables,
+        "whole path of a port that keeps records": records,
         "whole path of a monitor's port, without the filter": path,
     }
 

@@ -19,7 +19,9 @@ from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 
-least_spacing = 32 # Cycles between the ends of two frames that are classified.
+least_spacing  = 32 # Cycles between the ends of two frames that are classified.
+# From the end of a frame until the next one may have come to a probe's fields: 50 octet times at 48 MHz, less the crossing.
+passing_cycles = 14
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -38,10 +40,15 @@ def seen_layout():
 # Unified Parser -----------------------------------------------------------------------------------
 
 class UnifiedParser(LiteXModule):
-    """Classifies frames: flags, length, fields for a filter, and a unified header for each.
+    """Classifies frames: flags, length, what a probe says; and fields for a filter and a unified header, where asked for.
 
     A frame that ends fewer than ``least_spacing`` cycles after the last one that was classified is not. Neither are frames
     that were cut by an overflow: they are counted where they were cut.
+
+    Parameters
+    ----------
+    with_headers : bool
+        With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``behind`` and ``headers``.
 
     Attributes
     ----------
@@ -53,34 +60,34 @@ class UnifiedParser(LiteXModule):
         One cycle for every frame that wasn't cut, two cycles after its last word: what is known of it.
     asks, key : Signal(), Record(key_layout()), out
         One cycle for each frame that is classified, the one before ``ended``: fields for a filter, in this cycle only.
+    walk : UnifiedWalk
+        Of the frame that passes, up to ``asks``.
     ended : Signal(), out
         One cycle for each frame that is classified, with ``seen``. From here to the next ``ended``:
-    length, flags : Signal(16), Signal(16), out
-        As in the unified header; ``flags`` up to PROBE.
+    length, flags, is_probe : Signal(16), Signal(16), Signal(), out
+        As in the unified header, ``flags`` up to PROBE; and whether it has all of a probe's fields.
     layer3, is_hashed : Signal(2), Signal(), out
         As in the unified header; and whether ports count for the flow: of a frame that has them and is not a fragment.
-    probe, is_probe : Record(probe_layout()), Signal(), out
-        What a probe says, where it says all of it.
+    passing : Record(probe_layout()), out
+        What a probe says, where it says all of it; up to `passing_cycles` after ``ended``, when the next frame may have come
+        so far.
+    probe : Record(probe_layout()), out
+        The same, held.
     behind : Signal(3), out
         As of `UnifiedWalk`.
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
     """
-    def __init__(self):
+    def __init__(self, with_headers=True):
         self.sink       = sink = stream.Endpoint(frame_layout(32))
         self.classifies = Signal()
         self.seen       = Signal()
         self.frame      = Record(seen_layout(), reset_less=True)
         self.asks       = Signal()
-        self.key        = Record(key_layout())
         self.ended      = Signal()
         self.length     = Signal(16, reset_less=True)
         self.flags      = Signal(16)
-        self.layer3     = Signal(2)
-        self.is_hashed  = Signal(reset_less=True)
-        self.probe      = Record(probe_layout(), reset_less=True)
         self.is_probe   = Signal(reset_less=True)
-        self.behind     = Signal(3, reset_less=True)
 
         # # #
 
@@ -93,10 +100,10 @@ class UnifiedParser(LiteXModule):
         just_ended   = Signal()
         classified   = self.asks
         rest         = Signal(max=least_spacing) # Cycles in which no frame is classified.
-        self.headers = headers = HeaderStore()
+        is_busy      = Signal()
         self.comb += [
             ends.eq(sink.valid & sink.last & ~sink.overflow),
-            self.classifies.eq(ends & (rest == 0) & ~headers.busy),
+            self.classifies.eq(ends & (rest == 0) & ~is_busy),
         ]
         self.sync += [
             If(rest != 0, rest.eq(rest - 1)),
@@ -110,8 +117,15 @@ class UnifiedParser(LiteXModule):
         # What they are.
         # --------------
         self.add_length(classified)
-        self.add_status(self.add_flags(), classified)
-        self.add_fields(classified)
+        self.add_flags(classified)
+        self.probe_fields = ProbeFields()
+        self.passing      = self.probe_fields.fields
+        self.add_probe(classified)
+        if with_headers:
+            self.headers = HeaderStore()
+            self.comb   += is_busy.eq(self.headers.busy)
+            self.add_headers(classified)
+            self.add_key(classified)
 
     def add_length(self, classified):
         """Count the words of the frame, and keep what the MAC says of it."""
@@ -144,8 +158,8 @@ class UnifiedParser(LiteXModule):
         ]
         self.last_length, self.verdict = length, verdict
 
-    def add_flags(self):
-        """Return the flags of the frame that has just ended."""
+    def add_flags(self, classified):
+        """Hold the flags of the frame that has just ended."""
         walk   = self.walk
         length = self.last_length
         flags  = Signal(12)
@@ -164,10 +178,24 @@ class UnifiedParser(LiteXModule):
             (UnifiedFlag.PROBE,          walk.has_probe),
         ]:
             self.comb += flags[log2_int(int(flag))].eq(condition)
-        return flags
+        held_flags = Signal(len(flags), reset_less=True)
+        self.comb += self.flags.eq(held_flags)
+        self.sync += If(classified, held_flags.eq(flags))
 
-    def add_status(self, flags, classified):
+    def add_probe(self, classified):
+        """Take what a probe says."""
+        walk, fields = self.walk, self.probe_fields
+        self.comb += [
+            fields.take.eq(walk.take),
+            fields.state.eq(walk.state),
+            fields.position.eq(walk.position),
+            fields.raw.eq(self.sink.data),
+        ]
+        self.sync += If(classified, self.is_probe.eq(walk.has_stamp))
+
+    def add_headers(self, classified):
         """Hold what the walk found, and let the header have it."""
+        self.layer3 = Signal(2)
         walk     = self.walk
         headers  = self.headers
         internal = Record(internal_layout(), reset_less=True)
@@ -178,7 +206,6 @@ class UnifiedParser(LiteXModule):
         }
         held     = [Signal(len(value), reset_less=True, name=f"held_{name}") for name, value in known.items()]
         ethertype, protocol, layers, kinds, first, second = held
-        held_flags = Signal(len(flags), reset_less=True)
         self.comb += [
             headers.write.eq(walk.sink.valid),
             headers.address.eq(walk.address),
@@ -186,14 +213,12 @@ class UnifiedParser(LiteXModule):
             headers.is_idle.eq(~in_frame & ~self.sink.valid),
             headers.close.eq(self.classifies),
             headers.status.eq(Cat(ethertype, protocol, layers, kinds, internal.raw_bits(), Constant(0, 3), first, second)),
-            self.flags.eq(held_flags),
             self.layer3.eq(layers[:2]),
         ]
         self.sync += [
             If(self.sink.valid, in_frame.eq(~self.sink.last)),
             If(classified,
                 *[to.eq(value) for to, value in zip(held, known.values())],
-                held_flags.eq(flags),
                 internal.has_link.eq(walk.has_link),
                 internal.has_fragment.eq(walk.has_fragment),
                 internal.has_transport.eq(walk.has_transport),
@@ -202,19 +227,18 @@ class UnifiedParser(LiteXModule):
             ),
         ]
 
-    def add_fields(self, classified):
+    def add_key(self, classified):
         """Show the fields of a filter, and hold what others ask for."""
-        walk, key = self.walk, self.key
-        self.fields       = fields = KeyFields()
-        self.probe_fields = probe_fields = ProbeFields()
+        walk           = self.walk
+        self.probe     = Record(probe_layout(), reset_less=True)
+        self.key       = key = Record(key_layout())
+        self.is_hashed = Signal(reset_less=True)
+        self.behind    = Signal(3, reset_less=True)
+        self.fields    = fields = KeyFields()
         self.comb += [
             fields.write.eq(walk.sink.valid),
             fields.address.eq(walk.address),
             fields.data.eq(walk.data),
-            probe_fields.take.eq(walk.take),
-            probe_fields.state.eq(walk.state),
-            probe_fields.position.eq(walk.position),
-            probe_fields.raw.eq(self.sink.data),
             key.eq(fields.key),
             key.layer3.eq(walk.layer3),
             key.protocol.eq(walk.protocol),
@@ -223,8 +247,7 @@ class UnifiedParser(LiteXModule):
             key.has_macs.eq(walk.has_link),
         ]
         self.sync += If(classified,
+            self.probe.eq(self.passing),
             self.is_hashed.eq(key.has_ports & ~walk.is_fragment),
-            self.probe.eq(probe_fields.fields),
-            self.is_probe.eq(walk.has_stamp),
             self.behind.eq(walk.behind),
         )

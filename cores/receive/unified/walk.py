@@ -9,17 +9,15 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import EXTENSIONS_MAX
+from liteprobe.cores.formats import EXTENSION, EXTENSIONS_MAX, LABELS_MAX, SIGNATURE, TAG_KINDS, TAGS_MAX, Layer3
 from liteprobe.cores.receive.frames import frame_layout
 from liteprobe.cores.receive.unified.bound import PacketBound
-from liteprobe.cores.receive.unified.ip import IPSteps
-from liteprobe.cores.receive.unified.link import LinkSteps
 from liteprobe.cores.receive.unified.numbers import *
 from liteprobe.cores.receive.unified.words import WordPlaces
 
 # Unified Walk -------------------------------------------------------------------------------------
 
-class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
+class UnifiedWalk(LiteXModule):
     """Walks through the headers of a frame, a word a cycle, and hands on those words that its unified header keeps.
 
     Behind the 14 octets of Ethernet all headers lie at 2 mod 4: half a word from the stream's. So a word of a header is
@@ -197,3 +195,158 @@ class UnifiedWalk(LinkSteps, IPSteps, LiteXModule):
     def within(self, step):
         """Stop where the IP packet ends."""
         return If(self.bound.is_inside, *step).Else(*self.leave(done), self.was_cut.eq(~self.is_payload))
+
+    # Ethernet, tags, labels, ARP: what a word of each does.
+    # -------------------------------------------------------
+    def walk_type(self):
+        """The ethertype in the last half of the word says what the next one is."""
+        low    = self.low
+        is_tag = any_of(low, *TAG_KINDS)
+        return [
+            self.ethertype.eq(low),
+            *self.leave(done),
+            self.versions.eq(Cat(low == 0x0800, low == 0x86dd)),
+            If(any_of(low, 0x0800, 0x86dd), self.state.eq(ip)),
+            If(any_of(low, 0x8847, 0x8848), self.state.eq(label), self.versions.eq(0b11)),
+            If(low == 0x0806, self.state.eq(arp)),
+            If(is_tag, self.state.eq(tag)),
+            If(is_tag & (self.state == tag) & (self.tags == TAGS_MAX - 1), *self.stop()),
+        ]
+
+    def walk_link(self):
+        """Ethernet: the type is in the fourth word of the stream."""
+        return [If(self.position == 3, self.has_link.eq(1), *self.walk_type())]
+
+    def walk_tag(self):
+        """A tag; ``ethertype`` still says of which kind: 0x8100, 0x88a8 and 0x9100 differ in bits 11 and 12."""
+        kind = Cat(~self.ethertype[11], self.ethertype[11] | self.ethertype[12])
+        return [
+            Case(self.tags, {number: self.kinds[2*number:2*number + 2].eq(kind) for number in range(TAGS_MAX)}),
+            self.tags.eq(self.tags + 1),
+            *self.walk_type(),
+        ]
+
+    def walk_label(self):
+        """A label; IP may be behind the last."""
+        return [
+            self.labels.eq(self.labels + 1),
+            If(self.octets[2][0], *self.leave(ip)).Elif(self.labels == LABELS_MAX - 1, *self.stop()),
+        ]
+
+    def walk_arp(self):
+        """ARP, of IPv4 over Ethernet."""
+        return [Case(self.position, {
+            0 : If((self.high != 1) | (self.low != 0x0800), *self.stop()),
+            1 : If(self.high != 0x0604, *self.stop()),
+            6 : [self.layer3.eq(int(Layer3.ARP)), *self.leave(done)],
+        })]
+
+    # IP, and what is behind it.
+    # --------------------------
+    def walk_ip(self):
+        """The first word of IP: which version, and how long."""
+        version, words, total = self.octets[0][4:], self.octets[0][:4], self.low
+        is_ipv4  = Signal()
+        is_ipv6  = Signal()
+        is_short = Signal()
+        self.comb += [
+            is_ipv4.eq((version == 4) & self.versions[0]),
+            is_ipv6.eq((version == 6) & self.versions[1]),
+            is_short.eq((total != 0) & (total[6:] == 0) & (total[2:6] < words)),
+            self.bound.load_ipv4.eq(self.take & (self.state == ip) & is_ipv4),
+            self.bound.length.eq(Mux(self.state == ip, total, self.high)),
+        ]
+        return [
+            self.is_ipv6.eq(is_ipv6),
+            self.is_later.eq(0),
+            self.is_more.eq(0),
+            self.skipped.eq(words - 5),
+            self.position.eq(1),
+            If(is_ipv4,
+                self.state.eq(ipv4),
+                If(words < 5, *self.stop()).Elif(is_short, self.bad_total.eq(1), *self.stop()),
+            ).Elif(is_ipv6,
+                self.state.eq(ipv6),
+            # Behind labels may be anything.
+            ).Elif(self.versions == 0b11,
+                self.state.eq(done),
+            ).Else(*self.stop()),
+        ]
+
+    def walk_ipv4(self):
+        """IPv4 from its second word on."""
+        return [Case(self.position, {
+            1 : [self.is_later.eq(self.low[:13] != 0), self.is_more.eq(self.low[13])],
+            2 : self.walked.eq(self.octets[1]),
+            4 : [
+                self.layer3.eq(int(Layer3.IPV4)),
+                *self.walk_next(),
+                # ``skipped`` is less one already, with options.
+                If(self.skipped != 0, *self.leave(skip), self.skipped.eq(self.skipped - 1)),
+            ],
+        })]
+
+    def walk_ipv6(self):
+        """IPv6 from its second word on."""
+        self.comb += [
+            self.bound.load_ipv6.eq(self.take & (self.state == ipv6) & (self.position == 1)),
+            self.bound.is_jumbogram.eq((self.high == 0) & (self.octets[2] == hop_by_hop)),
+        ]
+        return [Case(self.position, {
+            1 : self.walked.eq(self.octets[2]),
+            9 : [self.layer3.eq(int(Layer3.IPV6)), *self.walk_next()],
+        })]
+
+    def walk_next(self):
+        """Whole headers lie behind: ``walked`` says what comes."""
+        is_extension = self.is_ipv6 & any_of(self.walked, hop_by_hop, routing, fragment, authentication, destination_options)
+        return [
+            *self.leave(done),
+            If(~self.is_later,
+                If(any_of(self.walked, icmp, tcp, udp, icmpv6, sctp), self.state.eq(transport)),
+                If(is_extension,
+                    self.state.eq(extension),
+                    If(self.extensions[-1][-1], *self.stop()), # One too many.
+                ),
+            ),
+        ]
+
+    def walk_extension(self):
+        """The first word of an extension header of IPv6."""
+        octets, (first, second) = self.octets, self.extensions
+        return [
+            If(first[-1], second.eq(self.walked | EXTENSION)).Else(first.eq(self.walked | EXTENSION)),
+            self.walked.eq(octets[0]),
+            *self.leave(skip),
+            self.skipped.eq(Cat(0, octets[1])), # Length in pairs of words, without the first pair.
+            Case(self.walked, {
+                authentication : self.skipped.eq(octets[1]), # In words, without the first two.
+                fragment       : [
+                    self.skipped.eq(0),
+                    self.has_fragment.eq(1),
+                    self.is_later.eq(self.low[3:] != 0),
+                    self.is_more.eq(self.low[0]),
+                ],
+            }),
+        ]
+
+    def walk_skip(self):
+        """A word that nothing is taken from."""
+        return [
+            self.skipped.eq(self.skipped - 1),
+            If(self.skipped == 0, *self.walk_next()),
+        ]
+
+    def walk_transport(self):
+        """What is behind IP: ports, and some of what is behind them."""
+        is_tcp, is_udp = self.walked == tcp, self.walked == udp
+        return [Case(self.position, {
+            0 : [self.has_transport.eq(1), If(~is_tcp & ~is_udp, *self.leave(done))],
+            2 : If(is_udp & (Cat(self.low, self.high) != SIGNATURE), *self.leave(done)),
+            3 : If(is_tcp,
+                If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
+            ),
+            4 : self.has_probe.eq(1),
+            # The stamp ends half a word behind this one.
+            5 : [self.has_stamp.eq(self.bound.has_half_more & self.is_raw_whole), *self.leave(done)],
+        })]

@@ -11,23 +11,34 @@
 #include <zephyr/sys/util.h>
 
 #include <liteprobe/csr.h>
+#include <liteprobe/generated/formats.h>
 #include <liteprobe/meter.h>
 
 #define READ_TRIES 8
 
 struct meter_config {
 	uint32_t port;
-	mem_addr_t stream_id, stream_any, records_enable, clear, latch;
-	mem_addr_t frames, octets, first_stamp, last_stamp, delay_min, delay_max, delay_sum, delay_square_sum;
-	mem_addr_t lost, duplicated, reordered, fcs_errors;
+	mem_addr_t stream_id, records_enable, clear, latch, streams_memory;
 };
+
+/* An accumulator of the stream that is measured: slot 1 of the memory, the lowest word first. */
+static uint32_t stream_word(const struct meter_config *config, uint32_t place)
+{
+	return sys_read32(config->streams_memory + 4 * (LP_STREAM_WORDS + place));
+}
+
+static uint64_t stream_pair(const struct meter_config *config, uint32_t place)
+{
+	uint64_t low = stream_word(config, place);
+
+	return (uint64_t)stream_word(config, place + 1) << 32 | low;
+}
 
 int lp_meter_start(const struct device *dev, uint16_t stream_id)
 {
 	const struct meter_config *config = dev->config;
 
 	lp_csr_write(config->stream_id, stream_id);
-	lp_csr_write(config->stream_any, 0);
 	lp_csr_write(config->records_enable, 0);
 	lp_csr_write(config->clear, 1);
 
@@ -41,21 +52,19 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 	for (int i = 0; i < READ_TRIES; i++) {
 		lp_csr_write(config->latch, 1);
 
-		uint64_t octets = lp_csr_read64(config->octets);
+		uint64_t octets = stream_pair(config, LP_STREAM_OCTETS);
 
-		totals->frames = lp_csr_read(config->frames);
-		totals->first_stamp = lp_csr_read64(config->first_stamp);
-		totals->last_stamp = lp_csr_read64(config->last_stamp);
-		totals->delay_min = (int64_t)lp_csr_read64(config->delay_min);
-		totals->delay_max = (int64_t)lp_csr_read64(config->delay_max);
-		totals->delay_sum = (int64_t)lp_csr_read64(config->delay_sum);
-		totals->delay_squares_high = lp_csr_read(config->delay_square_sum);
-		totals->delay_squares_low = lp_csr_read64(config->delay_square_sum + 4);
-		totals->lost = lp_csr_read(config->lost);
-		totals->duplicated = lp_csr_read(config->duplicated);
-		totals->reordered = lp_csr_read(config->reordered);
-		totals->fcs_errors = lp_csr_read(config->fcs_errors);
-		totals->octets = lp_csr_read64(config->octets);
+		totals->frames = stream_word(config, LP_STREAM_FRAMES);
+		totals->first_stamp = stream_pair(config, LP_STREAM_FIRST_STAMP);
+		totals->last_stamp = stream_pair(config, LP_STREAM_LAST_STAMP);
+		totals->delay_min = (int64_t)stream_pair(config, LP_STREAM_DELAY_MIN);
+		totals->delay_max = (int64_t)stream_pair(config, LP_STREAM_DELAY_MAX);
+		totals->delay_sum = (int64_t)stream_pair(config, LP_STREAM_DELAY_SUM);
+		totals->delay_squares_low = stream_pair(config, LP_STREAM_DELAY_SQUARE_SUM);
+		totals->delay_squares_high = stream_word(config, LP_STREAM_DELAY_SQUARE_SUM + 2);
+		totals->duplicated = stream_word(config, LP_STREAM_DUPLICATED);
+		totals->reordered = stream_word(config, LP_STREAM_REORDERED);
+		totals->octets = stream_pair(config, LP_STREAM_OCTETS);
 		/* A host's snapshot in between, with more frames, would have more octets. */
 		if (totals->octets == octets) {
 			return 0;
@@ -70,11 +79,8 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 #define METER_INIT(n)                                                                                                  \
 	static const struct meter_config meter_config_##n = {                                                          \
 		.port = DT_INST_PROP(n, port),                                                                         \
-		METER_REG(n, stream_id),  METER_REG(n, stream_any), METER_REG(n, records_enable),                      \
-		METER_REG(n, clear),      METER_REG(n, latch),      METER_REG(n, frames),    METER_REG(n, octets),     \
-		METER_REG(n, first_stamp), METER_REG(n, last_stamp), METER_REG(n, delay_min), METER_REG(n, delay_max), \
-		METER_REG(n, delay_sum),  METER_REG(n, delay_square_sum), METER_REG(n, lost), METER_REG(n, duplicated), \
-		METER_REG(n, reordered),  METER_REG(n, fcs_errors),                                                    \
+		METER_REG(n, stream_id), METER_REG(n, records_enable), METER_REG(n, clear), METER_REG(n, latch),       \
+		METER_REG(n, streams_memory),                                                                          \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &meter_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
 			      NULL);

@@ -27,10 +27,8 @@ struct lp_meter_totals {
 	/** Sum of the squares of the delays (ns^2), 96 bits. */
 	uint32_t delay_squares_high;
 	uint64_t delay_squares_low;
-	uint32_t lost;
 	uint32_t duplicated;
 	uint32_t reordered;
-	uint32_t fcs_errors;
 };
 
 /**

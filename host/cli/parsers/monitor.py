@@ -15,7 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
     parser.add_argument(
-        "--streams", metavar="ID", type=whole, help="measure the seven streams from ID on; clears what was measured"
+        "--streams",
+        metavar="ID",
+        type=whole,
+        help="measure the streams from ID on, 7 or 15 by the build; clears what was measured",
     )
     parser.add_argument(
         "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],

@@ -4,7 +4,7 @@
 // Drives a measure_bench by a script and writes what the bus reads.
 //
 // Usage: Vmeasure_bench SCRIPT WORDS. The script is a list of struct step, in the order of their cycles; a step later than its
-// turn ends the run with 1. WORDS gets what each READ reads, in their order: 256 words of accumulators, or 1024 of bins and
+// turn ends the run with 1. WORDS gets what each READ reads, in their order: 512 words of accumulators, or 2048 of bins and
 // one that says whether they are saturated. The last line of the output is the number of cycles.
 
 #include <cstdint>
@@ -92,11 +92,11 @@ static void apply(const step &s)
         top.measure_passed = s.passed;
         break;
     case READ_STREAMS:
-        for (uint32_t k = 0; k < 256; k++)
+        for (uint32_t k = 0; k < 512; k++)
             asked.push_back(k);
         break;
     case READ_BINS:
-        for (uint32_t k = 0; k < 1024; k++)
+        for (uint32_t k = 0; k < 2048; k++)
             asked.push_back(1 << 16 | k);
         asked.push_back(SATURATED);
         break;

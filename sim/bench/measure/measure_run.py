@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import BIN_SLOT_WORDS, STREAM_SLOT_WORDS, STREAM_SLOTS, BinKind
+from liteprobe.cores.formats import BIN_SLOT_WORDS, STREAM_SLOT_WORDS, STREAM_SLOTS, STREAM_SLOTS_MAX, STREAM_WINDOW, BinKind
 from liteprobe.sim.bench.tools.compiled import compiled_program
 from liteprobe.sim.bench.measure.module import write_verilog
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame
@@ -23,8 +23,8 @@ from liteprobe.sim.models.streams import BinSettings, MeasuredFrame
 MAIN = Path(__file__).with_name("measure_run.cpp")
 
 STEP = struct.Struct("<QQQIIHHHBB")
-SNAPSHOT_WORDS = STREAM_SLOTS * STREAM_SLOT_WORDS
-BIN_WORDS = STREAM_SLOTS * BIN_SLOT_WORDS
+SNAPSHOT_WORDS = STREAM_SLOTS_MAX * STREAM_SLOT_WORDS
+BIN_WORDS = STREAM_SLOTS_MAX * BIN_SLOT_WORDS
 
 
 class Kind(IntEnum):
@@ -77,7 +77,7 @@ class Script:
 
 @dataclass(frozen=True)
 class MeasureRun:
-    """What the bus read: snapshots (256 words each), bins (1024 words each) and whether they were saturated."""
+    """What the bus read: snapshots (32 words a slot), bins (128 words a slot) and whether they were saturated."""
 
     snapshots: list[NDArray[np.uint32]]
     bins: list[NDArray[np.uint32]]
@@ -86,15 +86,17 @@ class MeasureRun:
 
 
 @cache
-def build(count_bits: int) -> Path:
+def build(count_bits: int, slots: int, window: int) -> Path:
     """Return the executable, compiled if need be."""
-    write = partial(write_verilog, count_bits=count_bits)
+    write = partial(write_verilog, count_bits=count_bits, slots=slots, window=window)
     return compiled_program("measure_bench", write, MAIN)
 
 
-def run(script: Script, count_bits: int = 32) -> MeasureRun:
+def run(
+    script: Script, count_bits: int = 32, slots: int = STREAM_SLOTS, window: int = STREAM_WINDOW
+) -> MeasureRun:
     """Run a script on meters whose bins have ``count_bits``."""
-    executable = build(count_bits)
+    executable = build(count_bits, slots, window)
     with TemporaryDirectory(dir=executable.parent) as folder:
         steps, got = Path(folder) / "script", Path(folder) / "words"
         steps.write_bytes(script.octets)
@@ -102,18 +104,18 @@ def run(script: Script, count_bits: int = 32) -> MeasureRun:
         if done.returncode:
             raise RuntimeError(f"the bench ended with {done.returncode}: {done.stderr}")
         words = np.fromfile(got, np.uint32)
-    return sorted_reads(words, script.reads, int(done.stdout))
+    return sorted_reads(words, script.reads, int(done.stdout), slots)
 
 
-def sorted_reads(words: NDArray[np.uint32], reads: Sequence[Kind], cycles: int) -> MeasureRun:
-    """Return what each read got."""
+def sorted_reads(words: NDArray[np.uint32], reads: Sequence[Kind], cycles: int, slots: int) -> MeasureRun:
+    """Return what each read got of meters with ``slots``; behind their words the bus shows them again."""
     result, first = MeasureRun([], [], [], cycles), 0
     for kind in reads:
         if kind == Kind.READ_STREAMS:
-            result.snapshots.append(words[first : first + SNAPSHOT_WORDS])
+            result.snapshots.append(words[first : first + slots * STREAM_SLOT_WORDS])
             first += SNAPSHOT_WORDS
         else:
-            result.bins.append(words[first : first + BIN_WORDS])
+            result.bins.append(words[first : first + slots * BIN_SLOT_WORDS])
             result.saturated.append(bool(words[first + BIN_WORDS]))
             first += BIN_WORDS + 1
     assert first == len(words), (first, len(words))

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liteprobe.cores.formats import BINS, STREAM_SLOTS, BinKind, RecordFlag, UnifiedFlag
+from liteprobe.cores.formats import BINS, STREAM_SLOTS, STREAM_WINDOW, BinKind, RecordFlag, UnifiedFlag
 from liteprobe.sim.bench.measure.measure_run import Kind, MeasureRun, Script, run
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
 LEAST_SPACING = 32
-READ_CYCLES = 256 * 70
+READ_CYCLES = 512 * 70
 """Cycles that a read of a snapshot takes at the most."""
 
 CYCLE_NS = 20
@@ -31,8 +31,13 @@ class Stream:
     delay_ns: int
     spread_ns: int
     sequence: int = 0
-    late: deque[int] = field(default_factory=lambda: deque(maxlen=300))
-    sent: deque[int] = field(default_factory=lambda: deque(maxlen=300))
+    window: int = STREAM_WINDOW
+    late: deque[int] = field(default_factory=deque)
+    sent: deque[int] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        """Remember somewhat more frames than the window covers."""
+        self.late, self.sent = deque(maxlen=2 * self.window + 44), deque(maxlen=2 * self.window + 44)
 
     def next(self) -> int:
         """Return the sequence number of the next frame that arrives."""
@@ -68,12 +73,16 @@ class Traffic:
     seed : int
     bin_limit : int
         A bin stays there.
+    slots, window : int
+        Of the meters.
     """
 
-    def __init__(self, seed: int, bin_limit: int = (1 << 32) - 1) -> None:
+    def __init__(
+        self, seed: int, bin_limit: int = (1 << 32) - 1, slots: int = STREAM_SLOTS, window: int = STREAM_WINDOW
+    ) -> None:
         self.rng = random.Random(seed)
         self.script = Script()
-        self.model = PortMeterModel(bin_limit=bin_limit)
+        self.model = PortMeterModel(bin_limit=bin_limit, slots=slots, window=window)
         self.cycle = 100
         self.stamp = self.rng.getrandbits(60)
         self.snapshots: list[list[int]] = []
@@ -91,7 +100,7 @@ class Traffic:
         model.stream_base = rng.choice([0, 1, 65533, rng.getrandbits(16)])
         model.measure_passed = rng.random() < 0.3
         kinds = [(1 << rng.randrange(1, 63), rng.randrange(1, 40)) for _ in range(10)]
-        self.streams = [Stream(rng, rng.choice([-1, 1]) * far, 1 << near) for far, near in kinds]
+        self.streams = [Stream(rng, rng.choice([-1, 1]) * far, 1 << near, window=model.window) for far, near in kinds]
         self.shares = [rng.random() for _ in self.streams]
         some = rng.choice(self.streams)
         model.settings = BinSettings(
@@ -216,19 +225,26 @@ def compare(traffic: Traffic, done: MeasureRun) -> Outcome:
     )
 
 
-def random_run(frames: int, seed: int, segment: int = 2000, count_bits: int = 32) -> Outcome:
+def random_run(
+    frames: int,
+    seed: int,
+    segment: int = 2000,
+    count_bits: int = 32,
+    slots: int = STREAM_SLOTS,
+    window: int = STREAM_WINDOW,
+) -> Outcome:
     """Send frames in segments, each with settings and streams of its own, and compare all that is read."""
-    traffic = Traffic(seed, (1 << count_bits) - 1)
+    traffic = Traffic(seed, (1 << count_bits) - 1, slots, window)
     while traffic.frames < frames:
         traffic.begin()
         traffic.run(min(segment, frames - traffic.frames))
         traffic.end()
-    return compare(traffic, run(traffic.script, count_bits))
+    return compare(traffic, run(traffic.script, count_bits, slots, window))
 
 
 def sums_of_bins(model: PortMeterModel) -> list[dict[BinKind, int]]:
     """Return how many values each histogram holds, of each slot."""
     return [
         {kind: sum(model.bins[slot][bins.first : bins.first + bins.words]) for kind, bins in BINS.items()}
-        for slot in range(STREAM_SLOTS)
+        for slot in range(model.slots)
     ]

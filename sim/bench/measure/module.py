@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.formats import STREAM_SLOTS, STREAM_WINDOW
 from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.sim.bench.tools.module import write_module
@@ -15,10 +16,10 @@ from liteprobe.sim.bench.tools.module import write_module
 
 class MeasureBench(LiteXModule):
     """Meters on pins: fields of ``measured``, settings, ``latch``, ``clear``, and one bus: bit 16 of ``adr`` chooses bins."""
-    def __init__(self, count_bits):
+    def __init__(self, count_bits, slots, window):
         self.cd_sys = ClockDomain("sys")
         self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
-        self.meter  = meter = PortMeter(with_csr=False, count_bits=count_bits)
+        self.meter  = meter = PortMeter(False, count_bits, slots, window)
         for name, width in [("valid", 1), *measured_layout]:
             self.comb += getattr(meter.measured, name).eq(self.add_pin(f"frame_{name}", width))
         for name, width in [("latch", 1), ("clear", 1), ("stream_base", 16), ("measure_passed", 1)]:
@@ -44,7 +45,7 @@ class MeasureBench(LiteXModule):
         self.pins.add(pin)
         return pin
 
-def write_verilog(path, count_bits=32):
+def write_verilog(path, count_bits=32, slots=STREAM_SLOTS, window=STREAM_WINDOW):
     """Write the bench to ``path`` as module ``measure_bench``."""
-    bench = MeasureBench(count_bits)
+    bench = MeasureBench(count_bits, slots, window)
     write_module(bench, "measure_bench", path)

@@ -3,6 +3,7 @@
 
 """Drives the pins of a ReceiveBench and holds it against the model of a port."""
 
+import math
 import os
 import random
 from collections.abc import Iterable, Sequence
@@ -13,13 +14,13 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
+from cocotb.utils import get_sim_time
 
-from liteprobe.cores.formats import RECORD_WORDS, TICK_NS
+from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.receive.module import ReceiveBench, write_verilog
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models.delay import signed
 from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
 from liteprobe.sim.models.record import Record, record_of
 
@@ -28,33 +29,33 @@ PPM_FS = TICK_FS // 1_000_000
 
 #: Clocks: sys (MHz), and how far timebase and eth_rx are off (ppm). ``None``: one clock for both.
 CLOCKS: dict[str, tuple[float, int, int | None]] = {
-    "synchronous": (46.875, 0, None),
-    "asynchronous": (46.875, -50, 50),
+    "synchronous": (50.0, 0, None),
+    "asynchronous": (48.0, -50, 50),
     "slow_wire": (62.5, 50, -50),
-    "slowest_sys": (45.0, -50, 50),  # That the receive path is made for.
+    "slowest_sys": (48.0, -50, 50),  # That the receive path is made for.
     "slow_sys": (12.5, 0, 0),
 }
-#: Clocks and width in ``sys`` that tests of what crosses clocks or walks through words run with. With the second one
-#: the receive clock is the timebase; both tick together in the simulated probe, too, whose tests are always run. No board
-#: has 64 bits.
+#: Clocks that tests of what crosses clocks run with. With the second one the receive clock is the timebase; both tick
+#: together in the simulated probe, too, whose tests are always run.
 VARIANTS = [
-    ("asynchronous", 32),
-    pytest.param("synchronous", 32, marks=pytest.mark.full),
-    pytest.param("slow_wire", 64, marks=pytest.mark.full),
+    "asynchronous",
+    pytest.param("synchronous", marks=pytest.mark.full),
+    pytest.param("slow_wire", marks=pytest.mark.full),
 ]
 
+LEAST_SPACING = 32  # Cycles between two frames that are classified.
 DOMAINS = ("sys", "timebase", "eth_rx")
-INPUTS = ("stream_id", "clear", "latch", "records_read", "records_stb", "records_adr", "snapshot_stb", "snapshot_adr")
-SIGNED = ("delay_min", "delay_max", "delay_sum")
+MEMORIES = ("records", "streams", "snapshot")
+INPUTS = ("stream_id", "clear", "latch", "records_read", *[f"{memory}_{pin}" for memory in MEMORIES for pin in ("stb", "adr")])
 
 
-def run_receive_test(test_file: str, clocks: str, data_width: int, filter_: str | None = None) -> None:
+def run_receive_test(test_file: str, clocks: str, filter_: str | None = None) -> None:
     """Run the cocotb tests of ``test_file`` on a receive path with these clocks; ``filter_`` as of `run_wire_test`."""
     run_wire_test(
         test_file,
         "receive_bench",
-        partial(write_verilog, data_width=data_width, is_synchronous=CLOCKS[clocks][2] is None),
-        f"{os.path.basename(test_file).removesuffix('.py')}_{clocks}_{data_width}",
+        partial(write_verilog, is_synchronous=CLOCKS[clocks][2] is None),
+        f"{os.path.basename(test_file).removesuffix('.py')}_{clocks}",
         {"LITEPROBE_CLOCKS": clocks},
         filter_,
     )
@@ -95,7 +96,8 @@ class ReceiveDriver:
     Attributes
     ----------
     source : drives the wire.
-    stamps : stamps of probe frames (ns), so far.
+    stamps : stamps of frames that were classified (ns), so far.
+    seen : of each frame that wasn't cut, the cycle of ``sys`` (ns) and whether it was classified, so far.
     management : frames that left for management, so far.
     """
 
@@ -110,32 +112,43 @@ class ReceiveDriver:
             Clock(wire_clock, TICK_FS + wire_ppm * PPM_FS, unit="fs").start(start_high=False)
         self.source = GmiiSource(wire_clock, dut.rx_dv, dut.rx_data, dut.rx_er, lambda: int(dut.now.value))
         self.stamps: list[int] = []
+        self.seen: list[tuple[float, bool]] = []
+        self.sys_ns = 1e3 / sys_mhz
         self.management: list[bytes] = []
         self.layout = ReceiveBench().path.tally.layout
         self.random = random.Random(cocotb.RANDOM_SEED)
 
-    async def reset(self, stream_id: int | None = None) -> None:
-        """Reset, take this stream (None: all), and watch stamps and management."""
+    async def reset(self, stream_id: int = 1) -> None:
+        """Reset, take this stream, and watch frames, stamps and management."""
         dut = self.dut
         for name in INPUTS:
             getattr(dut, name).value = 0
         dut.records_enable.value = dut.management_ready.value = 1
-        dut.stream_any.value = stream_id is None
-        dut.stream_id.value = stream_id or 0
+        dut.stream_id.value = stream_id
         resets = [getattr(dut, f"{name}_rst") for name in DOMAINS if hasattr(dut, f"{name}_rst")]
         for level in (1, 0):
             for reset in resets:
                 reset.value = level
             await ClockCycles(dut.sys_clk, 10)
         cocotb.start_soon(self.watch_stamps())
+        cocotb.start_soon(self.watch_seen())
         cocotb.start_soon(watch_management(dut, self.management))
 
     async def watch_stamps(self) -> None:
-        """Keep the stamp of each probe frame."""
+        """Keep the stamp of each frame that is classified."""
         while True:
             await RisingEdge(self.dut.paired)
             await ReadOnly()
             self.stamps.append(int(self.dut.stamp.value))
+
+    async def watch_seen(self) -> None:
+        """Keep when each frame was seen, and whether it was classified."""
+        while True:
+            # Of two that are seen in successive cycles, the second one has no edge.
+            await RisingEdge(self.dut.sys_clk if int(self.dut.seen.value) else self.dut.seen)
+            await ReadOnly()
+            if int(self.dut.seen.value):
+                self.seen.append((get_sim_time("ns"), bool(int(self.dut.classified.value))))
 
     async def pulse(self, name: str) -> None:
         """Raise an input for a cycle of ``sys``."""
@@ -147,15 +160,20 @@ class ReceiveDriver:
         await ClockCycles(self.dut.sys_clk, 2)
 
     async def registers(self, names: Iterable[str]) -> dict[str, int]:
-        """Return accumulators as of now, read over the bus right behind the latch."""
+        """Return counters as of now, and accumulators of the stream, read over the bus right behind the latch."""
         await self.pulse("latch")
         shown = {}
         for name in names:
-            first, words = self.layout[name]
-            value = 0
-            for word in range(first, first + words):
-                value = value << 32 | await self.read_word(word, "snapshot")
-            shown[name] = signed(value) if name in SIGNED else value
+            if name in self.layout:
+                first, words = self.layout[name]
+                shown[name] = 0
+                for word in range(first, first + words):
+                    shown[name] = shown[name] << 32 | await self.read_word(word, "snapshot")
+            else:
+                place = STREAM_ACCUMULATORS[name]
+                words = range(place.first, place.first + place.words)
+                slot = {word: await self.read_word(STREAM_SLOT_WORDS + word, "streams") for word in words}
+                shown[name] = place.value([slot.get(word, 0) for word in range(STREAM_SLOT_WORDS)])
         return shown
 
     async def records(self, start: int, count: int, depth: int = 1024) -> list[Record]:
@@ -164,7 +182,7 @@ class ReceiveDriver:
         return [record_of([await self.read_word(place + word) for word in range(RECORD_WORDS)]) for place in places]
 
     async def read_word(self, address: int, memory: str = "records") -> int:
-        """Read a word of the ring, or of the ``snapshot``, over its bus."""
+        """Read a word of a memory over its bus."""
         dut = self.dut
         strobe, ack = getattr(dut, f"{memory}_stb"), getattr(dut, f"{memory}_ack")
         getattr(dut, f"{memory}_adr").value = address
@@ -183,9 +201,11 @@ class ReceiveDriver:
         frames, refused = frames_of(self.source.symbols)
         model.counters["preamble_errors"] = refused
         self.check_stamps(model, frames)
-        expected = model.registers()
+        expected = model.counters
         shown = await self.registers(expected)
         assert {name: value for name, value in shown.items() if value != expected[name]} == {}, expected
+        words = model.meter.words()
+        assert [await self.read_word(number, "streams") for number in range(len(words))] == words
         assert int(self.dut.records_written.value) == model.ring.written
         assert int(self.dut.records_lost.value) == model.ring.lost
 
@@ -193,11 +213,14 @@ class ReceiveDriver:
         """Hold each stamp against the moment of its SFD, and give frame and stamp to the model."""
         stamps = list(self.stamps)
         errors = []
-        for frame in frames:
+        last_ns = -math.inf
+        for frame, (seen_ns, is_classified) in zip(frames, self.seen, strict=True):
             truth = self.source.sfd_now[frame.sfd_tick]
-            stamp = stamps.pop(0) if model.is_probe(frame) else truth
+            stamp = stamps.pop(0) if is_classified else truth
             errors.append(stamp - truth)
-            model.receive(frame, stamp)
+            assert is_classified == (seen_ns - last_ns > (LEAST_SPACING - 0.5) * self.sys_ns)
+            last_ns = seen_ns if is_classified else last_ns
+            model.receive(frame, stamp, is_classified)
         assert stamps == []
         assert max(map(abs, errors), default=0) <= self.tolerance_ns, errors
         assert max(errors, default=0) - min(errors, default=0) <= self.tolerance_ns, errors

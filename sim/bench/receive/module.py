@@ -19,40 +19,42 @@ class ReceiveBench(LiteXModule):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``snapshot_*`` of the snapshot's bus;
-    ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a probe frame).
+    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
+    other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
+    and ``classified`` of each frame that wasn't cut.
     """
-    inputs  = ("stream_id", "stream_any", "clear", "latch", "records_read", "records_enable")
+    inputs  = ("stream_id", "clear", "latch", "records_read", "records_enable")
 
-    def __init__(self, data_width=32, with_management=True, record_depth=1024, is_synchronous=False):
+    def __init__(self, with_management=True, record_depth=1024, is_synchronous=False):
         self.pins = set()
         for name in ["sys", "timebase"] + ([] if is_synchronous else ["eth_rx"]):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
         self.clock = clock = Clock()
-        path = ReceivePath(clock, data_width, with_management, record_depth, with_csr=False)
+        path = ReceivePath(clock, with_management, record_depth, with_csr=False)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
         self.path = path
 
-        sink, bus, source = path.sink, path.records.bus, path.management_source
-        snapshot = path.tally.bus
+        sink, bus, source, arrivals = path.sink, path.records.bus, path.management_source, path.arrivals
+        buses = {"records": bus, "streams": path.streams.bus, "snapshot": path.tally.bus}
         for name, signal in [
             ("rx_dv", sink.valid), ("rx_data", sink.data), ("rx_er", sink.error),
-            ("records_stb", bus.stb), ("records_adr", bus.adr), ("management_ready", source.ready),
-            ("snapshot_stb", snapshot.stb), ("snapshot_adr", snapshot.adr),
+            ("management_ready", source.ready),
+            *[(f"{name}_{part}", getattr(bus, part)) for name, bus in buses.items() for part in ("stb", "adr")],
             *[(name, getattr(path, name)) for name in self.inputs],
         ]:
             self.comb += signal.eq(self.add_pin(name, len(signal)))
-        self.comb += [bus.cyc.eq(bus.stb), snapshot.cyc.eq(snapshot.stb)]
+        self.comb += [bus.cyc.eq(bus.stb) for bus in buses.values()]
         for name, signal in [
-            ("now", clock.now), ("paired", path.pairing.paired), ("stamp", path.pairing.stamp),
-            ("records_ack", bus.ack), ("records_data", bus.dat_r),
+            ("now", clock.now), ("paired", arrivals.pairing.paired), ("stamp", arrivals.pairing.stamp),
+            ("seen", arrivals.parser.seen), ("classified", arrivals.parser.frame.is_classified),
+            *[(f"{name}_ack", bus.ack) for name, bus in buses.items()],
+            *[(f"{name}_data", bus.dat_r) for name, bus in buses.items()],
             ("records_written", path.records.written), ("records_lost", path.records.lost),
             ("management_valid", source.valid), ("management_last", source.last),
             ("management_data", source.data), ("management_last_be", source.last_be),
-            ("snapshot_ack", snapshot.ack), ("snapshot_data", snapshot.dat_r),
         ]:
             self.comb += self.add_pin(name, len(signal)).eq(signal)
 

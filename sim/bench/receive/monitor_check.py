@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from liteprobe.cores.formats import GIANT_LENGTH, Layer3, MIN_LENGTH, UnifiedFlag
+from liteprobe.cores.formats import DAMAGE, GIANT_LENGTH, Layer3, MIN_LENGTH, UnifiedFlag
 from liteprobe.sim.bench.receive.monitor_run import CLASSIFIED, NO_ERROR, Kept, PortRun, Sent, stamps
 from liteprobe.sim.models.monitor import Answer, MonitorModel, Outcome
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader
@@ -101,6 +101,12 @@ def check_kept(findings: Findings, kept: Kept, outcome: Outcome, keep_headers: b
         findings.expect("header", kept.header, octets[16:])
 
 
+def has_bad_length(header: UnifiedHeader) -> bool:
+    """Return whether a probe frame that isn't damaged says a wrong length, or ends in the probe's header."""
+    is_whole = UnifiedFlag.PROBE in header.flags and not header.flags & int(DAMAGE)
+    return is_whole and (UnifiedFlag.LENGTH_ERROR in header.flags or header.tx_stamp is None)
+
+
 def check_spacing(findings: Findings, seen: Sequence[tuple[int, bool]]) -> None:
     """Frames that end soon after one that was classified are not; all others are."""
     last = -LEAST_SPACING
@@ -132,6 +138,7 @@ def check(model: MonitorModel, sent: Sequence[Sent], run: PortRun) -> Findings:
     findings.expect("frames measured", len(run.measured), len(found))
     for (_, stamp, outcome), row in zip(found, measured, strict=False):
         check_measured(findings, row, outcome, stamp)
+        count["length_errors"] += has_bad_length(outcome.header)
         count["matched"] += outcome.answer.matched
         count["passed"] += outcome.answer.passed
         count["damaged"] += outcome.is_damaged
@@ -172,7 +179,7 @@ def check_counters(findings: Findings, sent: Sequence[Sent], counters: dict[str,
         "headers_lost": findings.without_header,
         "unplaced": findings.unplaced,
     }
-    for name in ("matched", "passed", "damaged", "own_frames", "sampled"):
+    for name in ("length_errors", "matched", "passed", "damaged", "own_frames", "sampled"):
         wanted.setdefault(name, 0)
     got = {name: value for name, value in counters.items() if name in wanted}
     findings.expect("counters", got, {name: wanted[name] for name in got})

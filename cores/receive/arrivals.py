@@ -1,0 +1,138 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What every port does with the frames that come in: takes them off the wire, stamps them, reads their headers."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.formats import DAMAGE, UnifiedFlag
+from liteprobe.cores.measure.tally import Event
+from liteprobe.cores.receive.mac import ReceiveMAC
+from liteprobe.cores.receive.management import FrameStore
+from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
+from liteprobe.cores.receive.unified import UnifiedParser
+
+# Arrivals -----------------------------------------------------------------------------------------
+
+class Arrivals(LiteXModule):
+    """Takes in the frames of a port with their stamps and what their headers say; never stalls.
+
+    mac -> stamp -> parse. What is for management leaves by a port of its own.
+
+    Parameters
+    ----------
+    clock : Clock
+        Gives ``now`` (ns) in timebase.
+    with_headers : bool
+        As of `UnifiedParser`.
+    wait : int
+        Cycles from the end of a frame until its stamp is taken, 31 the most. It is found after four, and one more for each SFD
+        before it that became no frame.
+    with_management : bool
+        Stores frames ``for_management``.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(8)), in, eth_rx
+        The PHY's source.
+    management_source : Endpoint(eth_phy_description(32)), out
+        Whole good frames; what finds no room is dropped and counted.
+    for_management : Signal(), in
+        In the cycle after a frame's last word (``parser.asks``, where it is classified): it is for management.
+    mac, stamper, parser : ReceiveMAC, ArrivalStamper, UnifiedParser
+    ready : Signal(), out
+        One cycle, ``wait`` cycles after ``parser.ended``: the stamp should be there. Where it isn't, that is counted.
+    stamp, has_stamp : Signal(64), Signal(), out
+        Of the frame that was classified last, from ``ready`` to the next ``parser.ended``: its stamp (ns), 0 where it has none.
+    events : list of Event
+        What a port counts of any frame.
+
+    Limits: sys from 48 MHz for gigabit. At least 32 cycles lie between frames that are classified.
+    """
+    def __init__(self, clock, with_headers, wait, with_management):
+        self.sink              = stream.Endpoint(eth_phy_description(8))
+        self.management_source = stream.Endpoint(eth_phy_description(32))
+        self.for_management    = Signal()
+        self.ready             = Signal()
+        self.stamp             = Signal(64)
+        self.has_stamp         = Signal()
+
+        # # #
+
+        self.mac     = mac     = ReceiveMAC()
+        self.stamper = stamper = ArrivalStamper()
+        self.parser  = parser  = UnifiedParser(with_headers)
+        self.pairing = pairing = StampPairing()
+        self.comb += [
+            self.sink.connect(mac.sink),
+            stamper.sfd.eq(mac.sfd),
+            stamper.now.eq(clock.now),
+            mac.source.connect(parser.sink),
+            stamper.source.connect(pairing.stamps),
+            pairing.report.eq(parser.seen),
+            pairing.number.eq(parser.frame.number),
+            pairing.is_wanted.eq(parser.frame.is_classified),
+            If(self.has_stamp, self.stamp.eq(pairing.stamp)),
+        ]
+        age = Signal(max=wait + 1) # Of the frame, since its end.
+        self.sync += [
+            If(pairing.paired, self.has_stamp.eq(1)),
+            If(age != 0, age.eq(age + 1)),
+            If(self.ready, age.eq(0)),
+            If(parser.ended, age.eq(1), self.has_stamp.eq(0)),
+        ]
+        self.comb += self.ready.eq(age == wait)
+        if with_management:
+            self.add_management()
+        self.events = self.add_events(with_management)
+
+    def add_management(self):
+        """Store what is for the probe; a word later, when the parser knows."""
+        self.store = store = FrameStore()
+        source, sink = self.mac.source, store.sink
+        self.sync += [
+            sink.valid.eq(source.valid),
+            sink.last.eq(source.last),
+            sink.payload.eq(source.payload),
+        ]
+        self.comb += [
+            store.refuse.eq(~self.for_management),
+            store.source.connect(self.management_source),
+        ]
+
+    def add_events(self, with_management):
+        """Return the events, by the names of their counters.
+
+        Widths: `Tally`. In 123 octet times come up to 16 of the shortest carriers with an SFD, or 62 without.
+        """
+        parser, seen, frame = self.parser, self.parser.seen, self.parser.frame
+        stored  = self.store.stored  if with_management else Constant(0, 1)
+        dropped = self.store.dropped if with_management else Constant(0, 1)
+        length  = Signal(16)
+        self.comb += If(seen, length.eq(frame.length))
+        # Of a probe frame that isn't damaged: its IP length is wrong, or it ends in the probe's header.
+        def has(flags):
+            return (parser.flags & int(flags)) != 0
+        length_error = (parser.ended & has(UnifiedFlag.PROBE) & ~has(DAMAGE) &
+            (has(UnifiedFlag.LENGTH_ERROR) | ~parser.is_probe))
+        return [
+            Event("all_frames",         seen,                        6),
+            Event("all_octets",         length,                     18),
+            Event("fcs_errors",         seen & frame.fcs_error,      6),
+            Event("length_errors",      length_error,                3),
+            Event("runts",              seen & frame.runt,           6),
+            Event("giants",             seen & frame.giant,          3),
+            Event("preamble_errors",    self.mac.preamble_errors,    8),
+            Event("symbol_errors",      seen & frame.symbol_error,   6),
+            Event("overflows",          self.mac.overflows,          6),
+            Event("stamp_errors",       self.ready & ~self.has_stamp, 3),
+            Event("management_frames",  stored,                      5),
+            Event("management_dropped", dropped,                     5),
+            Event("unclassified",       seen & ~frame.is_classified, 6),
+        ]
