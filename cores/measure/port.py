@@ -54,7 +54,7 @@ class PortMeter(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/cores/measure-streams.md)."""
-        self._stream_base    = WriteOnlyCSR(16, name="stream_base", description="Stream of slot 1; those of the other slots follow.")
+        self._stream_base    = WriteOnlyCSR(16, name="stream_base", description="Stream of slot 1; the other slots follow.")
         self._measure_passed = CSRStorage(1, name="measure_passed", description="Measure only frames that the filter lets pass.")
         self._clear          = CSRStorage(1, name="clear", description="Write: clear accumulators and histograms.")
         self._latch          = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")

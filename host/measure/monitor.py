@@ -276,7 +276,7 @@ class Monitor:
         return self._registers.read(self._prefix + "stream_base")
 
     def watch(self, stream_base: int = 0, passed_only: bool = False) -> None:
-        """Measure the streams from ``stream_base`` on, one for each slot but the first, of all frames or of those that the filter lets pass; and clear.
+        """Measure the streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
 
         Raises
         ------

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import (
-    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOTS_MAX, STREAM_WINDOW, BinKind,
-    RecordFlag,
-    lost_frames,
+    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOTS_MAX, STREAM_WINDOW,
+    BinKind, RecordFlag, lost_frames,
 )
 from liteprobe.sim.bench.measure import measure_traffic
 from liteprobe.sim.bench.measure import rate_run
