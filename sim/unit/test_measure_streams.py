@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import (
-    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOTS_MAX, STREAM_WINDOW,
+    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS_MAX, STREAM_WINDOW,
     BinKind, RecordFlag, lost_frames,
 )
 from liteprobe.sim.bench.measure import measure_traffic
@@ -16,8 +16,7 @@ from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32
-PORT = {"slots": STREAM_SLOTS, "window": STREAM_WINDOW}
-LARGE = {"slots": STREAM_SLOTS_MAX, "window": STREAM_WINDOW}
+PORT = {"slots": STREAM_SLOTS_MAX, "window": STREAM_WINDOW}
 RECORDING = {"slots": RECORD_SLOTS, "window": RECORD_WINDOW} # The meter beside a ring of records.
 FAR = 2**32 - 1
 
@@ -51,7 +50,7 @@ def probe(sequence, stamp=1000, delay=10, length=60, **fields):
     return MeasuredFrame(stamp, length, is_probe=True, sequence=sequence, tx_stamp=stamp - delay, **fields)
 
 
-@pytest.mark.parametrize(("seed", "meter"), [(1, PORT), (2, LARGE), (3, LARGE), (4, RECORDING)])
+@pytest.mark.parametrize(("seed", "meter"), [(1, PORT), (2, PORT), (3, RECORDING), (4, RECORDING)])
 def test_random_frames_of_many_streams_are_counted_exactly(seed, meter):
     outcome = measure_traffic.random_run(6000, seed, segment=600, **meter)
     assert outcome.found == []
@@ -113,7 +112,7 @@ def test_loss_follows_from_what_is_counted(sequences, lost, duplicated, reordere
     frames = [probe(sequence, 1000 + n) for n, sequence in enumerate(sequences)]
     snapshot = words_after(frames, latch=2000)[0]
     found = {name: place.value(snapshot[32:64]) for name, place in STREAM_ACCUMULATORS.items()}
-    model = PortMeterModel()
+    model = PortMeterModel(**PORT)
     for frame in frames:
         model.arrive(frame)
     assert lost_frames(found) == lost == model.streams[1].accumulators()["lost"]
@@ -138,7 +137,7 @@ def test_squares_of_far_delays_are_clamped(delay):
 
 def test_values_at_the_edges_of_bins_fall_into_the_upper_one():
     settings = BinSettings(dict.fromkeys(BinKind, 100), dict.fromkeys(BinKind, 5))
-    model, script = PortMeterModel(settings=settings), Script()
+    model, script = PortMeterModel(settings=settings, **PORT), Script()
     script.set(50, settings, 0, False)
     edges = [100 + 32 * n for n in range(47)]
     values = [value + offset for value in edges for offset in (-1, 0)]
@@ -147,7 +146,7 @@ def test_values_at_the_edges_of_bins_fall_into_the_upper_one():
         script.frame(100 + SPACING * number, frame)
         model.arrive(frame)
     script.do(10000, Kind.READ_BINS)
-    assert run(script).bins[0].tolist() == [count for slot in model.bins for count in slot]
+    assert run(script, **PORT).bins[0].tolist() == [count for slot in model.bins for count in slot]
     place = BINS[BinKind.DELAY]
     counts = np.array(model.bins[1][place.first :][: place.words])
     assert counts.tolist() == [2] + [2] * place.regular + [4]

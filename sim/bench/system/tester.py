@@ -145,7 +145,7 @@ def meters_off(tester: Monitored, meter: Monitor) -> list[str]:
     histograms = meter.histograms()
     set_ = meter.bins()
     origins, shifts = ({kind: getattr(one, name) for kind, one in set_.items()} for name in ("origin", "shift"))
-    model = PortMeterModel(STREAM_BASE, settings=BinSettings(origins, shifts))
+    model = PortMeterModel(STREAM_BASE, settings=BinSettings(origins, shifts), slots=len(streams))
     for stamp, octets in tester.pins(meter.port):
         if port["first_stamp"] <= stamp <= port["last_stamp"]:
             model.arrive(measured(stamp, octets))
