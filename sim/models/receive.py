@@ -105,7 +105,7 @@ class PortModel:
     """A port's counters, meters and ring of records, frame by frame."""
 
     stream_id: int = 1
-    depth: int = 1024
+    depth: int = 128
     management: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from cocotb.utils import get_sim_time
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
-from liteprobe.sim.bench.receive.module import ReceiveBench, write_verilog
+from liteprobe.sim.bench.receive.module import RECORD_DEPTH, ReceiveBench, write_verilog
 from liteprobe.sim.bench.tools.wire import run_wire_test
 from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
 from liteprobe.sim.models.record import Record, record_of
@@ -176,9 +176,9 @@ class ReceiveDriver:
                 shown[name] = place.value([slot.get(word, 0) for word in range(STREAM_SLOT_WORDS)])
         return shown
 
-    async def records(self, start: int, count: int, depth: int = 1024) -> list[Record]:
+    async def records(self, start: int, count: int) -> list[Record]:
         """Read records over the bus."""
-        places = [RECORD_WORDS * (number % depth) for number in range(start, start + count)]
+        places = [RECORD_WORDS * (number % RECORD_DEPTH) for number in range(start, start + count)]
         return [record_of([await self.read_word(place + word) for word in range(RECORD_WORDS)]) for place in places]
 
     async def read_word(self, address: int, memory: str = "records") -> int:
@@ -200,6 +200,7 @@ class ReceiveDriver:
         await ClockCycles(self.dut.sys_clk, 60)
         frames, refused = frames_of(self.source.symbols)
         model.counters["preamble_errors"] = refused
+        assert model.depth == RECORD_DEPTH
         self.check_stamps(model, frames)
         expected = model.counters
         shown = await self.registers(expected)

@@ -11,6 +11,8 @@ from liteprobe.cores.receive import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.sim.bench.tools.module import write_module
 
+RECORD_DEPTH = 128 # A ring that is full soon.
+
 # Receive Bench ------------------------------------------------------------------------------------
 
 class ReceiveBench(LiteXModule):
@@ -25,7 +27,7 @@ class ReceiveBench(LiteXModule):
     """
     inputs  = ("stream_id", "clear", "latch", "records_read", "records_enable")
 
-    def __init__(self, with_management=True, record_depth=1024, is_synchronous=False):
+    def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
         self.pins = set()
         for name in ["sys", "timebase"] + ([] if is_synchronous else ["eth_rx"]):
             domain = ClockDomain(name)
