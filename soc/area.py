@@ -30,7 +30,7 @@ BASE = Area(2610, 11915)  # Bus, identity, lease, timebase, and Etherbone in ban
 OWN_LINK = Area(467, 2459)
 PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
-TRAIN_PORT = Area(4749, 21410)
+TRAIN_PORT = Area(4551, 21285)
 MONITOR, MONITOR_PORT = Area(4326, 17350), Area(4785, 24800)
 TESTER_PORT = Area(6935, 34706)
 
