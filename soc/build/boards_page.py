@@ -29,11 +29,10 @@ measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--no-discipline`,
 `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
-A section says when it was built. With seed 1 `sys` reaches 47.4 MHz only on the Colorlight 5A-75B 8.0, so its own
-seed is 2. Sections without a date are older: the i9 is of the gateware before descriptors carried a frame's timing;
-others with seed 1 alone are of the gateware with a lease ([control channel](design/control-channel.md)), before the
-register of parts; the rest is of the gateware before the lease, which was some 330 LUTs smaller. They were not routed
-again yet.
+A section says when it was built. Preset `train` of the Colorlight 5A-75B 8.0 is of the gateware with one receive path
+([parts](design/parts.md)); its own seed is 2, and with seed 4 the router did not settle. All other sections are of
+gateware before it, and were not routed again yet; those without a date are of gateware before descriptors carried a
+frame's timing.
 """
 
 
