@@ -50,6 +50,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "all_octets": "Their lengths added up, without FCS.",
         "fcs_errors": "Frames with a wrong FCS.",
         "length_errors": "Probe frames, not damaged, whose IP length is wrong or that end in the probe's header.",
+        "bad_probes": "Frames with the probe's header that are damaged, or whose IP length is wrong: they are in no stream.",
         "runts": "Frames below 60 octets.",
         "giants": "Frames above 9018 octets.",
         "symbol_errors": "Frames with RX_ER in frame or preamble.",

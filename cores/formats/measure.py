@@ -29,10 +29,9 @@ class Accumulator(NamedTuple):
         return value - (1 << 32 * self.words) if self.is_signed and value >> (32 * self.words - 1) else value
 
 
-#: In slot 0: every frame of the port. ``bad_probes``: probe frames that are damaged or not as long as they say, in no stream.
+#: In slot 0: every frame of the port.
 PORT_ACCUMULATORS: Final = {
-    "frames": Accumulator(0),
-    "bad_probes": Accumulator(1),
+    "frames": Accumulator(0, 2),
     "octets": Accumulator(2, 2),
     "first_stamp": Accumulator(4, 2),
     "last_stamp": Accumulator(6, 2),
@@ -43,7 +42,6 @@ STREAM_ACCUMULATORS: Final = {
     "duplicated": Accumulator(9),
     "reordered": Accumulator(10),
     "beyond_window": Accumulator(11),
-    "frames": Accumulator(12),
     "delay_square_sum": Accumulator(13, 3),
     "octets": Accumulator(16, 2),
     "first_stamp": Accumulator(18, 2),
@@ -51,6 +49,7 @@ STREAM_ACCUMULATORS: Final = {
     "delay_min": Accumulator(22, 2, is_signed=True),
     "delay_max": Accumulator(24, 2, is_signed=True),
     "delay_sum": Accumulator(26, 2, is_signed=True),
+    "frames": Accumulator(28, 2),
 }
 
 

@@ -86,3 +86,5 @@ class RecordFlag(IntFlag):
 
 #: Flags of a frame that is damaged: its record enters no delay, sequence or frames accumulator.
 DAMAGE: Final = RecordFlag.FCS_ERROR | RecordFlag.RUNT | RecordFlag.GIANT | RecordFlag.SYMBOL_ERROR
+#: Flags of a probe frame that is in no stream; records and unified headers have them alike.
+FAULTS: Final = DAMAGE | RecordFlag.LENGTH_ERROR

@@ -6,7 +6,7 @@
 from liteprobe.cores.formats import PORT_ACCUMULATORS, STREAM_ACCUMULATORS
 
 PORT_STEPS  = 8               # Words of the port come first.
-DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; no word.
+DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; their words (``frames``) only count.
 LAST_STEP   = DELAY_STEPS[-1]
 TABLES      = (PORT_ACCUMULATORS, STREAM_ACCUMULATORS)
 
@@ -14,6 +14,10 @@ def steps_of(*names):
     """Return the steps of accumulators, which are their words, in their order."""
     places = [table[name] for table in TABLES for name in names if name in table]
     return sorted(step for place in places for step in range(place.first, place.first + place.words))
+
+def lowest_steps_of(*names):
+    """Return the steps of the lowest words of accumulators, in their order."""
+    return sorted(table[name].first for table in TABLES for name in names if name in table)
 
 def carried_steps():
     """Return the steps of all words but the lowest of each accumulator."""

@@ -9,15 +9,15 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import BinKind, DAMAGE, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW, UnifiedFlag
+from liteprobe.cores.formats import BinKind, FAULTS, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW
 from liteprobe.cores.measure.banks import Banks
 from liteprobe.cores.measure.measured import measured_layout, sample_layout
 from liteprobe.cores.measure.square import DelaySquare
-from liteprobe.cores.measure.steps import DELAY_STEPS, LAST_STEP, PORT_STEPS, carried_steps, steps_of
+from liteprobe.cores.measure.steps import (
+    DELAY_STEPS, LAST_STEP, PORT_STEPS, carried_steps, lowest_steps_of, steps_of,
+)
 from liteprobe.cores.measure.window import SequenceWindow
 from liteprobe.cores.measure.words import WordAdder, late
-
-FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
 
 ORDERED_STEP = 13 # The window has answered.
 
@@ -28,9 +28,9 @@ class StreamMeter(LiteXModule):
 
     Slot 0 has the accumulators of the port (``PORT_ACCUMULATORS``: every frame, damaged or not), and as if it was one stream
     those of the probe frames that are of none (``STREAM_ACCUMULATORS``). The other slots are the streams from ``stream_base``
-    on. Damaged frames, and those with broken lengths, are in no stream: they count as ``bad_probes``. A frame at or after the
-    next expected sequence number moves it on. An earlier one is a duplicate if the window remembers it, beyond the window if
-    it is too old for that, else reordered. Duplicates and late frames enter counts and delays.
+    on. Damaged frames, and those with broken lengths, are in no stream. A frame at or after the next expected sequence number
+    moves it on. An earlier one is a duplicate if the window remembers it, beyond the window if it is too old for that, else
+    reordered. Duplicates and late frames enter counts and delays.
 
     Parameters
     ----------
@@ -99,14 +99,10 @@ class StreamMeter(LiteXModule):
         number          = Signal(16, reset_less=True) # From stream_base on.
         self.slot       = Signal(max=slots, reset_less=True)
         self.is_counted = Signal()
-        self.is_bad     = Signal()
-        has_fault       = Signal()
-        self.comb += has_fault.eq((measured.flags & FAULTS) != 0)
         self.sync += [
             number.eq(measured.stream_id - self.stream_base),
             self.slot.eq(Mux(number < slots - 1, number[:len(self.slot)] + 1, 0)),
-            self.is_counted.eq(measured.is_probe & ~has_fault),
-            self.is_bad.eq(    measured.is_probe &  has_fault),
+            self.is_counted.eq(measured.is_probe & ((measured.flags & int(FAULTS)) == 0)),
         ]
 
         # Delay.
@@ -177,7 +173,7 @@ class StreamMeter(LiteXModule):
             ),
             words.target.eq(Cat(self.step[0], slot, Mux(is_port, port.write_bank, streams.write_bank))),
             self.counts.eq(self.running & (is_port | self.is_counted) & ~self.clear),
-            words.writes.eq(self.counts & (self.step[0] < DELAY_STEPS[0])),
+            words.writes.eq(self.counts),
         ]
 
     def add_values(self):
@@ -222,7 +218,7 @@ class StreamMeter(LiteXModule):
             keeps.eq(~fresh_2 & (words.is_less ^ self.at(2, least[1:]))),
             words.keeps.eq(
                 (self.at(3, [least[0], most[0]]) & keeps) | (self.at(3, [least[1], most[1]]) & kept) |
-                (self.at(3, expected) & is_behind)),
+                (self.at(3, expected) & is_behind) | self.at(3, DELAY_STEPS)),
         ]
         self.sync += kept.eq(keeps)
 
@@ -245,8 +241,7 @@ class StreamMeter(LiteXModule):
 
             words.carries.eq(self.at(3, carried_steps())),
             words.adds.eq(
-                self.at(3, steps_of("frames")) |
-                (self.at(3, steps_of("bad_probes"))    & self.is_bad) |
+                self.at(3, lowest_steps_of("frames")) |
                 (self.at(3, expected)                  & ~is_behind) |
                 (self.at(3, steps_of("duplicated"))    & self.is_duplicate) |
                 (self.at(3, steps_of("reordered"))     & self.is_reordered) |

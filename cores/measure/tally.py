@@ -48,8 +48,8 @@ class Tally(LiteXModule):
     bus : wishbone.Interface, slave
         The snapshot; 0 before the first ``latch``. ``words`` words of 32 bits.
 
-    Widths of events: from one taking to the next it takes words + 1 cycles. With 46 words at 48 MHz these are 123 octet times:
-    16 SFDs (eight apart), 62 carriers of an octet that are refused, a giant, and one or two of each that a crossing held.
+    Widths of events: from one taking to the next it takes words + 1 cycles. With 48 words at 48 MHz these are 128 octet times:
+    16 SFDs (eight apart), 64 carriers of an octet that are refused, a giant, and one or two of each that a crossing held.
     """
     words = 64
 

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.formats import DAMAGE, UnifiedFlag
+from liteprobe.cores.formats import DAMAGE, FAULTS, UnifiedFlag
 from liteprobe.cores.measure.tally import Event
 from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
@@ -46,6 +46,7 @@ class Arrivals(LiteXModule):
     for_management : Signal(), in
         In the cycle after a frame's last word (``parser.asks``, where it is classified): it is for management.
     mac, stamper, parser : ReceiveMAC, ArrivalStamper, UnifiedParser
+        ``stamper.waiting`` is what `LineClockLatch` takes.
     ready : Signal(), out
         One cycle, ``wait`` cycles after ``parser.ended``: the stamp should be there. Where it isn't, that is counted.
     stamp, has_stamp : Signal(64), Signal(), out
@@ -109,7 +110,7 @@ class Arrivals(LiteXModule):
     def add_events(self, with_management):
         """Return the events, by the names of their counters.
 
-        Widths: `Tally`. In 123 octet times come up to 16 of the shortest carriers with an SFD, or 62 without.
+        Widths: `Tally`. In 128 octet times come up to 16 of the shortest carriers with an SFD, or 64 without.
         """
         parser, seen, frame = self.parser, self.parser.seen, self.parser.frame
         stored  = self.store.stored  if with_management else Constant(0, 1)
@@ -121,11 +122,14 @@ class Arrivals(LiteXModule):
             return (parser.flags & int(flags)) != 0
         length_error = (parser.ended & has(UnifiedFlag.PROBE) & ~has(DAMAGE) &
             (has(UnifiedFlag.LENGTH_ERROR) | ~parser.is_probe))
+        # With the probe's header, but in no stream.
+        bad_probe = parser.ended & parser.is_probe & has(FAULTS)
         return [
             Event("all_frames",         seen,                        6),
             Event("all_octets",         length,                     18),
             Event("fcs_errors",         seen & frame.fcs_error,      6),
             Event("length_errors",      length_error,                3),
+            Event("bad_probes",         bad_probe,                   3),
             Event("runts",              seen & frame.runt,           6),
             Event("giants",             seen & frame.giant,          3),
             Event("preamble_errors",    self.mac.preamble_errors,    8),

@@ -12,6 +12,7 @@ from litex.soc.interconnect.csr import CSR, CSRField, CSRStatus, CSRStorage
 from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.receive.monitor import MonitorPath
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Monitor Port -------------------------------------------------------------------------------------
 
@@ -22,6 +23,8 @@ class MonitorPort(LiteXModule):
     ----------
     clock, matcher, port, management_mac
         As of `MonitorPath`.
+    with_line_clock : bool
+        Latches the clock of the line: registers ``line_*``, as of `LineClockLatch`.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class MonitorPort(LiteXModule):
     link_up : Signal(), in, asynchronous
         The PHY's; 1 unless driven.
     """
-    def __init__(self, clock, matcher, port=0, management_mac=None):
+    def __init__(self, clock, matcher, port=0, management_mac=None, with_line_clock=False):
         self.path = path = MonitorPath(clock, matcher, port, management_mac)
         self.sink              = path.sink
         self.management_source = path.management_source
@@ -39,6 +42,8 @@ class MonitorPort(LiteXModule):
         # # #
 
         self.add_csr()
+        if with_line_clock:
+            self.line = LineClockLatch(path.arrivals.stamper.waiting)
 
     def add_csr(self):
         """Add the registers."""

@@ -11,15 +11,13 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import LevelCrossing
-from liteprobe.cores.formats import DAMAGE, RECORD_SLOTS, RECORD_WINDOW, RecordFlag, UnifiedFlag
+from liteprobe.cores.formats import FAULTS, RECORD_SLOTS, RECORD_WINDOW, RecordFlag
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.measure.tally import Tally
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.unified.parser import passing_cycles
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
-
-FRAME_FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR) # Where records and unified headers have them alike.
 
 # Receive Path -------------------------------------------------------------------------------------
 
@@ -37,7 +35,7 @@ class ReceivePath(LiteXModule):
     record_depth : int
         Records of the ring; a power of two.
     with_line_clock : bool
-        Latches the clock of the line (``line_*``); needs ``with_csr``.
+        Latches the clock of the line: registers ``line_*``, as of `LineClockLatch`.
 
     Attributes
     ----------
@@ -79,8 +77,8 @@ class ReceivePath(LiteXModule):
         self.add_records()
         if with_csr:
             self.add_csr()
-            if with_line_clock:
-                self.add_line_clock()
+        if with_line_clock:
+            self.line = LineClockLatch(arrivals.stamper.waiting)
 
     def add_measured(self):
         """Hand on each frame, once its stamp is there, before the next one ends."""
@@ -90,7 +88,7 @@ class ReceivePath(LiteXModule):
             If(arrivals.ready,
                 measured.stamp.eq(arrivals.pairing.stamp),
                 measured.length.eq(parser.length),
-                measured.flags.eq(parser.flags & FRAME_FAULTS),
+                measured.flags.eq(parser.flags & int(FAULTS)),
                 measured.is_probe.eq(parser.is_probe),
                 *[getattr(measured, name).eq(getattr(parser.passing, name)) for name in ("stream_id", "sequence", "tx_stamp")],
             ),
@@ -145,20 +143,4 @@ class ReceivePath(LiteXModule):
             self.records_enable.eq(self._records_enable.storage),
             self.link_crossing.i.eq(self.link_up),
             self._link_up.status.eq(self.link_crossing.o),
-        ]
-
-    def add_line_clock(self):
-        """Add the clock of the line with its registers."""
-        self._line_latch = CSRStorage(1, name="line_latch", description="Write: take a tick of the line and its time.")
-        self._line_count = CSRStatus(32, name="line_count", description="Ticks of the line since reset, at the latch; wraps.")
-        self._line_now   = CSRStatus(64, name="line_now", description="Stamp of an SFD in that tick (ns).")
-
-        # # #
-
-        self.line_clock = line_clock = LineClockLatch()
-        self.comb += [
-            line_clock.waiting.eq(self.arrivals.stamper.waiting),
-            line_clock.take.eq(self._line_latch.re),
-            self._line_count.status.eq(line_clock.count),
-            self._line_now.status.eq(line_clock.now),
         ]

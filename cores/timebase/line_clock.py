@@ -8,6 +8,8 @@ from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
+from litex.soc.interconnect.csr import CSRStatus, CSRStorage
+
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
 
 # Line Clock Latch ---------------------------------------------------------------------------------
@@ -18,25 +20,18 @@ class LineClockLatch(LiteXModule):
     The tick goes the way of an SFD through the crossing: so a line through many such pairs is what the stamps of the port
     scatter about.
 
-    Attributes
+    Parameters
     ----------
     waiting : Signal(64), in, timebase
         ``now`` as late as an SFD is in `ArrivalStamper` in the tick in which its stamp is pushed.
-    take : Signal(), in, sys
-        One pulse: take a tick. The next one must come at least ten cycles of all clocks later.
-    count : Signal(32), out, for sys
-        Ticks of the line since reset; wraps after 34 s, which ``now`` makes good. New and still ten cycles of all
-        clocks after ``take``; so is ``now``.
-    now : Signal(64), out, for sys
-        What the stamp of an SFD would be that stood on the PHY's source in the tick before (ns).
 
-    Limits: a line whose clock stands still leaves both as they were.
+    Limits: a line whose clock stands still leaves both registers as they were. From one write of ``latch`` to the next there
+    must be ten cycles of all clocks, and as many until the registers are new.
     """
-    def __init__(self):
-        self.waiting = Signal(64)
-        self.take    = Signal()
-        self.count   = Signal(32)
-        self.now     = Signal(64)
+    def __init__(self, waiting):
+        self._latch = CSRStorage(1, name="latch", description="Write: take a tick of the line and its time.")
+        self._count = CSRStatus(32, name="count", description="Ticks of the line since reset, at the latch; wraps.")
+        self._now   = CSRStatus(64, name="now", description="Stamp of an SFD in that tick (ns).")
 
         # # #
 
@@ -52,10 +47,10 @@ class LineClockLatch(LiteXModule):
             If(latch.o, toggle.eq(~toggle)),
         ]
         self.comb += [
-            latch.i.eq(self.take),
+            latch.i.eq(self._latch.re),
             ticks.take.eq(latch.o),
             ticks.i.eq(count),
-            self.count.eq(ticks.o),
+            self._count.status.eq(ticks.o),
         ]
 
         # Time.
@@ -71,6 +66,6 @@ class LineClockLatch(LiteXModule):
         ]
         self.comb += [
             moment.take.eq(take),
-            moment.i.eq(self.waiting),
-            self.now.eq(moment.o),
+            moment.i.eq(waiting),
+            self._now.status.eq(moment.o),
         ]

@@ -188,12 +188,11 @@ class PortMeasurement:
     port : int
     counters : dict of str to int
         Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
-        ``first_stamp``, ``last_stamp`` (ns), ``bad_probes`` (probe frames that are damaged or cut, in no stream),
-        ``other_streams`` (good probe frames that have no slot).
+        ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     rate : Rate or None
         Of the last interval that ended; None before the first.
     streams : list of Stream
-        By slot, 0 to 7.
+        By slot, from 0.
     histograms : list of dict of BinKind to Histogram
         By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
         frames younger than the rest, and each bin is of its own moment; without traffic all agree.

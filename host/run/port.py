@@ -35,6 +35,7 @@ EVENTS = (
     "all_octets",
     "fcs_errors",
     "length_errors",
+    "bad_probes",
     "runts",
     "giants",
     "preamble_errors",
@@ -216,6 +217,10 @@ class ReceivePort:
         """Whether the PHY has a link, as far as the board can tell."""
         return bool(self._registers.read(self._prefix + "link_up"))
 
+    def latch_line(self) -> tuple[int, int]:
+        """Return a tick of the line's clock, and its time (ns), as `_latch_line` does."""
+        return _latch_line(self._registers, self._prefix)
+
     def counters(self) -> dict[str, int]:
         """Return what the port counts, accumulators of the stream and the counts of the ring, by name.
 
@@ -251,7 +256,7 @@ class StreamPort:
 
     def __init__(self, registers: Registers, number: int) -> None:
         self._registers = registers
-        self._link_up = f"port{number}_monitor_link_up"
+        self._prefix = f"port{number}_monitor_"
         self._meter = Monitor(Meters(registers, number + 1), number)
 
     def start(self, stream_id: int, with_records: bool = True) -> None:
@@ -276,13 +281,24 @@ class StreamPort:
     @property
     def is_link_up(self) -> bool:
         """Whether the PHY has a link, as far as the board can tell."""
-        return bool(self._registers.read(self._link_up))
+        return bool(self._registers.read(self._prefix + "link_up"))
+
+    def latch_line(self) -> tuple[int, int]:
+        """Return a tick of the line's clock, and its time (ns), as `_latch_line` does."""
+        return _latch_line(self._registers, self._prefix)
 
     def counters(self) -> dict[str, int]:
         """Return what `ReceivePort` does, but for the ring, which is not there."""
         now = self._meter.events()
         found = {name: (now[name] - self._before[name]) % 2**64 for name in EVENTS}
         return found | _stream_counters(self._meter.accumulators()) | {"records_written": 0, "records_lost": 0}
+
+
+def _latch_line(registers: Registers, prefix: str) -> tuple[int, int]:
+    """Return ``line_count`` and ``line_now`` (ns) of one tick of the clock of the line."""
+    registers.write(prefix + "line_latch", 1)
+    count, now_ns = registers.read_many((prefix + "line_count", prefix + "line_now")).values()
+    return count, now_ns
 
 
 def _missing(sent: int, stream: Mapping[str, int]) -> int:

@@ -169,12 +169,7 @@ class OneWay(Execution):
 
     def seen(self, job: Job) -> None:
         """Read the clock of the line that the receiver gets, where the gateware has such a latch."""
-        registers = job.route.receiver.registers
-        prefix = f"port{job.receive.number}_rx_line_"
-        for _ in range(LATCHES_EACH):
-            registers.write(prefix + "latch", 1)
-            count, now = registers.read_many((prefix + "count", prefix + "now")).values()
-            self._latches[id(job)].append((count, now))
+        self._latches[id(job)] += [job.receive.receive.latch_line() for _ in range(LATCHES_EACH)]
 
     # Afterwards -------------------------------------------------------------------------------
 

@@ -89,8 +89,9 @@ TX = PROGRAM | {"attached": 1, "arm": 1, "stop": 1, "clear": 1, "state": 3} | TX
 #: What a port counts of any frame; those that this model has no cause for stay 0.
 EVENTS = dict.fromkeys(
     (
-        *("all_frames", "all_octets", "fcs_errors", "length_errors", "runts", "giants", "preamble_errors"),
-        *("symbol_errors", "overflows", "stamp_errors", "unclassified", "management_frames", "management_dropped"),
+        *("all_frames", "all_octets", "fcs_errors", "length_errors", "bad_probes", "runts", "giants"),
+        *("preamble_errors", "symbol_errors", "overflows", "stamp_errors", "unclassified"),
+        *("management_frames", "management_dropped"),
     ),
     64,
 )

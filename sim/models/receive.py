@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from liteprobe.cores.formats import (
     DAMAGE,
+    FAULTS,
     FCS,
     GIANT_LENGTH,
     MIN_LENGTH,
@@ -113,7 +114,7 @@ class PortModel:
         self.ring = RingModel(self.depth)
         self.meter = PortMeterModel(self.stream_id, slots=RECORD_SLOTS, window=RECORD_WINDOW)
         names = ["length_errors", "all_frames", "all_octets", "preamble_errors", "management_frames", "unclassified"]
-        names += [*PORT_COUNTERS.values(), "overflows", "stamp_errors", "management_dropped"]
+        names += [*PORT_COUNTERS.values(), "bad_probes", "overflows", "stamp_errors", "management_dropped"]
         self.counters = dict.fromkeys(names, 0)
 
     @property
@@ -143,6 +144,7 @@ class PortModel:
         is_probe = header.tx_stamp is not None
         is_bad = RecordFlag.LENGTH_ERROR in flags or not is_probe
         self.counters["length_errors"] += bool(header.flags & UnifiedFlag.PROBE and is_bad and not faults & DAMAGE)
+        self.counters["bad_probes"] += bool(is_probe and flags & FAULTS)
         stream_id, tx_stamp = int.from_bytes(header.detail[2:]), header.tx_stamp or 0
         order = self.meter.arrive(
             MeasuredFrame(rx_stamp, header.length, int(flags), is_probe, stream_id, header.sequence, tx_stamp)

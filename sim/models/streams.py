@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from liteprobe.cores.formats import (
     BIN_SLOT_WORDS,
     BINS,
-    DAMAGE,
+    FAULTS,
     PORT_ACCUMULATORS,
     STREAM_ACCUMULATORS,
     STREAM_SLOT_WORDS,
@@ -16,13 +16,11 @@ from liteprobe.cores.formats import (
     STREAM_WINDOW,
     BinKind,
     RecordFlag,
-    UnifiedFlag,
 )
 from liteprobe.sim.models.delay import DelayModel, signed
 from liteprobe.sim.models.sequence import SequenceModel
 
 WORD = 1 << 32
-FAULTS = int(DAMAGE) | int(UnifiedFlag.LENGTH_ERROR)
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,6 @@ class PortMeterModel:
     def clear(self) -> None:
         """Forget everything."""
         self.port = Counts()
-        self.bad_probes = 0
         self.streams = [StreamModel(self.window, slot != 0 or self.slots > 2) for slot in range(self.slots)]
         self.bins = [[0] * BIN_SLOT_WORDS for _ in range(self.slots)]
         self.saturated = False
@@ -144,7 +141,6 @@ class PortMeterModel:
         if not frame.is_probe:
             return RecordFlag.NONE
         if frame.flags & FAULTS:
-            self.bad_probes += 1
             return RecordFlag.NONE
         slot = self.slot_of(frame.stream_id)
         flag, since = self.streams[slot].arrive(frame)
@@ -168,8 +164,7 @@ class PortMeterModel:
     def words(self) -> list[int]:
         """Return the snapshot as the bus memory has it."""
         words = [0] * (self.slots * STREAM_SLOT_WORDS)
-        port = vars(self.port) | {"bad_probes": self.bad_probes}
-        tables = [(0, PORT_ACCUMULATORS, port)]
+        tables = [(0, PORT_ACCUMULATORS, vars(self.port))]
         tables += [(n, STREAM_ACCUMULATORS, stream.accumulators()) for n, stream in enumerate(self.streams)]
         for slot, layout, values in tables:
             for name, place in layout.items():

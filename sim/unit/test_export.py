@@ -178,7 +178,7 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
     for port in (0, 1):
         base = found["memories"][f"port{port}_snapshot"]["base"]
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
-        assert len(entries) == 13 and all(entry["type"] == "ro" for entry in entries.values())
+        assert len(entries) == 14 and all(entry["type"] == "ro" for entry in entries.values())
         assert all(name.startswith(f"port{port}_rx_") for name in entries)
         words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
         assert sorted(words) == list(range(base, base + 4 * len(words), 4))

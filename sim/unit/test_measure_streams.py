@@ -5,11 +5,13 @@
 
 import numpy as np
 import pytest
+from migen import Memory, run_simulation
 
 from liteprobe.cores.formats import (
-    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOTS_MAX, STREAM_WINDOW,
-    BinKind, RecordFlag, lost_frames,
+    BINS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, STREAM_SLOTS_MAX,
+    STREAM_WINDOW, BinKind, RecordFlag, lost_frames,
 )
+from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.sim.bench.measure import measure_traffic
 from liteprobe.sim.bench.measure import rate_run
 from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
@@ -82,8 +84,8 @@ def test_each_damage_keeps_a_probe_frame_out_of_its_stream_but_not_out_of_the_po
     flags = [1 << bit for bit in range(16)]
     snapshot, bins = words_after([probe(n, flags=flag) for n, flag in enumerate(flags)], latch=2000)
     bad = RecordFlag.FCS_ERROR | RecordFlag.LENGTH_ERROR | RecordFlag.RUNT | RecordFlag.GIANT | RecordFlag.SYMBOL_ERROR
-    assert snapshot[:2] == [16, bin(bad).count("1")]
-    assert STREAM_ACCUMULATORS["frames"].value(snapshot[32:64]) == 16 - 5
+    assert PORT_ACCUMULATORS["frames"].value(snapshot) == 16
+    assert STREAM_ACCUMULATORS["frames"].value(snapshot[32:64]) == 16 - bin(bad).count("1")
     assert sum(bins[BINS[BinKind.LENGTH].first :][: BINS[BinKind.LENGTH].words]) == 16
 
 
@@ -167,3 +169,45 @@ def test_rates_are_of_whole_intervals_of_the_clock_whatever_it_does(seed, interv
     assert outcome.found == []
     assert outcome.intervals > 30
     assert outcome.whole > 20
+
+
+def test_frames_go_on_beyond_a_word():
+    meter = StreamMeter(slots=RECORD_SLOTS, window=RECORD_WINDOW)
+    memory = next(special for special in meter.words._fragment.specials if isinstance(special, Memory))
+    nearly, shown = 2**32 - 2, []
+
+    def bring(sequence):
+        measured = meter.measured
+        yield measured.sequence.eq(sequence)
+        yield measured.is_probe.eq(1)
+        yield measured.passed.eq(1)
+        yield measured.valid.eq(1)
+        yield
+        yield measured.valid.eq(0)
+        for _ in range(SPACING - 1):
+            yield
+
+    def run():
+        yield from bring(0)
+        for _ in range(10):
+            yield
+        # As if all but the last of 2^32 - 2 frames had come: the counts are in the bank that was written.
+        for bank in (0, 1):
+            for slot, table in ((0, PORT_ACCUMULATORS), (1, STREAM_ACCUMULATORS)):
+                word = (bank * RECORD_SLOTS + slot) * STREAM_SLOT_WORDS + table["frames"].first
+                yield memory[word].eq(nearly)
+        for sequence in (1, 2, 3):
+            yield from bring(sequence)
+        yield meter.latch.eq(1)
+        yield
+        yield meter.latch.eq(0)
+        for _ in range(100):
+            yield
+        for slot, table in ((0, PORT_ACCUMULATORS), (1, STREAM_ACCUMULATORS)):
+            words = [0] * STREAM_SLOT_WORDS
+            for word in (table["frames"].first, table["frames"].first + 1):
+                words[word] = yield from meter.bus.read(STREAM_SLOT_WORDS * slot + word)
+            shown.append(table["frames"].value(words))
+
+    run_simulation(meter, run())
+    assert shown == [nearly + 3] * 2 and nearly + 3 > 2**32

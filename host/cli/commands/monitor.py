@@ -130,7 +130,6 @@ def view(look: Look) -> RenderableType:
 def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
     parts: list[RenderableType] = [_rates(port)]
     lost = {name: count for name, count in events.items() if count and name not in PLAIN}
-    lost |= {"bad probes": port.counters["bad_probes"]} if port.counters["bad_probes"] else {}
     if lost:
         words = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in lost.items())
         parts.append(Text.assemble(("! ", "bold red"), (words, "red")))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from liteprobe.cores.formats import DAMAGE, GIANT_LENGTH, Layer3, MIN_LENGTH, UnifiedFlag
+from liteprobe.cores.formats import DAMAGE, FAULTS, GIANT_LENGTH, Layer3, MIN_LENGTH, UnifiedFlag
 from liteprobe.sim.bench.receive.monitor_run import CLASSIFIED, NO_ERROR, Kept, PortRun, Sent, stamps
 from liteprobe.sim.models.monitor import Answer, MonitorModel, Outcome
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader
@@ -139,6 +139,7 @@ def check(model: MonitorModel, sent: Sequence[Sent], run: PortRun) -> Findings:
     for (_, stamp, outcome), row in zip(found, measured, strict=False):
         check_measured(findings, row, outcome, stamp)
         count["length_errors"] += has_bad_length(outcome.header)
+        count["bad_probes"] += outcome.header.tx_stamp is not None and bool(outcome.header.flags & int(FAULTS))
         count["matched"] += outcome.answer.matched
         count["passed"] += outcome.answer.passed
         count["damaged"] += outcome.is_damaged
@@ -179,7 +180,7 @@ def check_counters(findings: Findings, sent: Sequence[Sent], counters: dict[str,
         "headers_lost": findings.without_header,
         "unplaced": findings.unplaced,
     }
-    for name in ("length_errors", "matched", "passed", "damaged", "own_frames", "sampled"):
+    for name in ("length_errors", "bad_probes", "matched", "passed", "damaged", "own_frames", "sampled"):
         wanted.setdefault(name, 0)
     got = {name: value for name, value in counters.items() if name in wanted}
     findings.expect("counters", got, {name: wanted[name] for name in got})

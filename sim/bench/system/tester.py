@@ -149,7 +149,7 @@ def meters_off(tester: Monitored, meter: Monitor) -> list[str]:
     for stamp, octets in tester.pins(meter.port):
         if port["first_stamp"] <= stamp <= port["last_stamp"]:
             model.arrive(measured(stamp, octets))
-    lines = different(port, vars(model.port) | {"bad_probes": model.bad_probes})
+    lines = different(port, vars(model.port))
     for slot, (found, stream) in enumerate(zip(streams, model.streams, strict=True)):
         wanted: dict[str, Any] = stream.accumulators()
         del wanted["lost"]  # Derived, of the host; the rest is what the probe has.
