@@ -4,7 +4,6 @@
 
 import os
 import resource
-import signal
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from liteprobe.sim.bench.tools.processes import pass_on_signals
 from liteprobe.sim.bench.tools.wire import FULL_VARIABLE
 
 CPU = "cpu_s"
@@ -55,9 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
     config.pluginmanager.register(Bookkeeper(config))
-    for number in (signal.SIGINT, signal.SIGHUP):  # Ignored in the background, and so by the programs under test, too.
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, lambda *_: None)  # Unlike "ignore", a handler isn't passed on to them.
+    pass_on_signals()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

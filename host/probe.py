@@ -19,6 +19,8 @@ from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageEr
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.execute import Execution, Progress
 from liteprobe.host.run.port import Port
+from liteprobe.host.run.receive import CapturePort, RingPort
+from liteprobe.host.run.recorder import Recorder
 from liteprobe.host.run.routes import Route
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
@@ -75,10 +77,16 @@ class Probe:
             self.link.close()
             raise
         self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
-        depth = self._identity["probe_record_depth"]
         self.port_count = self._identity["probe_ports"]
-        count = self.port_count if Part.GENERATE in self.parts else 0
-        self.ports = [Port(self.registers, number, depth) for number in range(count)]
+        self.ports = self._open_ports() if Part.GENERATE in self.parts else []
+
+    def _open_ports(self) -> list[Port]:
+        numbers, registers = range(self.port_count), self.registers
+        if Part.RECORD in self.parts:
+            depth = self._identity["probe_record_depth"]
+            return [Port(registers, number, RingPort(registers, number, depth)) for number in numbers]
+        recorder = Recorder(registers, self.port_count, self.link.wait)
+        return [Port(registers, number, CapturePort(registers, number, recorder)) for number in numbers]
 
     def __enter__(self) -> "Probe":
         return self

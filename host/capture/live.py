@@ -160,7 +160,7 @@ def begin(
     if trigger and transport.dma:
         raise UsageError("by DMA all frames come to this host: look for the trigger here (--host-trigger)")
     ring = CaptureRing(probe.registers)
-    settings.write(probe.registers, probe.port_count)
+    settings.write(probe.registers, range(probe.port_count))
     channels = [*settings.channels, *([trigger.channel] if trigger else [])]
     if transport.kind == "udp":
         return _begin_udp(probe, ring, channels, transport.udp_port, stack, trigger)

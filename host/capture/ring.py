@@ -14,6 +14,7 @@ import numpy as np
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord, TriggerState
 from liteprobe.host.capture.stream import Blocks
+from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 
@@ -133,11 +134,12 @@ class CaptureRing:
         """Return blocks of a channel over the bus, shape (blocks, 368)."""
         base = int(self._registers.read_memory(CHANNEL_MEMORY, CHANNEL_WORDS * channel, 1)[0])
         size = self.states()[channel].taken
-        found = [
-            self._registers.link.read(self._address + 4 * BLOCK_WORDS * (base + number % size), BLOCK_WORDS)
-            for number in numbers
-        ]
+        found = [self.fetch_place(base + number % size) for number in numbers]
         return np.array(found, np.uint32).reshape(-1, BLOCK_WORDS)
+
+    def fetch_place(self, place: int) -> Words:
+        """Return what is at one of the places of the ring, whatever it holds."""
+        return self._registers.link.read(self._address + 4 * BLOCK_WORDS * place, BLOCK_WORDS)
 
     def _write(self, channel: int, word: ChannelWord, value: int) -> None:
         # Not checked: ``sent`` has gone on before it can be read back.

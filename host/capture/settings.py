@@ -5,6 +5,7 @@
 Source: docs/design/monitor.md ("Sampling").
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -97,9 +98,9 @@ class CaptureSettings:
         """Return the channel of each of the 128 values of ``hash & 127``: evenly spread."""
         return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
 
-    def write(self, registers: Registers, ports: int) -> None:
-        """Tell the probe, for all of its ports."""
-        for port in range(ports):
+    def write(self, registers: Registers, ports: Iterable[int]) -> None:
+        """Tell the probe, for some of its ports."""
+        for port in ports:
             prefix = f"port{port}_monitor_"
             registers.write_many(
                 {

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.run.port import Port, concatenated, joint_counters
+from liteprobe.host.run.port import Port, joint_counters
+from liteprobe.host.run.recorder import concatenated
 from liteprobe.host.run.routes import Devices, Job, Route, check_ports
 from liteprobe.host.traffic.train import TrainProgram, TrainResult, check, gap_for, schedule
 
@@ -102,6 +103,7 @@ class Execution:
             raise
         finally:
             self._expect_silence(0)
+            self._let_go()
         return [self._result(job) for job in self.jobs]
 
     # What a suite adds ------------------------------------------------------------------------
@@ -154,7 +156,7 @@ class Execution:
         """Load a program; one that isn't measured goes on without this host, and leaves the meters to others."""
         job.transmit.halt(job.route.sender.timebase)  # A program that was detached may still run.
         if is_measured:
-            job.receive.receive.start(job.program.stream_id, job.with_records)
+            job.receive.receive.start(job.program, job.with_records)
         job.transmit.transmit.clear()
         job.transmit.transmit.load(job.program, job.schedule, is_attached=is_measured)
         job.transmit.transmit.arm()
@@ -252,6 +254,12 @@ class Execution:
             with suppress(ProbeError):
                 job.transmit.halt(job.route.sender.timebase)
 
+    def _let_go(self) -> None:
+        """End what records, whatever state the link is in."""
+        for job in self.jobs:
+            with suppress(ProbeError):
+                job.receive.receive.end()
+
     def _expect_silence(self, seconds: float) -> None:
         for probe in self.probes:
             probe.link.expect_silence(seconds)
@@ -271,7 +279,7 @@ class Execution:
             step_s = settle_s if missing < before else min(2 * step_s, max(timeout_s - silence_s, settle_s))
         self.wait(settle_s)
         for job in self.jobs:
-            job.drain()
+            job.finish()
 
     def _missing(self) -> int:
         """Drain the rings, and return how many frames that were sent have not come."""
@@ -287,7 +295,7 @@ class Execution:
             self.wait(self.patience_s / SETTLE_PARTS)
             for job in self.jobs:
                 job.sent = job.transmit.transmit.look()[1]
-                job.drain()
+                job.finish()
                 asked, sent = job.program, -(-job.sent // job.program.count)
                 job.program, job.is_cut = replace(asked, repeats=max(1, sent)), True
                 job.notes.append(f"interrupted: {job.sent} of {asked.total} frames were sent")
@@ -355,8 +363,6 @@ def _notes(job: Job, counters: dict[str, int]) -> list[str]:
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
         f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
-        f"{job.program.total} frames are too many for records: measured by accumulators": job.receive.receive.depth
-        and not job.with_records,
-        "this probe keeps no records of trains: measured by accumulators alone": not job.receive.receive.depth,
+        f"{job.program.total} frames are too many for records: measured by accumulators": not job.with_records,
     }
     return [note for note, holds in notes.items() if holds]

@@ -81,7 +81,7 @@ class Job:
     @property
     def with_records(self) -> bool:
         """Whether each frame has a record."""
-        return self.receive.receive.depth > 0 and self.program.total <= RECORDS_MAX
+        return self.program.total <= RECORDS_MAX
 
     @property
     def fits(self) -> bool:
@@ -105,9 +105,16 @@ class Job:
     def drain(self) -> None:
         """Fetch what is in the ring."""
         if self.with_records:
-            records = self.receive.receive.drain()
-            self.records.append(records)
-            self.drained = len(records)
+            self._keep(self.receive.receive.drain())
+
+    def finish(self) -> None:
+        """Fetch the last records."""
+        if self.with_records:
+            self._keep(self.receive.receive.finish())
+
+    def _keep(self, records: NDArray[np.void]) -> None:
+        self.records.append(records)
+        self.drained = len(records)
 
 
 def check_ports(ends: Sequence[tuple[Devices, int]], direction: str, is_named: bool) -> None:

@@ -80,7 +80,8 @@ class TrainResult:
     program : TrainProgram
         What was sent.
     records : array, shape (frames received and recorded,)
-        One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns.
+        One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns. Flags of order (duplicate, reordered,
+        beyond the window) come from probes with the part ``record`` alone.
     counters : dict
         Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``);
         where both have one, the transmit port's begins with ``transmit_``.

@@ -157,10 +157,13 @@ def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Pa
             Probe(bench.a.url)
 
 
-def test_what_is_lost_or_too_late_is_counted_by_the_waiting_time(own: Path, tmp_path: Path) -> None:
-    """A switch that loses some frames and keeps others back for 40 us: T_max decides what is lost."""
+@pytest.mark.parametrize(("build", "settings"), [("own", {}), ("tester", {"link": "shared"})])
+def test_what_is_lost_or_too_late_is_counted_by_the_waiting_time(
+    build: str, settings: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """A switch that loses some frames and keeps others back for 40 us: T_max decides what is lost, by either kind of record."""
     wire = "pair?wire=switch&latency=2us&loss=0.2&reorder=0.3&reorder_by=40us&seed=3"
-    with open_pair(tmp_path / "truth", wire, own) as bench:
+    with open_pair(tmp_path / "truth", wire, request.getfixturevalue(build), **settings) as bench:
         bench.settle(8)
         program = TrainProgram(60, 60, interval_ns=50_000.0)
         found = OneWay([Route(program, bench.a, bench.b)], 20_000, bench.tend).measure()[0]

@@ -10,16 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from liteprobe.cores.formats import Part
+from liteprobe.cores.formats import Part, RecordFlag
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.errors import UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
-from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
 from liteprobe.sim.bench.system.tester import CABLE, field, joined, probe_frames, send_and_see
 
+HEADERS = (Headers(), Headers(source_ip="2001:2::1", destination_ip="2001:2::2"), Headers(vlan_tags=(5, 7)))
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
 
 
@@ -53,16 +56,80 @@ def test_what_the_ring_has_no_room_for_is_counted_exactly(both: Monitored) -> No
     assert [line for line in found.measures_off if "dropped" not in line] == []
 
 
-def test_a_train_is_measured_by_its_stream(both: Monitored) -> None:
+def test_a_train_is_measured_by_its_stream_and_recorded_by_the_capture(both: Monitored) -> None:
     result = both.probe.train(TrainProgram(512, 200, stream_id=9), transmit=1, receive=0)
     counters = result.counters
-    assert (result.sent, result.late, len(result.records), result.complete) == (200, 0, 0, False)
+    assert (result.sent, result.late, len(result.records), result.complete) == (200, 0, 200, True)
+    assert recorded(result) == on_pins(both, 0)
+    assert (counters["records_written"], counters["records_lost"]) == (200, 0)
     assert (counters["frames"], counters["octets"], counters["lost"], counters["expected"]) == (200, 200 * 512, 0, 200)
     delays_ns = [stamp - field(octets, 52, 60) for stamp, octets in probe_frames(both, 0)]
     assert (counters["delay_min"], counters["delay_max"]) == (min(delays_ns), max(delays_ns))
     assert (counters["delay_sum"], counters["delay_square_sum"]) == (sum(delays_ns), sum(one**2 for one in delays_ns))
     assert counters["foreign_streams"] == counters["length_errors"] == 0
-    assert result.notes == ("this probe keeps no records of trains: measured by accumulators alone",)
+    assert result.notes == ()
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["IPv4", "IPv6", "tags"])
+def test_trains_of_both_ports_at_once_are_recorded_each_at_its_port(both: Monitored, headers: Headers) -> None:
+    programs = [TrainProgram(length, 150, stream_id=length, headers=headers) for length in (108, 300)]
+    results = both.probe.trains([(programs[0], 0, 1), (programs[1], 1, 0)])
+    for result, port in zip(results, (1, 0), strict=True):
+        assert (result.complete, recorded(result)) == (True, on_pins(both, port))
+
+
+def test_records_of_a_hostile_network_are_those_of_the_pins(tester: Path, tmp_path: Path) -> None:
+    with joined(tester, tmp_path, HOSTILE) as both:
+        result = both.probe.train(TrainProgram(99, 300, interval_ns=3000.0, stream_id=3), transmit=0, receive=1)
+        assert (result.complete, recorded(result)) == (True, on_pins(both, 1))
+    assert result.counters["lost"] > 0 < result.counters["duplicated"]
+
+
+def test_records_that_the_capture_has_no_room_for_are_counted(both: Monitored, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = 300
+    # Of its blocks only 16 are used, so that 180 records fit, and the host believes that all do.
+    monkeypatch.setattr(both.probe.ports[0].receive._recorder._ring, "blocks", 16)  # type: ignore[attr-defined]
+    result = both.probe.train(TrainProgram(112, sent), transmit=1, receive=0)
+    counters, came = result.counters, on_pins(both, 0)
+    assert (counters["frames"], result.complete) == (sent, False)
+    assert counters["records_lost"] == sent - len(result.records) > 0
+    assert set(recorded(result)) <= set(came)
+    assert result.notes == (
+        f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
+        f"send fewer frames at once, or a gap between trains",
+    )
+
+
+def test_frames_of_others_are_flagged_or_left_out(both: Monitored) -> None:
+    program = TrainProgram(
+        200, 50, interval_ns=20_000.0, stream_id=1, start_time_ns=both.probe.timebase.now_ns + 40_000_000
+    )
+    foreign, other, cut = probe_frame(5, 0, stream_id=2), bytes(100), probe_frame(5, 0, stream_id=1, tags=2)[:62]
+    both.play(1, [foreign, other, cut], 30_000, both.now_ns() + 40_200_000)
+    result = both.probe.train(program, transmit=0, receive=1)
+    flags = result.records["flags"].tolist()
+    assert (result.complete, result.counters["foreign_streams"], result.counters["length_errors"]) == (True, 1, 1)
+    assert sorted(flags) == [0] * 50 + [int(RecordFlag.FOREIGN_STREAM)]
+
+
+def test_a_capture_after_a_train_has_all_ports_again(both: Monitored) -> None:
+    both.probe.train(TrainProgram(60, 10), transmit=0, receive=1)
+    found = send_and_see(both, (60, 60), 50, 0)
+    assert (found.records, found.dropped, found.records_off) == (100, 0, 0)
+
+
+def recorded(result: TrainResult) -> list[tuple[int, int, int, int]]:
+    """Return sequence, both stamps and length of each record, in order."""
+    return [tuple(row) for row in result.records[["sequence", "tx_stamp", "rx_stamp", "length"]].tolist()]
+
+
+def on_pins(tester: Monitored, port: int) -> list[tuple[int, int, int, int]]:
+    """Return the same of the probe frames on the pins of a port, wherever their headers end."""
+    found = []
+    for stamp, octets in tester.pins(port):
+        if (at := octets.find(b"LPRO")) >= 0:
+            found.append((field(octets, at + 6, at + 10), field(octets, at + 10, at + 18), stamp, len(octets)))
+    return found
 
 
 def test_a_part_that_is_missing_is_named(both: Monitored) -> None:

@@ -1,13 +1,21 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Runs a program so that nothing of it is left when a test is cut short."""
+"""Runs programs so that nothing of them is left when a test is cut short, and so that they heed Ctrl-C."""
 
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from liteprobe.host.traffic.programs import end_group
+
+
+def pass_on_signals() -> None:
+    """Let programs that this one starts heed Ctrl-C and a hang-up, which a shell has jobs in the background ignore."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # Unlike "ignore", a handler isn't passed on to them.
 
 
 def run_group(

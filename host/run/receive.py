@@ -1,0 +1,275 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The receive side of a test port: counts, accumulators of one stream, and a record of each probe frame."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from liteprobe.cores.formats import FAULTS, RECORD_DTYPE, RECORD_WORDS, RecordFlag, lost_frames
+from liteprobe.host.device.link.base import Words
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.device.timebase import Timebase
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.measure.streams import read_accumulators, read_stream
+from liteprobe.host.run.recorder import Recorder, Records, concatenated
+from liteprobe.host.traffic.train import TrainProgram
+
+#: What a port counts of any frame.
+EVENTS = (
+    "all_frames",
+    "all_octets",
+    "fcs_errors",
+    "length_errors",
+    "bad_probes",
+    "runts",
+    "giants",
+    "preamble_errors",
+    "symbol_errors",
+    "overflows",
+    "stamp_errors",
+    "unclassified",
+    "management_frames",
+    "management_dropped",
+)
+WORD = 2**32
+SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
+DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
+
+REFUSED = int(FAULTS | RecordFlag.FOREIGN_STREAM)
+
+
+@dataclass
+class Meters:
+    """What `Monitor` must know of a probe."""
+
+    registers: Registers
+    port_count: int
+
+
+class ReceivePort(ABC):
+    """The receive side of a port.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+        Of the port.
+    module : str
+        Whose registers ``port<n>_<module>_*`` are the port's.
+
+    Attributes
+    ----------
+    depth : int
+        Records that wait for the host at the most.
+    """
+
+    depth: int
+
+    def __init__(self, registers: Registers, number: int, module: str) -> None:
+        self._registers = registers
+        self._number = number
+        self._prefix = f"port{number}_{module}_"
+
+    @abstractmethod
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Begin anew with the stream of ``program`` alone: counters, sequence window and records cleared."""
+
+    @abstractmethod
+    def drain(self) -> Records:
+        """Take the records that have come since the last time, and free their places.
+
+        Raises
+        ------
+        ProbeError
+            When more wait than can: they were cleared by another.
+        """
+
+    def finish(self) -> Records:
+        """Take the last records; none come after."""
+        return self.drain()
+
+    def end(self) -> None:
+        """Let go of what ``start`` took; nothing here."""
+
+    @abstractmethod
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch, by fetching some (ns of the probe's clock)."""
+
+    @property
+    def is_link_up(self) -> bool:
+        """Whether the PHY has a link, as far as the board can tell."""
+        return bool(self._registers.read(self._prefix + "link_up"))
+
+    def latch_line(self) -> tuple[int, int]:
+        """Return ``line_count`` and ``line_now`` (ns) of one tick of the clock of the line."""
+        self._registers.write(self._prefix + "line_latch", 1)
+        count, now_ns = self._registers.read_many((self._prefix + "line_count", self._prefix + "line_now")).values()
+        return count, now_ns
+
+    def missing(self, sent: int) -> int:
+        """Return how many of ``sent`` frames have not come yet."""
+        self._latch()
+        stream = read_stream(self._registers, self._number)
+        return max(sent - (stream["frames"] - stream["duplicated"]), 0)
+
+    @abstractmethod
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, accumulators of the stream and what became of records, by name.
+
+        Accumulators are of one moment, and so are the port's counts, up to some microseconds later.
+        """
+
+    @abstractmethod
+    def _latch(self) -> None:
+        """Take a snapshot of the accumulators."""
+
+    def _stream_counters(self) -> dict[str, int]:
+        """Return the accumulators of the first stream at the last snapshot, and the frames of all others."""
+        _, other, stream, *more = read_accumulators(self._registers, self._number)
+        foreign = sum(slot["frames"] for slot in (other, *more))
+        return stream | {"lost": lost_frames(stream), "foreign_streams": foreign}
+
+
+class RingPort(ReceivePort):
+    """A port with a ring of records of its own (part ``record``).
+
+    Parameters
+    ----------
+    registers, number : as of `ReceivePort`
+    depth : int
+        Records that the ring holds.
+    """
+
+    def __init__(self, registers: Registers, number: int, depth: int) -> None:
+        super().__init__(registers, number, "rx")
+        self._memory = f"port{number}_records"
+        self.depth = depth
+        self._read = 0
+
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Begin anew, as of `ReceivePort`."""
+        self._registers.write_many(
+            {self._prefix + "stream_id": program.stream_id, self._prefix + "records_enable": int(with_records)}
+        )
+        self._registers.write(self._prefix + "clear", 1)
+        # Cleared or not, the ring is empty when both counts agree.
+        self._read = self._registers.read(self._prefix + "records_written")
+        self._registers.write_many({self._prefix + "records_read": self._read})
+
+    def drain(self) -> Records:
+        """Take the records that have come, as of `ReceivePort`."""
+        written = self._registers.read(self._prefix + "records_written")
+        if (waiting := (written - self._read) % WORD) > self.depth:
+            raise ProbeError(
+                f"the ring of records was cleared while it was read ({waiting} records wait in {self.depth} places): "
+                f"was the probe reset, or do you use it from its console? Run again"
+            )
+        parts = []
+        while waiting := (written - self._read) % WORD:
+            first = self._read % self.depth
+            count = min(waiting, self.depth - first, DRAIN_RECORDS)
+            parts.append(self._fetch(first, count))
+            self._read = (self._read + count) % WORD
+            self._registers.write_many({self._prefix + "records_read": self._read})
+        return concatenated(parts)
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch, as of `ReceivePort`."""
+        count = min(SAMPLE_RECORDS, self.depth)
+        before_ns = timebase.now_ns
+        self._fetch(0, count)
+        return (timebase.now_ns - before_ns) / count
+
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, as of `ReceivePort`; ``records_lost``: those that found the ring full."""
+        self._latch()
+        names = (*EVENTS, "records_written", "records_lost")
+        values = self._registers.read_many(self._prefix + name for name in names)
+        return {name.removeprefix(self._prefix): value for name, value in values.items()} | self._stream_counters()
+
+    def _latch(self) -> None:
+        self._registers.write(self._prefix + "latch", 1)
+
+    def _fetch(self, first: int, count: int) -> Records:
+        """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
+        return decode_records(self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count))
+
+
+class CapturePort(ReceivePort):
+    """A port that monitors: its records come by the capture of the probe, and a stream of its meters measures the train.
+
+    Parameters
+    ----------
+    registers, number : as of `ReceivePort`
+    recorder : Recorder
+        Of the probe: all its ports share one.
+    """
+
+    def __init__(self, registers: Registers, number: int, recorder: Recorder) -> None:
+        super().__init__(registers, number, "monitor")
+        self._meter = Monitor(Meters(registers, number + 1), number)
+        self._recorder = recorder
+        self._with_records = False
+        self._records = 0  # Good ones of the stream.
+        self._before: Mapping[str, int] = {}
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        """Records that wait for the host at the most, those of the other ports among them."""
+        return self._recorder.depth
+
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Begin anew, as of `ReceivePort`; the counts of all frames go on, and are taken from here on."""
+        self._with_records, self._records = with_records, 0
+        if with_records:
+            self._recorder.begin(self._number, program.stream_id)
+        self._meter.watch(program.stream_id)
+        self._before = self._meter.events()
+
+    def drain(self) -> Records:
+        """Take the records that have come, as of `ReceivePort`."""
+        records = self._recorder.take(self._number)
+        self._records += int(np.count_nonzero(records["flags"] & REFUSED == 0))
+        return records
+
+    def finish(self) -> Records:
+        """Take the last records; the capture ends."""
+        self._recorder.stop()
+        return self.drain()
+
+    def end(self) -> None:
+        """End the capture."""
+        self._recorder.stop()
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch, as of `ReceivePort`."""
+        return self._recorder.record_ns(timebase)
+
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, as of `ReceivePort`; ``records_lost``: good frames of the stream without a record."""
+        now = self._meter.events()
+        found = {name: (now[name] - self._before[name]) % 2**64 for name in EVENTS}
+        self._latch()
+        found |= self._stream_counters()
+        lost = max(found["frames"] - self._records, 0) if self._with_records else 0
+        return found | {"records_written": self._records, "records_lost": lost}
+
+    def _latch(self) -> None:
+        self._registers.write(f"port{self._number}_measure_latch", 1)
+
+
+def decode_records(words: Words) -> Records:
+    """Return the records that ``words`` of a ring hold, shape (records,), of ``RECORD_DTYPE``."""
+    table = words.reshape(-1, RECORD_WORDS).astype(np.uint64)
+    records = np.empty(len(table), dtype=RECORD_DTYPE)
+    records["sequence"] = table[:, 0]
+    records["tx_stamp"] = table[:, 1] | table[:, 2] << np.uint64(32)
+    records["rx_stamp"] = table[:, 3] | table[:, 4] << np.uint64(32)
+    records["length"] = table[:, 5] & np.uint64(0xFFFF)
+    records["flags"] = table[:, 5] >> np.uint64(16)
+    return records
