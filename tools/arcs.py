@@ -1,24 +1,30 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints the LUT sites and the arcs of netlists that Yosys wrote for an ECP5, as ``soc/area.py`` counts them.
+"""Prints the LUT sites, block RAMs and arcs of probes, as ``soc/area.py`` counts them; each is synthesized for its board.
 
-``./run python tools/arcs.py build/*/netlists/*.json``
+``./run python tools/arcs.py colorlight_i9 '{"preset": "tester"}' '{"preset": "tester", "ports": 1}'``: a board, then the
+fields of `ProbeConfig`, one probe each. A file in their place is a netlist that is there already. With Yosys on PATH it
+takes a minute or two each, else YoWASP's several.
 """
 
 import json
+import logging
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
+from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
 from liteprobe.soc.build.stages import LUTS
+from liteprobe.soc.config import ProbeConfig
 
 CLOCKS = {"CLK", "CLKA", "CLKB", "WCK", "SCLK", "ECLK"}
 
 
-def counted(netlist: dict[str, Any]) -> Counter[str]:
+def counted(netlist: Path) -> Counter[str]:
     """Return sites, block RAMs and arcs of the top module of a netlist."""
-    top = next(one for one in netlist["modules"].values() if int(one.get("attributes", {}).get("top", "0"), 2))
+    modules = json.loads(netlist.read_text())["modules"]
+    top = next(one for one in modules.values() if int(one.get("attributes", {}).get("top", "0"), 2))
     found = Counter[str]()
     for cell in top["cells"].values():
         found["sites"] += LUTS.get(cell["type"], 0)
@@ -29,6 +35,17 @@ def counted(netlist: dict[str, Any]) -> Counter[str]:
     return found
 
 
+def made(board: str, fields: str) -> Path:
+    """Return the netlist of a probe."""
+    out = Path(tempfile.mkdtemp(prefix="arcs-")) / "build"
+    out.mkdir()
+    design, _ = elaborate(board, ProbeConfig(**json.loads(fields)), out)
+    return synthesize(design, {"yosys": version_of("yosys")})[0]
+
+
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        print(path, dict(counted(json.loads(path.read_text()))))
+    logging.disable(logging.INFO)
+    first, *more = sys.argv[1:]
+    is_file = Path(first).is_file()
+    for what in (sys.argv[1:] if is_file else more):
+        print(what, dict(counted(Path(what) if is_file else made(first, what))), flush=True)
