@@ -25,22 +25,23 @@ class Area(NamedTuple):
     arcs: int
 
 
-#: Differences of whole netlists: docs/design/parts.md names them. ``..._PORT``: of each port.
+#: Differences of whole netlists (tools/arcs.py): docs/design/parts.md names them. ``..._PORT``: of each port.
 BASE = Area(2610, 11915)  # Bus, identity, lease, timebase, and Etherbone in band.
 OWN_LINK = Area(467, 2459)
 PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
 TRAIN_PORT = Area(4551, 21285)
-MONITOR, MONITOR_PORT = Area(4326, 17350), Area(4785, 24800)
-TESTER_PORT = Area(6935, 34706)
+MONITOR, MONITOR_PORT = Area(3959, 15670), Area(5246, 26954)
+TESTER_PORT = Area(7261, 36388)
+STREAMS = Area(106, 427) # 15 streams of a port in the place of 7.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
 ARCS_A_SITE = 3.2
 SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
-def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool) -> Area:
-    """Return what a probe of these parts takes."""
+def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, is_wide: bool) -> Area:
+    """Return what a probe of these parts takes; ``is_wide``: its ports measure 15 streams."""
     port = TRAIN_PORT if Part.MONITOR not in parts else TESTER_PORT if Part.GENERATE in parts else MONITOR_PORT
     choices = [
         (has_own_link, OWN_LINK),
@@ -48,6 +49,8 @@ def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_disci
         (with_discipline, DISCIPLINE),
         (Part.MONITOR in parts, MONITOR),
     ]
+    if is_wide and Part.MONITOR in parts:
+        port = Area(*map(sum, zip(port, STREAMS)))
     taken = [BASE, *[port] * ports, *[part for is_in, part in choices if is_in]]
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 

@@ -169,7 +169,7 @@ class ProbeConfig:
             return self.streams + 1
         large = replace(self, streams=STREAM_SLOTS_MAX - 1)
         fits  = board.block_rams is None or large.block_rams_needed(board) <= board.block_rams
-        return STREAM_SLOTS_MAX if fits else STREAM_SLOTS
+        return STREAM_SLOTS_MAX if fits and large.fits(board) else STREAM_SLOTS
 
     def main_ram_block_bytes(self, board: BoardLimits) -> int:
         """Return the block RAM that is main RAM on ``board``."""
@@ -177,8 +177,9 @@ class ProbeConfig:
 
     @property
     def area(self) -> Area:
-        """What this takes of a device."""
-        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline)
+        """What this takes of a device, with as few streams as are asked for."""
+        is_wide = self.streams >= STREAM_SLOTS
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, is_wide)
 
     def fits(self, board: BoardLimits) -> bool:
         """Return whether ``board`` has LUT sites enough, and the router finds its ways."""
@@ -192,6 +193,7 @@ class ProbeConfig:
         others = {
             "no processor (--no-cpu)": replace(self, with_cpu=False),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
+            f"--streams {STREAM_SLOTS - 1}": replace(self, streams=self.streams and STREAM_SLOTS - 1),
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
             **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name != self.preset},

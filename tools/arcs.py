@@ -47,5 +47,5 @@ if __name__ == "__main__":
     logging.disable(logging.INFO)
     first, *more = sys.argv[1:]
     is_file = Path(first).is_file()
-    for what in (sys.argv[1:] if is_file else more):
+    for what in sys.argv[1:] if is_file else more:
         print(what, dict(counted(Path(what) if is_file else made(first, what))), flush=True)
