@@ -77,7 +77,8 @@ def intervals(path: str, is_full: bool) -> Iterator[Figure]:
             known = expected(hops, load, count, rates)
             held = 0
             for found in map(samples.rates, rates.reshape(experiments, TRAINS)):
-                held += found["ci95_low"] <= known <= found["ci95_high"]
+                low, high = found["ci95_low"], found["ci95_high"]
+                held += low is not None and high is not None and low <= known <= high
             worst = max(worst, abs(100 * held / experiments - 95))
             off = max(off, abs(float(rates.mean()) - known) / float(rates.std() / np.sqrt(len(rates))))
             total, runs = total + held, runs + experiments

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from _queue import BITS, LENGTH, passed, sent, stamps
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -238,7 +238,7 @@ def compare(count: Count, found: dict[str, Any], known: dict[str, Any]) -> None:
                         count.take(name, part.removesuffix(" ns"), full.removesuffix(" ns"), nothing)
 
 
-def check_capacity(count: Count, row: Row, of_all: Row) -> None:
+def check_capacity(count: Count, row: Mapping[str, Any], of_all: Mapping[str, Any]) -> None:
     """Take a capacity: it is that of the hop, to 0.1 %, or there is none."""
     bps = row["capacity"]["bps"]
     count.all += 1

@@ -196,6 +196,7 @@ def capacity(bench: Bench) -> Iterator[Figure]:
             true = truth.programs(rows(), 0, 1, [result.sent])[0]
         known = truth.pin_figures(true, program.count, program.length, np.zeros(0, np.int64))["dispersion_rate_bps"]
         mean = summary.row(result)["dispersion_rate_bps"]["mean"]
+        assert mean is not None and known is not None
         yield Figure(f"capacity_{name}_off_pins", 1e6 * abs(mean / known - 1), "ppm", 10)
         yield Figure(f"capacity_{name}_off_rate", 1e6 * abs(mean / rate - 1), "ppm", 10)
     for load in (0.5, 0.7) if bench.is_full else (0.5,):

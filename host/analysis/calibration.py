@@ -6,16 +6,12 @@ import copy
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from liteprobe.host.analysis.regression import Line, fit_line
-from liteprobe.host.analysis.samples import DELAY_FIGURES
+from liteprobe.host.analysis.rows import Row, shifted
 from liteprobe.host.errors import UsageError
-
-Row = dict[str, Any]
-SHIFTED = tuple(name for name in DELAY_FIGURES if name != "std")  # A constant moves all of these alike.
 
 
 @dataclass(frozen=True)
@@ -42,8 +38,7 @@ class Calibration:
         """Return a row of figures with the set-up's part taken out of its delays."""
         corrected = copy.deepcopy(row)
         part = self.correction_ns(row["length"])
-        delays = corrected["owd_ns"]
-        delays.update({name: delays[name] - part for name in SHIFTED if delays[name] is not None})
+        corrected["owd_ns"] = shifted(corrected["owd_ns"], -part)
         for train in corrected["trains"]:
             if train["owd_mean_ns"] is not None:
                 train["owd_mean_ns"] -= part

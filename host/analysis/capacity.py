@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
+from liteprobe.host.analysis.rows import CapacityFigures
 from liteprobe.host.analysis.theory import slot_ns
 
 Floats = NDArray[np.float64]
@@ -79,6 +80,17 @@ class Capacity:
     pairs: int
     near: int
     reason: str = ""
+
+    def figures(self) -> CapacityFigures:
+        """Return it as a row has it."""
+        return {
+            "bps": self.bps,
+            "low_bps": self.low_bps,
+            "high_bps": self.high_bps,
+            "pairs": self.pairs,
+            "near": self.near,
+            "reason": self.reason,
+        }
 
 
 @dataclass(frozen=True)

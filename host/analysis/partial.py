@@ -6,7 +6,7 @@ The probe's accumulators count every frame, but know neither packets that came t
 waiting time, nor trains. So each figure has its own condition.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, capacity
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.samples import DELAY_FIGURES, Row, capacity_of, finite, of_train, rates
+from liteprobe.host.analysis.rows import CapacityFigures, Counts, Dispersion, Measured, Rates, Sample, TrainFigures
+from liteprobe.host.analysis.samples import NO_SAMPLE, capacity_of, finite, of_train, rates
 from liteprobe.host.traffic.train import TrainResult
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
@@ -62,7 +63,7 @@ class _Program:
         return self.counters["frames"] - self.counters["duplicated"]
 
 
-def figures(result: TrainResult, arrived: Packets, waiting_time_ns: int | None) -> Row:
+def figures(result: TrainResult, arrived: Packets, waiting_time_ns: int | None) -> Measured:
     """Return the figures of a program of which records are missing, as ``summary.row`` has them.
 
     Parameters
@@ -81,7 +82,7 @@ def figures(result: TrainResult, arrived: Packets, waiting_time_ns: int | None) 
         "dispersion_rate_bps": _rates(trains),
         "capacity": _capacity(program),
         "owd_ns": owd,
-        "ipdv_ns": dict.fromkeys(DELAY_FIGURES),
+        "ipdv_ns": NO_SAMPLE.copy(),
         "pdv_ns": _over_least(owd),
         "jitter_ns": None,
         **_counts(program),
@@ -90,7 +91,7 @@ def figures(result: TrainResult, arrived: Packets, waiting_time_ns: int | None) 
     }
 
 
-def _counts(program: _Program) -> Row:
+def _counts(program: _Program) -> Counts:
     counters, sent, received = program.counters, program.result.sent, program.received
     reordered = counters["reordered"] if program.is_tracked and program.is_in_time else None
     return {
@@ -104,9 +105,9 @@ def _counts(program: _Program) -> Row:
     }
 
 
-def _delays(program: _Program) -> Row:
+def _delays(program: _Program) -> Sample:
     """Return the figures of the delays; a copy never comes sooner than its packet, so the least holds with copies."""
-    found: Row = dict.fromkeys(DELAY_FIGURES)
+    found: Sample = NO_SAMPLE.copy()
     counters, waiting_ns = program.counters, program.waiting_time_ns
     frames = counters["frames"]
     if frames and program.is_ours and (waiting_ns is None or counters["delay_min"] <= waiting_ns):
@@ -120,34 +121,34 @@ def _delays(program: _Program) -> Row:
     return found
 
 
-def _over_least(owd: Row) -> Row:
+def _over_least(owd: Sample) -> Sample:
     """Return the figures of the PDV: delays over their least."""
-    least = owd["min"]
-    found: Row = dict.fromkeys(DELAY_FIGURES)
-    if least is not None and owd["mean"] is not None:
-        found |= {"mean": owd["mean"] - least, "std": owd["std"], "min": 0, "max": owd["max"] - least}
+    least, mean, most = owd["min"], owd["mean"], owd["max"]
+    found: Sample = NO_SAMPLE.copy()
+    if least is not None and mean is not None and most is not None:
+        found |= {"mean": mean - least, "std": owd["std"], "min": 0, "max": most - least}
     return found
 
 
-def _capacity(program: _Program) -> Row:
+def _capacity(program: _Program) -> CapacityFigures:
     """Return the capacity by the pairs that are there; without copies a missing record can't make a wrong pair."""
     if program.is_plain:
         return capacity_of(program.result.program, program.arrived)
-    return asdict(capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late"))
+    return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
 
 
-def _rates(trains: list[Row]) -> Row:
+def _rates(trains: list[TrainFigures]) -> Rates:
     """Return the dispersion rates of all trains, or none: those of some would be another sample."""
     known = [train["dispersion_rate_bps"] for train in trains]
     return rates(np.array([] if None in known else known, dtype=np.float64))
 
 
-def _trains(program: _Program, owd_mean_ns: float | None) -> list[Row]:
+def _trains(program: _Program, owd_mean_ns: float | None) -> list[TrainFigures]:
     of_trains = arrivals.trains(program.result, program.arrived)
     return [_train(program, number, train, owd_mean_ns) for number, train in enumerate(of_trains)]
 
 
-def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns: float | None) -> Row:
+def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns: float | None) -> TrainFigures:
     """Return what is known of one train: all, when its records are all there; its span, when its ends are known."""
     asked, counters = program.result.program, program.counters
     stamps = program.arrived.rx_stamp[train]
@@ -166,10 +167,12 @@ def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns:
     return _spanned(number, None, None, asked.length, None)
 
 
-def _spanned(number: int, frames: int | None, span_ns: int | None, length: int, owd_mean_ns: float | None) -> Row:
+def _spanned(
+    number: int, frames: int | None, span_ns: int | None, length: int, owd_mean_ns: float | None
+) -> TrainFigures:
     """Return the figures of a train of which the count of its frames and the time that they took are known, or not."""
     is_known = frames is not None and frames > 1 and span_ns is not None
-    dispersion: Row = dict.fromkeys(("total", "mean", "std", "min", "max"))
+    dispersion: Dispersion = {"total": None, "mean": None, "std": None, "min": None, "max": None}
     rate = None
     if frames is not None and is_known and span_ns is not None:
         rate = finite(capacity.span_rate(frames, span_ns, length))

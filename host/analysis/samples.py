@@ -2,27 +2,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Figures of samples, as rows have them: of delays, of dispersion rates, of one train."""
 
-from dataclasses import asdict
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import capacity, confidence, delay
 from liteprobe.host.analysis.arrivals import Packets
+from liteprobe.host.analysis.rows import CapacityFigures, Rates, Sample, TrainFigures
 from liteprobe.host.traffic.train import TrainProgram
 
-Row = dict[str, Any]
-
 #: Figures of a sample of delays, in the order of tables.
-DELAY_FIGURES = ("mean", "std", "min", "max", "p50", "p99", "p99_9")
-RATE_FIGURES = ("mean", "std", "median", "ci95_low", "ci95_high")
+DELAY_FIGURES = tuple(Sample.__annotations__)
+NO_SAMPLE = cast(Sample, dict.fromkeys(DELAY_FIGURES))
+NO_RATES = cast(Rates, dict.fromkeys(Rates.__annotations__))
 
 
-def sample(values: NDArray[np.number]) -> Row:
+def sample(values: NDArray[np.number]) -> Sample:
     """Return the figures of a sample of delays (ns); all None when it is empty."""
     if not len(values):
-        return dict.fromkeys(DELAY_FIGURES)
+        return NO_SAMPLE.copy()
     return {
         "mean": float(np.mean(values)),
         "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
@@ -34,11 +33,11 @@ def sample(values: NDArray[np.number]) -> Row:
     }
 
 
-def rates(values: NDArray[np.floating]) -> Row:
+def rates(values: NDArray[np.floating]) -> Rates:
     """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any."""
     known = values[np.isfinite(values)]
     if not len(known):
-        return dict.fromkeys(RATE_FIGURES)
+        return NO_RATES.copy()
     low, high = confidence.mean_interval(known)
     return {
         "mean": float(np.mean(known)),
@@ -49,13 +48,13 @@ def rates(values: NDArray[np.floating]) -> Row:
     }
 
 
-def capacity_of(program: TrainProgram, arrived: Packets) -> Row:
+def capacity_of(program: TrainProgram, arrived: Packets) -> CapacityFigures:
     """Return the capacity by the least sum of delays, as a row has it."""
     stamps = arrived.tx_stamp, arrived.rx_stamp
-    return asdict(capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length))
+    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
 
 
-def of_train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: float) -> Row:
+def of_train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: float) -> TrainFigures:
     """Return the figures of one train of which every record is there; ``train`` are its rows of ``arrived``."""
     dispersion = capacity.dispersions(arrived.rx_stamp[train])
     return {

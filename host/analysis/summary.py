@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One row of figures from the result of one program of trains: what tables, JSON, CSV and reports show."""
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.samples import Row, capacity_of, finite, of_train, rates, sample
+from liteprobe.host.analysis.rows import Asked, Measured, ProbeCounts, Row, TrainRow
+from liteprobe.host.analysis.samples import capacity_of, finite, of_train, rates, sample
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 
@@ -24,8 +27,8 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
 
     Returns
     -------
-    dict
-        Lengths in octets, times in ns, rates in b/s; None where the run gave no figure. Where records are missing
+    Row
+        Where records are missing
         (``records``: held of counted), figures are those of the probe's accumulators and of trains that are whole,
         and None where neither knows: see ``source``.
     """
@@ -34,7 +37,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     is_whole, held = arrivals.has_all_records(result), arrivals.held(result)
     measured = _of_records(result, arrived) if is_whole else partial.figures(result, arrived, waiting_time_ns)
     per_octet = measured["dispersion_rate_bps"]["mean"]
-    return {
+    figures: TrainRow = {
         **_asked(program),
         "frame_bps": _scaled(per_octet, program, program.length),
         "ip_bps": _scaled(per_octet, program, program.length - program.headers.network_offset),
@@ -49,9 +52,10 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
         "records": {"held": held, "counted": result.counters.get("frames", held)},
         "notes": list(result.notes),
     }
+    return cast(Row, figures)
 
 
-def _of_records(result: TrainResult, arrived: Packets) -> Row:
+def _of_records(result: TrainResult, arrived: Packets) -> Measured:
     """Return the figures of a program of which every record is there."""
     program = result.program
     per_train = arrivals.trains(result, arrived)
@@ -76,7 +80,7 @@ def _of_records(result: TrainResult, arrived: Packets) -> Row:
     }
 
 
-def _asked(program: TrainProgram) -> Row:
+def _asked(program: TrainProgram) -> Asked:
     utilisation = theory.utilisation(program.length, program.interval_ns)
     return {
         "length": program.length,
@@ -89,11 +93,11 @@ def _asked(program: TrainProgram) -> Row:
 
 
 #: Counters of the probe that a row shows as they are.
-PROBE_COUNTS = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "records_lost")
+PROBE_COUNTS = tuple(name for name in ProbeCounts.__annotations__ if name != "late")
 
 
-def _probe_counts(result: TrainResult) -> Row:
-    return {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}}
+def _probe_counts(result: TrainResult) -> ProbeCounts:
+    return cast(ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}})
 
 
 def _ipdv(arrived: Packets, program: TrainProgram) -> NDArray[np.int64]:

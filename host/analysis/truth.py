@@ -4,13 +4,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS
 from liteprobe.host.analysis import capacity
+from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
 from liteprobe.host.errors import ProbeError
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
@@ -127,7 +127,7 @@ def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], tru
     return owd_ns - true_ns[at]
 
 
-def wire_figures(truth: Truth) -> dict[str, Any]:
+def wire_figures(truth: Truth) -> WireFigures:
     """Return what the wire did to the packets of a program: ``owd_ns`` (mean), ``received`` and ``lost``."""
     first = np.unique(truth.sequence, return_index=True)[1]
     return {
@@ -137,7 +137,7 @@ def wire_figures(truth: Truth) -> dict[str, Any]:
     }
 
 
-def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.int64]) -> dict[str, Any]:
+def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.int64]) -> PinFigures:
     """Return a check of the stamps: the same formula over the times at the pins, and how far delays are from there.
 
     Parameters
@@ -151,7 +151,7 @@ def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.
 
     Returns
     -------
-    dict
+    PinFigures
         ``dispersion_rate_bps`` (mean over trains) and ``deviation_ns`` (mean, min, max).
     """
     first = np.unique(truth.sequence, return_index=True)[1]
@@ -164,7 +164,7 @@ def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.
     return {"dispersion_rate_bps": float(np.mean(known)) if known else None, "deviation_ns": _spread(deviation_ns)}
 
 
-def _spread(values: NDArray[np.int64]) -> dict[str, Any]:
+def _spread(values: NDArray[np.int64]) -> Deviation:
     if not len(values):
         return {"mean": None, "min": None, "max": None}
     return {"mean": float(values.mean()), "min": int(values.min()), "max": int(values.max())}

@@ -4,16 +4,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
 from liteprobe.host.device.registers import Register
 
-Row = dict[str, Any]
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
@@ -67,7 +66,7 @@ def compared(rows: Sequence[Row], title: str) -> None:
     heads = ("length", "count", "Mb/s", "+-95 %", "theory", "capacity", "delay", "theory", "stamps\noff, ns", "lost")
     shown = _narrow(heads, title)
     for row in rows:
-        least, most = (row.get("pins", {}).get("deviation_ns", {}).get(name) for name in ("min", "max"))
+        least, most = ends_of(row)
         shown.add_row(
             str(row["length"]),
             str(row["count"]),
@@ -86,12 +85,6 @@ def compared(rows: Sequence[Row], title: str) -> None:
 def rate(value_bps: float | None) -> str:
     """Return a rate in Mb/s, to 1 kb/s."""
     return "-" if value_bps is None else f"{value_bps / 1e6:.3f}"
-
-
-def half_width(row: Row) -> float | None:
-    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
-    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
-    return None if low is None else (high - low) / 2
 
 
 def ns(value_ns: float | None, digits: int = 1) -> str:
@@ -132,7 +125,7 @@ def _remarks(rows: Sequence[Row]) -> None:
     """Print what must be known about rows: records that are missing, damage, notes."""
     out = console()
     for row in rows:
-        damage = ", ".join(f"{row[name]} {name.replace('_', ' ')}" for name in _DAMAGE if row[name])
+        damage = ", ".join(f"{found} {name.replace('_', ' ')}" for name in _DAMAGE if (found := count_of(row, name)))
         doubt = row["capacity"]["reason"] if row["count"] > 1 else ""
         where = f"length {row['length']}, count {row['count']}"
         if said := list(filter(None, [incomplete(row), damage, *row["notes"]])):
@@ -151,7 +144,7 @@ def incomplete(row: Row) -> str:
 
 def _cells(row: Row, is_wide: bool) -> list[str]:
     delay = row["owd_ns"]
-    counts = [whole(row[name]) for name in COUNTS]
+    counts = [whole(count_of(row, name)) for name in COUNTS]
     return [
         *(str(row[name]) for name in ("length", "count", "repeat")),
         *[f"{100 * row['utilisation']:.2f}"] * is_wide,

@@ -6,7 +6,7 @@ import csv
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -53,7 +53,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def flat(row: dict[str, Any]) -> dict[str, Any]:
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row without nesting: ``owd_ns.mean``; what is listed for each train is left out, notes are joined."""
     cells: dict[str, Any] = {}
     for name, value in row.items():

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report of a one-way delay between two probes: both ways over time, clocks and their bounds, loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.analysis.rows import count_of
 from liteprobe.host.report import owd_plots, page, words
 from liteprobe.host.report.owd_plots import Points
 from liteprobe.host.report.page import number, table
@@ -15,7 +16,6 @@ from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 
-Row = dict[str, Any]
 TITLE = "One-way delay, measured"
 DEFINED = ("Frame length", "Time stamps", "One-way delay", "IPDV, PDV", "Lost, duplicated, reordered", "Late")
 COUNTS = ("lost", "duplicated", "reordered", "late")
@@ -43,7 +43,7 @@ class Direction:
         ]
 
 
-def write(path: Path, ways: Sequence[Direction], content: Row) -> None:
+def write(path: Path, ways: Sequence[Direction], content: Mapping[str, Any]) -> None:
     """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
     sweeps = [way.sweep for way in ways]
     parts = [
@@ -85,7 +85,8 @@ def asymmetry_ns(sweeps: Sequence[Sweep]) -> float | None:
 def _tiles(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
     bounds = [row["uncertainty_ns"] for row in rows]
-    bound = None if None in bounds else max(bounds)
+    known = [bound for bound in bounds if bound is not None]
+    bound = max(known) if len(known) == len(bounds) else None
     deviations = [row["owd_ns"]["std"] for row in rows if row["owd_ns"]["std"] is not None]
     tiles = [
         (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
@@ -121,7 +122,7 @@ def _delays(way: Direction) -> str:
         cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
         cells += [number(delay[name], 2) for name in ("mean", "std", "min", "max", "p99", "p99_9")]
         cells += [number(row["ipdv_ns"]["std"], 2), number(row["uncertainty_ns"], 1)]
-        rows.append([*cells, " · ".join(page.count(row[name]) for name in COUNTS)])
+        rows.append([*cells, " · ".join(page.count(count_of(row, name)) for name in COUNTS)])
     head = f'<h2>{escape(way.name)}</h2>\n<p class="meta"><code>{escape(way.ends)}</code></p>'
     return f"{head}\n<h3>One-way delay, ns</h3>\n{table(heads, rows)}"
 

@@ -3,20 +3,20 @@
 """The report: one HTML page that needs nothing else, with figures, tables, definitions and error bars."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of
 from liteprobe.host.errors import UsageError
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.style import STYLE_SHEET
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.sweep import Sweep
 
-Row = dict[str, Any]
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 
 #: Ruiz et al., 2015: their 1G board (ZedBoard, HwP1), from their tables.
@@ -42,12 +42,12 @@ class Report:
     is_paper: bool = False
 
 
-def write_report(path: Path, sweeps: Sequence[Sweep], content: Row, report: Report | None = None) -> None:
+def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report | None = None) -> None:
     """Write the page of ``sweeps`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
     path.write_text(page(sweeps, content, report or Report()), encoding="utf-8")
 
 
-def page(sweeps: Sequence[Sweep], content: Row, report: Report) -> str:
+def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) -> str:
     """Return the whole page."""
     parts = [
         f"<h1>{escape(report.title)}</h1>",
@@ -91,19 +91,13 @@ def megabits(value_bps: float | None) -> str:
     return number(None if value_bps is None else value_bps / 1e6, 3)
 
 
-def half_width(row: Row) -> float | None:
-    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
-    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
-    return None if low is None else float(high - low) / 2
-
-
 def agrees(row: Row) -> bool | None:
     """Tell whether theory's rate lies in the 95 % interval of the measured one, or a tick beside; None: not known."""
-    rates = row["dispersion_rate_bps"]
-    if rates["ci95_low"] is None:
+    interval = interval_of(row)
+    if interval is None:
         return None
-    tick = row["theory_bps"] * row["resolution_ppm"] / 1e6
-    return bool(rates["ci95_low"] - tick <= row["theory_bps"] <= rates["ci95_high"] + tick)
+    tick = row["theory_bps"] * (row["resolution_ppm"] or 0.0) / 1e6
+    return interval[0] - tick <= row["theory_bps"] <= interval[1] + tick
 
 
 def count(value: int | None) -> str:
@@ -113,8 +107,9 @@ def count(value: int | None) -> str:
 
 def total(rows: Sequence[Row], name: str) -> str:
     """Return the sum of a count over all rows; a dash where one of them doesn't know it."""
-    values = [row[name] for row in rows]
-    return count(None if None in values else sum(values))
+    values = [count_of(row, name) for row in rows]
+    known = [value for value in values if value is not None]
+    return count(sum(known) if len(known) == len(values) else None)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
@@ -173,14 +168,14 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
         (f"{len(claims)} of {len(rows)}", "rows with a capacity"),
         _deviation_tile(sweeps),
     ]
-    wired = [row for row in claims if row.get("wire", {}).get("capacity_bps")]
-    if wired:
-        worst = max(abs(row["capacity"]["bps"] / row["wire"]["capacity_bps"] - 1) for row in wired)
-        tiles.append((f"{number(1e6 * worst, 2)} ppm", f"capacity off the wire's, the worst of {len(wired)} rows"))
-    pins = [row["pins"]["deviation_ns"] for row in rows if "pins" in row]
-    known = [found for found in pins if found["max"] is not None]
+    wired = [(row["capacity"]["bps"], row["wire"].get("capacity_bps")) for row in claims if "wire" in row]
+    errors = [abs(found / true - 1) for found, true in wired if found and true]
+    if errors:
+        worst = max(errors)
+        tiles.append((f"{number(1e6 * worst, 2)} ppm", f"capacity off the wire's, the worst of {len(errors)} rows"))
+    known = [max(abs(least), abs(most)) for least, most in map(ends_of, rows) if least is not None and most is not None]
     if known:
-        off = max(max(abs(found["min"]), abs(found["max"])) for found in known)
+        off = max(known)
         tiles.append((f"{off} ns", f"delay by the stamps off that at the pins, the worst frame of {len(known)} rows"))
     cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
     return f'<div class="tiles">{cells}</div>'
@@ -295,14 +290,14 @@ def _rate_cells(row: Row, has_wire: bool) -> list[str]:
 
 def _delay_cells(row: Row, has_wire: bool, has_theory: bool) -> list[str]:
     delay = row["owd_ns"]
-    least, most = (row.get("pins", {}).get("deviation_ns", {}).get(name) for name in ("min", "max"))
-    cells = [number(delay[name], 1) for name in ("mean", "std")]
-    cells += [number(delay[name], 0) for name in ("min", "p50", "p99", "p99_9", "max")]
+    least, most = ends_of(row)
+    cells = [number(delay["mean"], 1), number(delay["std"], 1)]
+    cells += [number(one, 0) for one in (delay["min"], delay["p50"], delay["p99"], delay["p99_9"], delay["max"])]
     cells += [number(row.get("theory_owd_ns"), 1)] * has_theory
     if has_wire:
         off = number(least, 0) if least == most else f"{least} to {most}"
         cells += [number(row.get("wire", {}).get("owd_ns"), 1), off]
-    cells += [number(row["ipdv_ns"]["std"], 1), " · ".join(count(row[name]) for name in COUNTS)]
+    cells += [number(row["ipdv_ns"]["std"], 1), " · ".join(count(count_of(row, name)) for name in COUNTS)]
     return cells + [count(row.get("wire", {}).get("lost"))] * has_wire
 
 
@@ -317,7 +312,7 @@ def _paper(sweeps: Sequence[Sweep]) -> str:
             if sweep.name != name or not ours:
                 continue
             deviations = [found["std"] for found in ours if found["std"] is not None]
-            mean, std = ours[-1]["mean"], max(deviations, default=None)
+            mean, std = ours[-1]["mean"] or 0.0, max(deviations, default=None)
             rows.append(
                 [
                     f"{name}, {length} octets",
@@ -334,7 +329,7 @@ def _paper(sweeps: Sequence[Sweep]) -> str:
 
 def _error_bars(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
-    worst = max(row["uncertainty_ns"] for row in rows)
+    worst = max((row["uncertainty_ns"] for row in rows if row["uncertainty_ns"] is not None), default=None)
     states = ", ".join(sorted({row["clock_state"] for row in rows}))
     ticks = [row["resolution_ppm"] for row in rows if row["resolution_ppm"] is not None]
     span = f"{number(min(ticks), 2)} to {number(max(ticks), 2)} ppm" if ticks else "unknown"
@@ -360,7 +355,7 @@ def definitions(names: Sequence[str] = tuple(words.DEFINITIONS)) -> str:
     return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"
 
 
-def environment(sweeps: Sequence[Sweep], content: Row) -> str:
+def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> str:
     """Return what a report was made with, and on which probes."""
     facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
     probes = [

@@ -4,7 +4,7 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
@@ -17,11 +17,10 @@ from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
+from liteprobe.host.analysis.rows import Row, half_width
 from liteprobe.host.errors import UsageError
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainResult
-
-Row = dict[str, Any]
 
 # Colours that are only names: each becomes a variable of the page, so that light and dark both read well.
 INK, MUTED, PAPER = "#010101", "#020202", "#030303"
@@ -112,6 +111,14 @@ def over_sizes(sweeps: Sequence[Sweep]) -> list[Sweep]:
     return [sweep for sweep in sweeps if len({row["length"] for row in sweep.rows}) > 1] or list(sweeps)
 
 
+#: Layers of a throughput: name, rate, octets of a frame that are not of it.
+LAYERS: Sequence[tuple[str, Callable[[Row], float | None], int]] = (
+    ("frame", lambda row: row["frame_bps"], 0),
+    ("IP packet", lambda row: row["ip_bps"], 14),
+    ("UDP payload", lambda row: row["udp_payload_bps"], 42),
+)
+
+
 def throughput(sweeps: Sequence[Sweep]) -> str:
     """Draw throughput against size: frames, IP and UDP payload, above; how far from theory, below."""
     sweeps = over_sizes(sweeps)
@@ -119,13 +126,12 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
         figure, (rates, errors) = axes_of(2, 4.6, (2, 1))
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         smooth = np.geomspace(lengths[0], lengths[-1], 80) if len(lengths) > 1 else np.array(lengths, dtype=float)
-        layers = (("frame", "frame_bps", 0), ("IP packet", "ip_bps", 14), ("UDP payload", "udp_payload_bps", 42))
         load = sweeps[0].rows[0]["utilisation"]
-        for number, (name, key, less) in enumerate(layers):
+        for number, (name, rate_of, less) in enumerate(LAYERS):
             curve = load * LINE_RATE_BPS * (smooth - less) / (smooth + OVERHEAD) / 1e6
             rates.plot(smooth, curve, color=SERIES[number], lw=1, zorder=1, label=f"{name}: theory")
             for place, sweep in enumerate(sweeps):
-                x, y = [row["length"] for row in sweep.rows], [(row[key] or np.nan) / 1e6 for row in sweep.rows]
+                x, y = [row["length"] for row in sweep.rows], [(rate_of(row) or np.nan) / 1e6 for row in sweep.rows]
                 fill = SERIES[number] if place == 0 else "none"
                 rates.scatter(x, y, s=22 + 30 * place, marker=MARKERS[place], fc=fill, ec=SERIES[number], zorder=2)
         rates.set_ylabel("Mb/s")
@@ -140,11 +146,12 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
 def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
     """Draw measured over theory, each with the error that one tick makes."""
     for place, sweep in enumerate(sweeps):
-        rows = [row for row in sweep.rows if row["dispersion_rate_bps"]["mean"] is not None and row["count"] > 1]
-        x = [row["length"] * (1.03 if place else 1) for row in rows]
-        y = [1e6 * (row["dispersion_rate_bps"]["mean"] / row["theory_bps"] - 1) for row in rows]
-        bars = [_reach_ppm(row) for row in rows]
-        style: Row = {"fmt": MARKERS[place], "ms": 4, "capsize": 2, "lw": 1, "color": SERIES[place]}
+        means = [(row, row["dispersion_rate_bps"]["mean"]) for row in sweep.rows if row["count"] > 1]
+        known = [(row, mean) for row, mean in means if mean is not None]
+        x = [row["length"] * (1.03 if place else 1) for row, _ in known]
+        y = [1e6 * (mean / row["theory_bps"] - 1) for row, mean in known]
+        bars = [_reach_ppm(row) for row, _ in known]
+        style: dict[str, Any] = {"fmt": MARKERS[place], "ms": 4, "capsize": 2, "lw": 1, "color": SERIES[place]}
         axes.errorbar(x, y, yerr=bars, label=sweep.name, **style)
     axes.axhline(0, color=INK, lw=0.8)
     axes.set_ylabel("off theory (ppm)")
@@ -152,9 +159,7 @@ def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
 
 def _reach_ppm(row: Row) -> float:
     """Return half the 95 % interval of a row's mean rate, where it has one, and one tick (ppm)."""
-    low, high = (row["dispersion_rate_bps"][end] for end in ("ci95_low", "ci95_high"))
-    interval = 0.0 if low is None else 1e6 * (high - low) / 2 / row["theory_bps"]
-    return float(interval + row["resolution_ppm"])
+    return 1e6 * (half_width(row) or 0.0) / row["theory_bps"] + (row["resolution_ppm"] or 0.0)
 
 
 def delay(sweeps: Sequence[Sweep]) -> str:
@@ -164,12 +169,11 @@ def delay(sweeps: Sequence[Sweep]) -> str:
         figure, (axes,) = axes_of()
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         for place, sweep in enumerate(sweeps):
-            rows = [row for row in sweep.rows if row["owd_ns"]["mean"] is not None]  # So has its least and greatest.
-            x, y = [row["length"] for row in rows], [row["owd_ns"]["mean"] / 1e3 for row in rows]
-            bars = [
-                [(row["owd_ns"]["mean"] - row["owd_ns"]["min"]) / 1e3 for row in rows],
-                [(row["owd_ns"]["max"] - row["owd_ns"]["mean"]) / 1e3 for row in rows],
-            ]
+            delays = [(row["length"], row["owd_ns"]) for row in sweep.rows]
+            found = [(length, owd["mean"], owd["min"], owd["max"]) for length, owd in delays]
+            known = np.array([one for one in found if None not in one], dtype=np.float64).reshape(-1, 4)
+            x, y = known[:, 0], known[:, 1] / 1e3
+            bars = [(known[:, 1] - known[:, 2]) / 1e3, (known[:, 3] - known[:, 1]) / 1e3]
             label = sweep.name
             try:
                 line = calibrate(sweep.rows).line
@@ -179,7 +183,7 @@ def delay(sweeps: Sequence[Sweep]) -> str:
                 ends = np.array([0, lengths[-1]])
                 axes.plot(ends, line.at(ends) / 1e3, color=SERIES[place], lw=1)
                 label += f": {line.intercept:.1f} ns + {line.slope:.4f} ns/B"
-            style: Row = {"fmt": MARKERS[place], "ms": 4.5, "capsize": 2, "lw": 1, "color": SERIES[place]}
+            style: dict[str, Any] = {"fmt": MARKERS[place], "ms": 4.5, "capsize": 2, "lw": 1, "color": SERIES[place]}
             axes.errorbar(x, y, yerr=bars, label=label, **style)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.analysis.samples import Row, sample
+from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, shifted
+from liteprobe.host.analysis.samples import finite, sample
+from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.suites.owd import OneWayResult
 
 
@@ -28,17 +30,20 @@ def row(result: OneWayResult, waiting_time_ns: int | None = None) -> Row:
     figures["line_clock"] = None if line is None else {
         "rate_ppm": line.rate_ppm, "error_ns": line.error_ns, "is_resolved": line.is_resolved, "latches": line.points,
     }  # fmt: skip
-    for name, status in (("sender", result.sender), ("receiver", result.receiver)):
-        figures[name] = {
-            "clock_state": status.name,
-            "uncertainty_ns": status.uncertainty_ns,
-            "offset_ns": status.offset_ns,
-            "rate_ppb": status.rate_ppb,
-            "rejected": status.rejected,
-        }
-    if not np.isfinite(figures["uncertainty_ns"]):
-        figures["uncertainty_ns"] = None
+    figures["sender"], figures["receiver"] = _clock(result.sender), _clock(result.receiver)
+    bound_ns = figures["uncertainty_ns"]
+    figures["uncertainty_ns"] = None if bound_ns is None else finite(bound_ns)
     return figures
+
+
+def _clock(status: ClockStatus) -> ClockFigures:
+    return {
+        "clock_state": status.name,
+        "uncertainty_ns": status.uncertainty_ns,
+        "offset_ns": status.offset_ns,
+        "rate_ppb": status.rate_ppb,
+        "rejected": status.rejected,
+    }
 
 
 def _resolve(figures: Row, result: OneWayResult) -> None:
@@ -56,16 +61,16 @@ def _resolve(figures: Row, result: OneWayResult) -> None:
 
 def _move(figures: Row, line: LineClock | None) -> None:
     """Move the delays of raw stamps into the middle of the tick."""
-    delays = figures["owd_ns"]
-    delays |= {name: delays[name] + TICK_NS / 2 for name in ("mean", "min", "max") if delays[name] is not None}
+    figures["owd_ns"] = shifted(figures["owd_ns"], TICK_NS / 2)
     for train in figures["trains"]:
-        if train["owd_mean_ns"] is not None:
-            train["owd_mean_ns"] += TICK_NS / 2
-    if line is not None and line.is_resolved:
-        figures["uncertainty_ns"] += TICK_NS / 2 - 2 * line.error_ns
+        mean_ns = train["owd_mean_ns"]
+        train["owd_mean_ns"] = None if mean_ns is None else mean_ns + TICK_NS / 2
+    bound_ns = figures["uncertainty_ns"]
+    if line is not None and line.is_resolved and bound_ns is not None:
+        figures["uncertainty_ns"] = bound_ns + TICK_NS / 2 - 2 * line.error_ns
 
 
-def _sample(values: NDArray[np.float64]) -> Row:
+def _sample(values: NDArray[np.float64]) -> Sample:
     """Return the figures of ``samples.sample``, of values that are not whole ns."""
     found = sample(values)
     if len(values):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 from liteprobe.host import interrupt
 from liteprobe.host.analysis import arrivals, summary, truth
+from liteprobe.host.analysis.rows import Row
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
@@ -26,7 +26,6 @@ from liteprobe.host.traffic.train import (
     schedule,
 )
 
-Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # Frames sent, frames to send.
 Take = Callable[["Sweep"], None]
 
@@ -43,13 +42,13 @@ class Sweep:
         What the probe said of itself.
     results : list of TrainResult
         In the order of the programs.
-    rows : list of dict
+    rows : list of Row
         Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
     """
 
     name: str
     url: str
-    probe: Row
+    probe: dict[str, int | float | str | bool]
     results: list[TrainResult]
     rows: list[Row]
 

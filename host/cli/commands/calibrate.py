@@ -5,6 +5,7 @@
 import argparse
 
 from liteprobe.host.analysis.calibration import Calibration, calibrate
+from liteprobe.host.analysis.rows import Row
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.commands.train import measure
@@ -20,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
-    rows: list[sweep.Row] = []
+    rows: list[Row] = []
     try:
         measure(request, lambda measured: rows.append(measured.rows[-1]))
     except (ProbeError, KeyboardInterrupt) as end:

@@ -1,0 +1,221 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A row of figures: what is known of one program of trains, as tables, JSON, CSV and reports have it.
+
+Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. JSON has the same names.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict, cast
+
+
+class Sample(TypedDict):
+    """Figures of a sample of delays (ns)."""
+
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
+    p50: float | None
+    p99: float | None
+    p99_9: float | None
+
+
+class Rates(TypedDict):
+    """Mean, scatter and 95 % interval of the mean of dispersion rates (b/s)."""
+
+    mean: float | None
+    std: float | None
+    median: float | None
+    ci95_low: float | None
+    ci95_high: float | None
+
+
+class CapacityFigures(TypedDict):
+    """As of `capacity.Capacity`."""
+
+    bps: float | None
+    low_bps: float | None
+    high_bps: float | None
+    pairs: int
+    near: int
+    reason: str
+
+
+class Dispersion(TypedDict):
+    """Times between the arrivals of a train (ns); ``total``: from the first to the last."""
+
+    total: int | None
+    mean: float | None
+    std: float | None
+    min: int | None
+    max: int | None
+
+
+class TrainFigures(TypedDict):
+    """What is known of one train of a program."""
+
+    number: int
+    received: int | None
+    dispersion_rate_bps: float | None
+    owd_mean_ns: float | None
+    dispersion_ns: Dispersion
+
+
+class Counts(TypedDict):
+    """Packets of a program; ``reordering_extent_max`` in packets."""
+
+    sent: int
+    received: int | None
+    lost: int | None
+    duplicated: int | None
+    reordered: int | None
+    reordering_extent_max: int | None
+    expired: int | None
+
+
+class Measured(Counts):
+    """What records, or accumulators in their place, say; ``source`` says which."""
+
+    dispersion_rate_bps: Rates
+    capacity: CapacityFigures
+    owd_ns: Sample
+    ipdv_ns: Sample
+    pdv_ns: Sample
+    jitter_ns: float | None
+    source: str
+    trains: list[TrainFigures]
+
+
+class Held(TypedDict):
+    """Records that are here, of frames that the probe counted."""
+
+    held: int
+    counted: int
+
+
+class Deviation(TypedDict):
+    """Measured less true delay of all packets (ns)."""
+
+    mean: float | None
+    min: int | None
+    max: int | None
+
+
+class PinFigures(TypedDict):
+    """The same formula over the times at the pins, and how far delays are from there."""
+
+    dispersion_rate_bps: float | None
+    deviation_ns: Deviation
+
+
+class WireFigures(TypedDict):
+    """What the simulated wire did to a program's packets."""
+
+    capacity_bps: NotRequired[float | None]
+    owd_ns: float | None
+    received: int
+    lost: int
+
+
+class LineFigures(TypedDict):
+    """The clock of a line."""
+
+    rate_ppm: float
+    error_ns: float
+    is_resolved: bool
+    latches: int
+
+
+class ClockFigures(TypedDict):
+    """The clock of a probe."""
+
+    clock_state: str
+    uncertainty_ns: float | None
+    offset_ns: float | None
+    rate_ppb: float
+    rejected: int
+
+
+class Asked(TypedDict):
+    """What was asked for, and what theory says of it."""
+
+    length: int
+    count: int
+    repeat: int
+    interval_ns: float
+    utilisation: float
+    theory_bps: float
+
+
+class ProbeCounts(TypedDict):
+    """Counts of the probe, as they are."""
+
+    late: int
+    fcs_errors: int
+    length_errors: int
+    runts: int
+    giants: int
+    overflows: int
+    records_lost: int
+
+
+class TrainRow(Measured, Asked, ProbeCounts):
+    """All figures of a program that need no path to be known."""
+
+    frame_bps: float | None
+    ip_bps: float | None
+    udp_payload_bps: float | None
+    resolution_ppm: float | None
+    waiting_time_ns: int | None
+    clock_state: str
+    uncertainty_ns: float | None  # None: a clock's error is not known.
+    complete: bool
+    records: Held
+    notes: list[str]
+
+
+class Row(TrainRow):
+    """All figures of a program."""
+
+    # Of a path of which theory is known, and of a simulated wire.
+    theory_owd_ns: NotRequired[float]
+    wire: NotRequired[WireFigures]
+    pins: NotRequired[PinFigures]
+    # Of corrected delays, and of a one-way delay.
+    calibration_ns: NotRequired[float]
+    start_time_ns: NotRequired[int]
+    line_clock: NotRequired[LineFigures | None]
+    sender: NotRequired[ClockFigures]
+    receiver: NotRequired[ClockFigures]
+
+
+def shifted(delays: Sample, by_ns: float) -> Sample:
+    """Return the figures of delays that are all longer by ``by_ns``: a constant moves all of them alike but the scatter."""
+    values = cast(Mapping[str, float | None], delays)
+    moved = {name: value if value is None or name == "std" else value + by_ns for name, value in values.items()}
+    return cast(Sample, moved)
+
+
+def half_width(row: Row) -> float | None:
+    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
+    interval = interval_of(row)
+    return None if interval is None else (interval[1] - interval[0]) / 2
+
+
+def interval_of(row: Row) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean dispersion rate (b/s); None: not known."""
+    low, high = row["dispersion_rate_bps"]["ci95_low"], row["dispersion_rate_bps"]["ci95_high"]
+    return None if low is None or high is None else (low, high)
+
+
+def ends_of(row: Row) -> tuple[int | None, int | None]:
+    """Return the least and the greatest deviation of delays from the times at the pins (ns), where they are known."""
+    deviation = row["pins"]["deviation_ns"] if "pins" in row else None
+    return (None, None) if deviation is None else (deviation["min"], deviation["max"])
+
+
+def count_of(row: Row, name: str) -> int | None:
+    """Return one of the counts of a row, by its name."""
+    found: int | None = cast(Mapping[str, Any], row)[name]
+    return found
