@@ -24,7 +24,7 @@ BOARD = "liteprobe"
 COMPILER = "riscv64-unknown-elf-gcc"  # Debian's package gcc-riscv64-unknown-elf.
 MACHINE = ("-march=rv32im", "-mabi=ilp32")
 PYTHON_VARIABLE = "ZEPHYR_PYTHON"
-MODULES = ("elftools", "yaml", "pykwalify", "packaging", "jsonschema")  # Of Zephyr's scripts.
+MODULES = ("elftools", "yaml", "pykwalify", "packaging")  # Of Zephyr's scripts.
 LAST_LINES = 25
 
 
