@@ -66,7 +66,7 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
     phase_ns : array, shape (edges,)
         Oscillator less PPS, its qErr taken off.
     has_qerr : array, shape (edges,)
-        Whether the receiver told the error of this edge.
+        Whether the receiver reported the error of this edge.
     model : NoiseModel or None
         None: a timing receiver and a plain crystal.
 

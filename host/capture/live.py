@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A capture of a probe: told what is wanted, running, and ended."""
+"""A capture of a probe: set up, running, and ended."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe is told before a capture: sampling, lengths, what is kept, and which channels frames go to.
+"""Settings of a capture: sampling, lengths, what is kept, and which channels frames go to.
 
 Source: docs/design/monitor.md ("Sampling").
 """

@@ -124,7 +124,7 @@ class Discipline:
     # # #
 
     def _is_time(self) -> bool:
-        """Whether the state is news, or nothing has been told for long enough to worry the watchdog."""
+        """Whether the state is news, or nothing has been reported for long enough to worry the watchdog."""
         if self.out.state != self._told_state:
             return True
         every_ns = min(PUBLISH_EVERY_NS, 2 * self.period_ns)

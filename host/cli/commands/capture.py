@@ -140,7 +140,7 @@ def _report(args: argparse.Namespace, counts: dict[str, Any]) -> str:
             lines.append(f"{counts[name]:,} {words}")
     dropped = counts.get("dropped_by_probe", counts["dropped"])
     if sum(dropped.values()) == counts["gap_frames"]:
-        dropped = {}  # All of them are told already.
+        dropped = {}  # All of them are reported already.
     for channel, count in dropped.items():
         if count:
             lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")
