@@ -91,6 +91,15 @@ def test_what_a_board_can_hold_is_taken(fields):
     ProbeConfig(**fields).check(Board())
 
 
+@pytest.mark.parametrize(("fields", "slots"), [({}, 8), ({"with_cpu": False}, 16), ({"streams": 15}, 16)])
+def test_more_streams_are_taken_where_they_are_routed_with_any_seed_or_asked_for(fields, slots):
+    config = ProbeConfig(preset="monitor", ports=1, link="shared", **fields)
+    small = Board(sdram_bytes=1)
+    config.check(small)
+    assert config.slots(small) == slots
+    assert config.slots(Board(lut_sites=43848, block_rams=108)) == 16
+
+
 @pytest.mark.parametrize(("preset", "ports"), [("train", 2), ("monitor", 1), ("tester", 1)])
 def test_most_ports_of_a_small_board(preset, ports):
     assert most_ports(Board(), preset) == ports
