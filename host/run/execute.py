@@ -88,9 +88,11 @@ class Execution:
         """
         self._check_links()
         self.prepare()
-        for job in self.jobs:
-            self._load(job)
         try:
+            for job in self.jobs:
+                job.receive.receive.end()  # What a run that failed may have left.
+            for job in self.jobs:
+                self._load(job)
             end_ns = self._start()
             self._follow(end_ns)
             self._collect()
@@ -348,6 +350,23 @@ def _start_notes(program: TrainProgram, records: NDArray[np.void]) -> list[str]:
     return [f"the first frame left {late_ns} ns after its start time: ask for a later one"] if late_ns > TICK_NS else []
 
 
+def _fate_of_records(counters: dict[str, int]) -> str:
+    """Return what became of records that are not here, and what helps."""
+    if counters.get("records_refused"):
+        return (
+            "records came faster than the capture takes them, so per-packet figures are incomplete: send longer frames, "
+            "an interval, or from one port at a time"
+        )
+    if counters.get("records_dropped", 1):
+        return (
+            "records found the ring full, so per-packet figures are incomplete: "
+            "send fewer frames at once, or a gap between trains"
+        )
+    return (
+        "frames came or went while counts were read, so per-packet figures are incomplete: wait longer (--waiting-time)"
+    )
+
+
 def _notes(job: Job, counters: dict[str, int]) -> list[str]:
     """Return what the reader of the figures must know."""
     missing = job.program.total - job.sent
@@ -358,8 +377,7 @@ def _notes(job: Job, counters: dict[str, int]) -> list[str]:
         f"{counters['underruns']} frames were built too late for the line": counters["underruns"],
         f"program or headers were written {counters['disturbed']} times while it ran, so what was sent is not what was asked for: "
         f"let one host at a time use the port": counters["disturbed"],
-        f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
-        f"send fewer frames at once, or a gap between trains": counters["records_lost"],
+        f"{counters['records_lost']} {_fate_of_records(counters)}": counters["records_lost"],
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
         f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],

@@ -35,6 +35,10 @@ EVENTS = (
     "management_frames",
     "management_dropped",
 )
+REFUSALS = (
+    "unplaced",
+    "staging_dropped",
+)  # Counts of frames that the capture has no record of, or none of their octets.
 WORD = 2**32
 SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
 DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
@@ -115,7 +119,8 @@ class ReceivePort(ABC):
         """Return how many of ``sent`` frames have not come yet."""
         self._latch()
         stream = read_stream(self._registers, self._number)
-        return max(sent - (stream["frames"] - stream["duplicated"]), 0)
+        came = stream["frames"] - stream["duplicated"] - stream["beyond_window"]  # Too old to be told from copies.
+        return max(sent - came, 0)
 
     @abstractmethod
     def counters(self) -> dict[str, int]:
@@ -227,7 +232,7 @@ class CapturePort(ReceivePort):
         """Begin anew, as of `ReceivePort`; the counts of all frames go on, and are taken from here on."""
         self._with_records, self._records = with_records, 0
         if with_records:
-            self._recorder.begin(self._number, program.stream_id)
+            self._recorder.begin(self._number, program)
         self._meter.watch(program.stream_id)
         self._before = self._meter.events()
 
@@ -251,13 +256,25 @@ class CapturePort(ReceivePort):
         return self._recorder.record_ns(timebase)
 
     def counters(self) -> dict[str, int]:
-        """Return what the port counts, as of `ReceivePort`; ``records_lost``: good frames of the stream without a record."""
+        """Return what the port counts, as of `ReceivePort`.
+
+        ``records_lost``: good frames of the stream without a record, or records without a frame. ``records_refused``: of
+        any frames, those that came faster than the capture takes them. ``records_dropped``: those of all ports that found
+        the ring full.
+        """
         now = self._meter.events()
-        found = {name: (now[name] - self._before[name]) % 2**64 for name in EVENTS}
+        since = {name: (now[name] - self._before.get(name, 0)) % 2**64 for name in (*EVENTS, *REFUSALS)}
+        found = {name: since[name] for name in EVENTS}
         self._latch()
         found |= self._stream_counters()
-        lost = max(found["frames"] - self._records, 0) if self._with_records else 0
-        return found | {"records_written": self._records, "records_lost": lost}
+        if not self._with_records:
+            return found | dict.fromkeys(("records_written", "records_lost", "records_refused", "records_dropped"), 0)
+        return found | {
+            "records_written": self._records,
+            "records_lost": abs(found["frames"] - self._records),
+            "records_refused": sum(since[name] for name in REFUSALS),
+            "records_dropped": self._recorder.dropped,
+        }
 
     def _latch(self) -> None:
         self._registers.write(f"port{self._number}_measure_latch", 1)

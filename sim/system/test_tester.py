@@ -13,9 +13,10 @@ from scapy.utils import RawPcapNgReader
 from liteprobe.cores.formats import Part, RecordFlag
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
@@ -98,6 +99,62 @@ def test_records_that_the_capture_has_no_room_for_are_counted(both: Monitored, m
         f"{counters['records_lost']} records found the ring full, so per-packet figures are incomplete: "
         f"send fewer frames at once, or a gap between trains",
     )
+
+
+SIGNED = (
+    Headers(source_ip="2001:2::1", destination_ip="2001:2:4c50:524f::2"),
+    Headers(source_ip="2001:2::1", destination_ip="2001:2::2", source_port=0x4C50, destination_port=0x524F),
+    Headers(vlan_tags=(5, 7), source_port=0x4C50, destination_port=0x524F),
+)
+
+
+@pytest.mark.parametrize("headers", SIGNED, ids=["address", "ports", "ports behind tags"])
+def test_a_signature_among_the_headers_is_not_taken_for_the_payload(both: Monitored, headers: Headers) -> None:
+    result = both.probe.train(TrainProgram(120, 20, headers=headers), transmit=0, receive=1)
+    assert (result.complete, result.notes) == (True, ())
+    assert [row[0] for row in recorded(result)] == list(range(20))
+    assert {row[2] - row[1] for row in recorded(result)} == {1000}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ProbeError])
+def test_a_train_that_failed_while_it_was_loaded_leaves_nothing_to_the_next(
+    both: Monitored, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def fail(port: TransmitPort) -> None:
+        raise error("while it is loaded")
+
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(TransmitPort, "arm", fail)
+        both.probe.train(TrainProgram(60, 5), transmit=0, receive=1)
+    end_ns = both.probe.launch(TrainProgram(60, 50), transmit=0)
+    while both.probe.timebase.now_ns < end_ns + 100_000:
+        both.probe.wait(1e-4)
+    result = both.probe.train(TrainProgram(200, 20), transmit=0, receive=1)
+    assert (result.complete, len(result.records), result.notes) == (True, 20, ())
+    assert set(result.records["length"].tolist()) == {200}
+
+
+def test_two_ports_of_short_frames_are_more_than_the_capture_takes_and_the_result_says_so(both: Monitored) -> None:
+    results = both.probe.trains([(TrainProgram(60, 300), 0, 1), (TrainProgram(60, 300), 1, 0)])
+    for result, port in zip(results, (1, 0), strict=True):
+        lost = result.counters["records_lost"]
+        assert (result.complete, result.counters["frames"], len(result.records)) == (False, 300, 300 - lost)
+        assert set(recorded(result)) <= set(on_pins(both, port))
+        assert lost > 0 and f"{lost} records came faster than the capture takes them" in result.notes[0]
+
+
+def test_two_ports_of_longer_frames_are_all_recorded(both: Monitored) -> None:
+    results = both.probe.trains([(TrainProgram(112, 300), 0, 1), (TrainProgram(112, 300), 1, 0)])
+    for result, port in zip(results, (1, 0), strict=True):
+        assert (result.complete, recorded(result)) == (True, on_pins(both, port))
+
+
+def test_copies_that_come_later_than_the_window_are_waited_for(tester: Path, tmp_path: Path) -> None:
+    wire = "switch?latency=3us&reorder=20%&reorder_by=1900us&duplicate=80%&seed=1&queue=5000"
+    with joined(tester, tmp_path, wire) as both:
+        result = both.probe.train(TrainProgram(60, 300, interval_ns=5000.0), transmit=1, receive=0)
+        assert sorted(recorded(result)) == sorted(on_pins(both, 0))
+    assert result.complete and result.counters["beyond_window"] > 0
 
 
 def test_frames_of_others_are_flagged_or_left_out(both: Monitored) -> None:
