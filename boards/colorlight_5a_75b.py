@@ -44,7 +44,6 @@ class Board(Ecp5Board):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
-        self.seed     = {"7.0": 1, "8.0": 2}[revision] # Seed 1 leaves `sys` of the 8.0 at 47.4 MHz.
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
         for port in range(self.ports):
