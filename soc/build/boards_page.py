@@ -29,10 +29,10 @@ measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--no-discipline`,
 `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
-A section says when it was built. Preset `train` of the Colorlight 5A-75B 8.0 is of the gateware with one receive path
-([parts](design/parts.md)); its own seed is 2, and with seed 4 the router did not settle. All other sections are of
-gateware before it, and were not routed again yet; those without a date are of gateware before descriptors carried a
-frame's timing.
+A section says when it was built. Presets `train` of the Colorlight 5A-75B 8.0, `monitor` (7 streams) of the same and
+`tester` of the i9 are of the present gateware. Of `train` seed 2 is not routed: the router doesn't settle while it
+heeds timing. All other sections are of gateware before one receive path ([parts](design/parts.md)), and were not routed
+again; those without a date are of gateware before descriptors carried a frame's timing.
 """
 
 
