@@ -48,6 +48,31 @@ EXTENSIONS_MAX: Final = 2  # Extension headers of IPv6 that are walked through.
 EXTENSION: Final = 0x80  # Beside the number of an extension header: number 0 (hop by hop) is one, too.
 
 
+class Protocol(IntEnum):
+    """Numbers of IP, next header or protocol, that the parser walks through or takes fields of."""
+
+    HOP_BY_HOP = 0
+    ICMP = 1
+    TCP = 6
+    UDP = 17
+    ROUTING = 43
+    FRAGMENT = 44
+    AUTHENTICATION = 51
+    ICMPV6 = 58
+    DESTINATION_OPTIONS = 60
+    SCTP = 132
+
+
+#: Extension headers of IPv6 that the parser walks through.
+EXTENSION_HEADERS: Final = (
+    Protocol.HOP_BY_HOP,
+    Protocol.ROUTING,
+    Protocol.FRAGMENT,
+    Protocol.AUTHENTICATION,
+    Protocol.DESTINATION_OPTIONS,
+)
+
+
 class UnifiedFlag(IntFlag):
     """Bits of ``flags`` in a unified header; errors of the frame as in a record."""
 
@@ -81,6 +106,7 @@ class Layer3(IntEnum):
 
 #: ``tag_kinds``: two bits a tag, the outermost in bits 0 and 1; 0 is not a tag.
 TAG_KINDS: Final = {0x8100: 1, 0x88A8: 2, 0x9100: 3}
+LABEL_KINDS: Final = (0x8847, 0x8848)  # Ethertypes of MPLS.
 NO_RULE: Final = 0xFF  # ``rule`` where nothing was asked, or what matches is dropped.
 DESTINATION_RULES: Final = 32  # ``rule`` of the first destination row; source rows from 0 on.
 TERM_RULES: Final = 64  # ``rule`` of the first term.

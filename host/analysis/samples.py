@@ -13,8 +13,7 @@ from liteprobe.host.analysis.rows import CapacityFigures, Rates, Sample, TrainFi
 from liteprobe.host.traffic.train import TrainProgram
 
 #: Figures of a sample of delays, in the order of tables.
-DELAY_FIGURES = tuple(Sample.__annotations__)
-NO_SAMPLE = cast(Sample, dict.fromkeys(DELAY_FIGURES))
+NO_SAMPLE = cast(Sample, dict.fromkeys(Sample.__annotations__))
 NO_RATES = cast(Rates, dict.fromkeys(Rates.__annotations__))
 
 

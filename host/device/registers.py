@@ -266,9 +266,7 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
         return registers
     found = candidates()
     if not found:
-        link.read(
-            0
-        )  # With nothing to compare, a probe that is not there must still be distinguished from one without a map.
+        link.read(0)  # Raises where no probe answers: there is no map that would ask it.
     for candidate in found:
         try:
             registers = Registers(link, load_map(candidate), str(candidate))

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.port import Port, joint_counters
-from liteprobe.host.run.recorder import concatenated
+from liteprobe.host.run.records import concatenated
 from liteprobe.host.run.routes import Devices, Job, Route, check_ports
 from liteprobe.host.traffic.train import TrainProgram, TrainResult, check, gap_for, schedule
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liteprobe.cores.formats import FAULTS, RECORD_DTYPE, RECORD_WORDS, RecordFlag, lost_frames
-from liteprobe.host.device.link.base import Words
+from liteprobe.cores.formats import FAULTS, RECORD_WORDS, RecordFlag, lost_frames
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.streams import read_accumulators, read_stream
-from liteprobe.host.run.recorder import Recorder, Records, concatenated
+from liteprobe.host.run.recorder import Recorder
+from liteprobe.host.run.records import Records, concatenated, decode_records
 from liteprobe.host.traffic.train import TrainProgram
 
 #: What a port counts of any frame.
@@ -35,15 +35,12 @@ EVENTS = (
     "management_frames",
     "management_dropped",
 )
-REFUSALS = (
-    "unplaced",
-    "staging_dropped",
-)  # Counts of frames that the capture has no record of, or none of their octets.
-WORD = 2**32
+#: Frames that the capture has no record of (no place for it), or none of their octets.
+UNRECORDED = ("unplaced", "staging_dropped")
 SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
 DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
-
-REFUSED = int(FAULTS | RecordFlag.FOREIGN_STREAM)
+COUNT_WRAP = 1 << 32
+NOT_OF_THE_STREAM = int(FAULTS | RecordFlag.FOREIGN_STREAM)
 
 
 @dataclass
@@ -65,16 +62,12 @@ class ReceivePort(ABC):
         Of the port.
     module : str
         Whose registers ``port<n>_<module>_*`` are the port's.
-
-    Attributes
-    ----------
-    depth : int
-        Records that wait for the host at the most.
+    depth : int, an attribute, too
+        Records of the port that wait for the host at the most.
     """
 
-    depth: int
-
-    def __init__(self, registers: Registers, number: int, module: str) -> None:
+    def __init__(self, registers: Registers, number: int, module: str, depth: int) -> None:
+        self.depth = depth
         self._registers = registers
         self._number = number
         self._prefix = f"port{number}_{module}_"
@@ -119,7 +112,8 @@ class ReceivePort(ABC):
         """Return how many of ``sent`` frames have not come yet."""
         self._latch()
         stream = read_stream(self._registers, self._number)
-        came = stream["frames"] - stream["duplicated"] - stream["beyond_window"]  # Too old to be told from copies.
+        # A frame that is older than the window may be a copy of one that came, so it doesn't count as come.
+        came = stream["frames"] - stream["duplicated"] - stream["beyond_window"]
         return max(sent - came, 0)
 
     @abstractmethod
@@ -151,9 +145,8 @@ class RingPort(ReceivePort):
     """
 
     def __init__(self, registers: Registers, number: int, depth: int) -> None:
-        super().__init__(registers, number, "rx")
+        super().__init__(registers, number, "rx", depth)
         self._memory = f"port{number}_records"
-        self.depth = depth
         self._read = 0
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
@@ -169,17 +162,17 @@ class RingPort(ReceivePort):
     def drain(self) -> Records:
         """Take the records that have come, as of `ReceivePort`."""
         written = self._registers.read(self._prefix + "records_written")
-        if (waiting := (written - self._read) % WORD) > self.depth:
+        if (waiting := (written - self._read) % COUNT_WRAP) > self.depth:
             raise ProbeError(
                 f"the ring of records was cleared while it was read ({waiting} records wait in {self.depth} places): "
                 f"was the probe reset, or do you use it from its console? Run again"
             )
         parts = []
-        while waiting := (written - self._read) % WORD:
+        while waiting := (written - self._read) % COUNT_WRAP:
             first = self._read % self.depth
             count = min(waiting, self.depth - first, DRAIN_RECORDS)
             parts.append(self._fetch(first, count))
-            self._read = (self._read + count) % WORD
+            self._read = (self._read + count) % COUNT_WRAP
             self._registers.write_many({self._prefix + "records_read": self._read})
         return concatenated(parts)
 
@@ -216,17 +209,12 @@ class CapturePort(ReceivePort):
     """
 
     def __init__(self, registers: Registers, number: int, recorder: Recorder) -> None:
-        super().__init__(registers, number, "monitor")
+        super().__init__(registers, number, "monitor", recorder.depth)
         self._meter = Monitor(Meters(registers, number + 1), number)
         self._recorder = recorder
         self._with_records = False
         self._records = 0  # Good ones of the stream.
         self._before: Mapping[str, int] = {}
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        """Records that wait for the host at the most, those of the other ports among them."""
-        return self._recorder.depth
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
         """Begin anew, as of `ReceivePort`; the counts of all frames go on, and are taken from here on."""
@@ -239,7 +227,7 @@ class CapturePort(ReceivePort):
     def drain(self) -> Records:
         """Take the records that have come, as of `ReceivePort`."""
         records = self._recorder.take(self._number)
-        self._records += int(np.count_nonzero(records["flags"] & REFUSED == 0))
+        self._records += int(np.count_nonzero(records["flags"] & NOT_OF_THE_STREAM == 0))
         return records
 
     def finish(self) -> Records:
@@ -263,7 +251,7 @@ class CapturePort(ReceivePort):
         the ring full.
         """
         now = self._meter.events()
-        since = {name: (now[name] - self._before.get(name, 0)) % 2**64 for name in (*EVENTS, *REFUSALS)}
+        since = {name: (now[name] - self._before.get(name, 0)) % 2**64 for name in (*EVENTS, *UNRECORDED)}
         found = {name: since[name] for name in EVENTS}
         self._latch()
         found |= self._stream_counters()
@@ -272,21 +260,9 @@ class CapturePort(ReceivePort):
         return found | {
             "records_written": self._records,
             "records_lost": abs(found["frames"] - self._records),
-            "records_refused": sum(since[name] for name in REFUSALS),
+            "records_refused": sum(since[name] for name in UNRECORDED),
             "records_dropped": self._recorder.dropped,
         }
 
     def _latch(self) -> None:
         self._registers.write(f"port{self._number}_measure_latch", 1)
-
-
-def decode_records(words: Words) -> Records:
-    """Return the records that ``words`` of a ring hold, shape (records,), of ``RECORD_DTYPE``."""
-    table = words.reshape(-1, RECORD_WORDS).astype(np.uint64)
-    records = np.empty(len(table), dtype=RECORD_DTYPE)
-    records["sequence"] = table[:, 0]
-    records["tx_stamp"] = table[:, 1] | table[:, 2] << np.uint64(32)
-    records["rx_stamp"] = table[:, 3] | table[:, 4] << np.uint64(32)
-    records["length"] = table[:, 5] & np.uint64(0xFFFF)
-    records["flags"] = table[:, 5] >> np.uint64(16)
-    return records

@@ -3,6 +3,8 @@
 
 """Numbers of the headers that the parser knows, and names of the steps of its walk."""
 
+from liteprobe.cores.formats import EXTENSION_HEADERS, Protocol
+
 # Steps --------------------------------------------------------------------------------------------
 
 # Which header a word belongs to; ``ip`` is the first word of either version.
@@ -10,8 +12,8 @@ link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(
 
 # Protocols ----------------------------------------------------------------------------------------
 
-hop_by_hop, routing, fragment, authentication, destination_options = 0, 43, 44, 51, 60
-icmp, tcp, udp, icmpv6, sctp = 1, 6, 17, 58, 132
+hop_by_hop, routing, fragment, authentication, destination_options = EXTENSION_HEADERS
+icmp, tcp, udp, icmpv6, sctp = Protocol.ICMP, Protocol.TCP, Protocol.UDP, Protocol.ICMPV6, Protocol.SCTP
 
 def any_of(signal, *values):
     """Return whether a signal has one of these values."""

@@ -9,7 +9,9 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import EXTENSION, EXTENSIONS_MAX, LABELS_MAX, SIGNATURE, TAG_KINDS, TAGS_MAX, Layer3
+from liteprobe.cores.formats import (
+    EXTENSION, EXTENSION_HEADERS, EXTENSIONS_MAX, LABEL_KINDS, LABELS_MAX, SIGNATURE, TAG_KINDS, TAGS_MAX, Layer3,
+)
 from liteprobe.cores.receive.frames import frame_layout
 from liteprobe.cores.receive.unified.bound import PacketBound
 from liteprobe.cores.receive.unified.numbers import *
@@ -207,7 +209,7 @@ class UnifiedWalk(LiteXModule):
             *self.leave(done),
             self.versions.eq(Cat(low == 0x0800, low == 0x86dd)),
             If(any_of(low, 0x0800, 0x86dd), self.state.eq(ip)),
-            If(any_of(low, 0x8847, 0x8848), self.state.eq(label), self.versions.eq(0b11)),
+            If(any_of(low, *LABEL_KINDS), self.state.eq(label), self.versions.eq(0b11)),
             If(low == 0x0806, self.state.eq(arp)),
             If(is_tag, self.state.eq(tag)),
             If(is_tag & (self.state == tag) & (self.tags == TAGS_MAX - 1), *self.stop()),
@@ -299,7 +301,7 @@ class UnifiedWalk(LiteXModule):
 
     def walk_next(self):
         """Whole headers lie behind: ``walked`` says what comes."""
-        is_extension = self.is_ipv6 & any_of(self.walked, hop_by_hop, routing, fragment, authentication, destination_options)
+        is_extension = self.is_ipv6 & any_of(self.walked, *EXTENSION_HEADERS)
         return [
             *self.leave(done),
             If(~self.is_later,
