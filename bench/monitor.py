@@ -20,8 +20,8 @@ import numpy as np
 from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.host.capture.decode.unified import unified_headers
 from liteprobe.host.capture.filter import FilterDoesNotFit, parse
-from liteprobe.host.capture.unified import unified_headers
 from liteprobe.sim.bench.capture import capture_limits
 from liteprobe.sim.bench.filter import compare as filter_compare
 from liteprobe.sim.bench.filter.expressions import (

@@ -17,7 +17,7 @@ from pcapng import FileScanner, blocks
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.stream import BlockDecoder
+from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
 from liteprobe.host.errors import ProbeError

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
+from liteprobe.host.capture.decode.stream import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
-from liteprobe.host.capture.stream import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers

@@ -19,6 +19,7 @@ from liteprobe.cores.formats import (
     NO_RULE,
     FilterControl,
 )
+from liteprobe.host.capture.decode.unified import unified_headers
 from liteprobe.host.capture.filter import (
     Filter,
     FilterDoesNotFit,
@@ -29,7 +30,6 @@ from liteprobe.host.capture.filter import (
     write_filter,
 )
 from liteprobe.host.capture.filter.numbers import Numbers
-from liteprobe.host.capture.unified import unified_headers
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from liteprobe.host.capture.batch import Batch, empty_batch, joined
+from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
 
 #: How far channels may be apart (ns): a block is held open for some milliseconds, and asked for again when it gets lost.
 WINDOW_NS = 10_000_000

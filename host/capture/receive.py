@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host import interrupt
-from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
 from liteprobe.host.errors import ProbeError
 
 SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord, TriggerState
-from liteprobe.host.capture.stream import Blocks
+from liteprobe.host.capture.decode.stream import Blocks
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError

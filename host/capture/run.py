@@ -11,6 +11,7 @@ from typing import Any
 
 from liteprobe.host import interrupt
 from liteprobe.host.capture import live
+from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
@@ -18,7 +19,6 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.session import Capture, Choice
 from liteprobe.host.capture.settings import SNAP_MOST
 from liteprobe.host.capture.sources import RecordedSource, Source
-from liteprobe.host.capture.stream import BlockDecoder
 from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
 from liteprobe.host.capture.write.output import Output

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.batch import Batch
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
 from liteprobe.host.capture.merge import WINDOW_NS, Merger
-from liteprobe.host.capture.stream import BlockDecoder, Blocks
 from liteprobe.host.capture.trigger import Matches, Trigger, matching
 from liteprobe.host.errors import UsageError
 

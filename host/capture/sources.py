@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
+from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks, no_blocks
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.stream import BLOCK_OCTETS, Blocks, no_blocks
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.errors import ProbeError, UsageError
 

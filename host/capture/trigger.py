@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.batch import Batch, empty_batch, joined
+from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
 
 Matches = Callable[[NDArray[np.void]], NDArray[np.bool_]]
 

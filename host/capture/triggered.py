@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, TRIGGER_BEFORE_BIT, TRIGGER_CHANNELS_BIT, TRIGGER_WANTED
+from liteprobe.host.capture.decode.stream import Blocks, block_headers, channels_of, no_blocks
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, Source
-from liteprobe.host.capture.stream import Blocks, block_headers, channels_of, no_blocks
 from liteprobe.host.errors import UsageError
 
 QUARTERS = 3  # Of the ring, for what came before; the rest takes what comes until the host has begun to read.

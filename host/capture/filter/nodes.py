@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.host.capture.unified import has, label_count, layer3, tag_count
+from liteprobe.host.capture.decode.unified import has, label_count, layer3, tag_count
 
 Headers = NDArray[np.void]
 Truth = NDArray[np.bool_]

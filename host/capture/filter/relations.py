@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.host.capture.decode.unified import has, layer3, tcp_flags
 from liteprobe.host.capture.filter import words
 from liteprobe.host.capture.filter.nodes import Headers, Node, OnHost, Truth
-from liteprobe.host.capture.unified import has, layer3, tcp_flags
 from liteprobe.host.errors import UsageError
 
 LONGEST = 65535

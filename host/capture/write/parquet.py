@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
-from liteprobe.host.capture import unified
-from liteprobe.host.capture.batch import Batch
-from liteprobe.host.capture.copy_ranges import take
+from liteprobe.host.capture.decode import unified
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.decode.copy_ranges import take
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.

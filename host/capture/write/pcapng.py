@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import UNIFIED_PLACES, UnifiedFlag
-from liteprobe.host.capture.batch import Batch
-from liteprobe.host.capture.copy_ranges import WORD_OCTETS, Index, move, put, starts
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.decode.copy_ranges import WORD_OCTETS, Index, move, put, starts
 from liteprobe.host.capture.write.output import Output
 
 SECTION, INTERFACE, PACKET, STATISTICS = 0x0A0D0D0A, 1, 6, 5

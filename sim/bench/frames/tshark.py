@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from liteprobe.cores.formats import EXTENSION, Layer3, UnifiedFlag
-from liteprobe.host.capture import unified as fields
-from liteprobe.host.capture.unified import unified_headers
+from liteprobe.host.capture.decode import unified as fields
+from liteprobe.host.capture.decode.unified import unified_headers
 from liteprobe.sim.models import unified
 
 #: Dissectors that stay on, apart from those of IPv6's extension headers.

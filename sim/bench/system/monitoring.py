@@ -13,7 +13,7 @@ from scapy.utils import PcapWriter
 
 from liteprobe.host.capture import live
 from liteprobe.host.capture.request import Transport
-from liteprobe.host.capture.batch import Batch
+from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.triggered import ProbeTrigger

@@ -25,8 +25,8 @@ from liteprobe.cores.formats import (
     NO_RECORD,
     RECORD_HEAD_WORDS,
 )
-from liteprobe.host.capture.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
-from liteprobe.host.capture.copy_ranges import WORD_OCTETS, Index, starts, take
+from liteprobe.host.capture.decode.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
+from liteprobe.host.capture.decode.copy_ranges import WORD_OCTETS, Index, starts, take
 from liteprobe.host.capture.order import Order, OrderCounters, Run
 
 BLOCK_OCTETS = WORD_OCTETS * BLOCK_WORDS
