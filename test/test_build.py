@@ -15,7 +15,16 @@ from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import load as loader
-from liteprobe.soc.build.bitstream import PLACE_AND_ROUTE, TOP, Design, place_and_route, router_rounds, synthesize
+from liteprobe.soc.build.bitstream import (
+    PLACE_AND_ROUTE,
+    ROUTER_SETTINGS,
+    TOP,
+    Design,
+    place_and_route,
+    router_rounds,
+    synthesize,
+    with_settings,
+)
 from liteprobe.soc.build.report import Clock, clocks_of, late_crossings, misses
 from liteprobe.soc.build.toolchain import BuildError, version_of
 
@@ -45,6 +54,13 @@ def tiny(folder, mhz):
     (folder / f"{TOP}.lpf").write_text(f'LOCATE COMP "sys_clk" SITE "P6";\nFREQUENCY PORT "sys_clk" {mhz} MHz;\n')
     arguments = ("--25k", "--package", "CABGA256", "--speed", "6", "--lpf-allow-unconstrained", *PLACE_AND_ROUTE)
     return Design(folder, "LFE5U-25F-6BG256C", arguments, {"sys": mhz})
+
+
+def test_the_top_level_of_a_netlist_gets_the_settings_of_the_router():
+    """nextpnr reads them there, and nowhere else (frontend/json_frontend.cc)."""
+    modules = {"LUT4": {"attributes": {"blackbox": "1"}}, TOP: {"attributes": {"top": "00000001"}, "cells": {}}}
+    found = json.loads(with_settings(json.dumps({"modules": modules})))["modules"]
+    assert found == modules | {TOP: modules[TOP] | {"settings": ROUTER_SETTINGS}}
 
 
 def implement(tmp_path, mhz):
