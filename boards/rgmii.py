@@ -121,11 +121,16 @@ class RgmiiPort(LiteXModule):
     sink : Endpoint(eth_phy_description(8)), in, ``timebase``; always ready. Latency: 1 cycle to the pads.
     source : Endpoint(eth_phy_description(8)), out, ``eth_rx<number>``
     link_up : Signal(), out, asynchronous
+    tx_ticks, rx_ticks : int
+        Whole ticks from ``sink`` to the pads, and from the pads to ``source``: a register of the pad; two of the pad and
+        one. Of the latter `RgmiiReceive` has a fourth edge less what the PHY's clock is behind its data: 2 ns are left.
 
     Transmits on ``timebase``, never on the recovered clock, so that all ports share one time.
     """
     rx_clk_freq = 125e6
     tx_clk_freq = 125e6
+    tx_ticks    = 1
+    rx_ticks    = 3
     def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=2e-9):
         # The receive clock needs a reset from the start, whatever the PHY does with its clock later.
         # A register behind the synchroniser, which stays near the PLL: the domain is far from it.

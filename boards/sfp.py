@@ -95,6 +95,8 @@ class SfpPort(LiteXModule):
     """
     rx_clk_freq = 125e6
     tx_clk_freq = 125e6
+    tx_ticks    = 0 # Of the transceiver they are not known.
+    rx_ticks    = 0
     def __init__(self, qpll_channel, pads, number, sys_clk_freq, rx_polarity=0, tx_polarity=0):
         phy = A7_1000BASEX(qpll_channel, pads, sys_clk_freq, with_csr=False, rx_polarity=rx_polarity, tx_polarity=tx_polarity)
         self.phy = ClockDomainsRenamer({

@@ -41,7 +41,8 @@ def add_monitor_port(soc, number):
     is_shared = soc.carries_management(number)
     phy       = soc.phys[number]
     port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None,
-        with_line_clock = config.with_discipline and config.generates)
+        with_line_clock = config.with_discipline and config.generates,
+        pad_ticks       = phy.rx_ticks)
     meter  = PortMeter(slots=config.slots(soc.board))
     domain = soc.add_local_timebase(f"rx{number}")
     port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)

@@ -224,7 +224,7 @@ class ProbeSoC(SoCCore):
 
     def add_transmit(self, number, phy):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number))
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks)
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
@@ -247,7 +247,8 @@ class ProbeSoC(SoCCore):
         """
         config = self.probe_config
         path   = ReceivePath(self.timebase, self.carries_management(number), config.record_depth,
-            with_line_clock = config.with_discipline)
+            with_line_clock = config.with_discipline,
+            pad_ticks       = phy.rx_ticks)
         domain = self.add_local_timebase(f"rx{number}")
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
         self.add_module(name=f"port{number}_rx", module=path)

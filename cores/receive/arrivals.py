@@ -56,7 +56,7 @@ class Arrivals(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit. At least 32 cycles lie between frames that are classified.
     """
-    def __init__(self, clock, with_headers, wait, with_management):
+    def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.management_source = stream.Endpoint(eth_phy_description(32))
         self.for_management    = Signal()
@@ -67,7 +67,7 @@ class Arrivals(LiteXModule):
         # # #
 
         self.mac     = mac     = ReceiveMAC()
-        self.stamper = stamper = ArrivalStamper()
+        self.stamper = stamper = ArrivalStamper(pad_ticks)
         self.parser  = parser  = UnifiedParser(with_headers)
         self.pairing = pairing = StampPairing()
         self.comb += [

@@ -45,6 +45,8 @@ class MonitorPath(LiteXModule):
         whole. None: no port for management.
     staging_octets : int
         Of the staging memory; a power of two.
+    pad_ticks : int
+        As of `ArrivalStamper`.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class MonitorPath(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit.
     """
-    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096):
+    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096, pad_ticks=0):
         self.measured          = stream.Endpoint(measured_layout)
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
@@ -94,7 +96,8 @@ class MonitorPath(LiteXModule):
 
         # # #
 
-        self.arrivals = arrivals = Arrivals(clock, True, wait_cycles, with_management=management_mac is not None)
+        self.arrivals = arrivals = Arrivals(clock, True, wait_cycles, with_management=management_mac is not None,
+            pad_ticks=pad_ticks)
         self.sink, self.management_source = arrivals.sink, arrivals.management_source
         self.parser  = arrivals.parser
         self.staging = Staging(staging_octets)

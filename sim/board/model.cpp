@@ -1,0 +1,99 @@
+// This file is part of LiteProbe.
+// SPDX-License-Identifier: BSD-2-Clause
+
+// A board's own top level behind the pins of the simulated board: clocks as its PLL makes them, PHYs at its RGMII pins.
+#include "model.h"
+
+#include "Vliteprobe_sim.h"
+#include "pll.h"
+
+namespace liteprobe {
+
+namespace {
+
+// What the harness sees: it may change any pin at any time, the board only sees it at the next edge.
+struct Seen {
+    uint8_t timebase = 0, sys = 0, reset = 0, rx[3] = {};
+    uint8_t tx_en[3] = {}, tx_data[3] = {}, rx_dv[3] = {}, rx_data[3] = {}, link_up[3] = {};
+    uint8_t pps = 0, pps_out = 0, gnss_rx = 1, gnss_tx = 1, serial_rx = 1, serial_tx = 1;
+    uint8_t flash_cs_n = 1, flash_clk = 0, flash_mosi = 0, flash_miso = 0;
+};
+
+struct Design {
+    Seen seen;
+    VerilatedContext context;
+    Vliteprobe_sim top{&context};
+};
+
+constexpr unsigned TICK_NS = 8, STEP_NS = 2;
+
+#define GMII(port) seen.tx_en[port], seen.tx_data[port], seen.rx_dv[port], seen.rx_data[port], seen.link_up[port]
+
+class Verilated final : Design, public Model {  // The design comes first: the pins are references into it.
+public:
+    Verilated()
+        : Model({seen.timebase, seen.sys, seen.reset, seen.rx[0], seen.rx[1], seen.rx[2], GMII(0), GMII(1), GMII(2),
+                 seen.pps, seen.pps_out, seen.gnss_rx, seen.gnss_tx, seen.serial_rx, seen.serial_tx,
+                 seen.flash_cs_n, seen.flash_clk, seen.flash_mosi, seen.flash_miso}) {}
+    ~Verilated() override { top.final(); }
+
+    void eval() override {
+        if (seen.timebase != was_timebase_) {
+            was_timebase_ = seen.timebase;
+            step();
+            step();
+        }
+        top.rx_clk = seen.rx[0] | seen.rx[1] << 1;
+        put();
+        top.eval();
+        top.half = seen.timebase;
+        top.rx_half = top.rx_clk;
+        top.eval();
+        take();
+    }
+
+private:
+    // Two nanoseconds on: the PPS as the step before it shows it, and the clocks of the PLL.
+    void step() {
+        top.pps = seen.pps >> time_ns_ / STEP_NS % 4 & 1;
+        time_ns_ += STEP_NS;
+        uint8_t clocks = 0;
+        for (unsigned n = 0; n < sizeof PLL / sizeof *PLL; n++)
+            clocks |= ((time_ns_ + PLL[n].period_ns - PLL[n].late_ns) % PLL[n].period_ns < PLL[n].period_ns / 2) << n;
+        top.pll = clocks;
+        if (time_ns_ % (TICK_NS / 2))
+            top.eval();
+    }
+    void put() {
+        for (unsigned port = 0; port < 2; port++) {
+            top.valid = (top.valid & ~(1 << port)) | seen.rx_dv[port] << port;
+            top.link_up = (top.link_up & ~(1 << port)) | seen.link_up[port] << port;
+        }
+        top.data0 = seen.rx_data[0];
+        top.data1 = seen.rx_data[1];
+        top.gnss_rx = seen.gnss_rx;
+        top.serial_rx = seen.serial_rx;
+        top.flash_miso = seen.flash_miso;
+    }
+    void take() {
+        seen.tx_en[0] = top.sent_valid & 1;
+        seen.tx_en[1] = top.sent_valid >> 1 & 1;
+        seen.tx_data[0] = top.sent_data0;
+        seen.tx_data[1] = top.sent_data1;
+        seen.pps_out = top.pps_out;
+        seen.gnss_tx = top.gnss_tx;
+        seen.serial_tx = top.serial_tx;
+        seen.flash_cs_n = top.flash_cs_n;
+        seen.flash_clk = top.flash_clk;
+        seen.flash_mosi = top.flash_mosi;
+    }
+
+    uint64_t time_ns_ = TICK_NS / 2;  // The timebase rises at whole ticks.
+    uint8_t was_timebase_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_model() { return std::make_unique<Verilated>(); }
+
+}  // namespace liteprobe

@@ -1,0 +1,164 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Puts the top level of a board behind the pins of the simulated board: PHYs at RGMII, an SDRAM, ideal clocks of its PLL."""
+
+import re
+from typing import Any, NamedTuple
+
+PORTS = 2
+TICK_NS = 8
+OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")  # Of an EHXPLLL, in LiteX's order.
+
+WRAPPER = """\
+module EHXPLLL #({parameters}) (
+    input CLKI, RST, STDBY, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG, PLLWAKESYNC, ENCLKOP, CLKFB,
+    input ENCLKOS, ENCLKOS2, ENCLKOS3, output CLKOP, CLKOS, CLKOS2, CLKOS3, LOCK, INTLOCK, REFCLK, CLKINTFB
+);
+    assign {{CLKOS3, CLKOS2, CLKOS, CLKOP}} = liteprobe_sim.pll;
+    assign LOCK = ~RST;
+endmodule
+
+module liteprobe_sim (
+    input  [3:0] pll,
+    input        half,
+    input  [1:0] rx_clk, rx_half, link_up, valid,
+    input  [7:0] data0, data1,
+    output [1:0] sent_valid,
+    output [7:0] sent_data0, sent_data1,
+    input        pps, gnss_rx, serial_rx, flash_miso,
+    output       pps_out, gnss_tx, serial_tx, flash_cs_n, flash_mosi,
+    output reg   flash_clk
+);
+{wires}
+{phys}
+{sdram}
+    {top} board (
+        {connections}
+    );
+endmodule
+"""
+PHY = """\
+    rgmii_phy phy{n} (
+        .half(half), .rx_half(rx_half[{n}]), .in_band(1'b1), .link_up(link_up[{n}]),
+        .tx_ctl(eth{n}_tx_ctl), .tx_data(eth{n}_tx_data), .rx_ctl(eth{n}_rx_ctl), .rx_data(eth{n}_rx_data),
+        .sent_valid(sent_valid[{n}]), .sent_data(sent_data{n}), .valid(valid[{n}]), .data(data{n})
+    );
+"""
+SDRAM = """\
+    sdram_chip #(.BANK_BITS($bits(sdram_ba))) sdram (
+        .clk(sdram_clock), .ras_n(sdram_ras_n), .cas_n(sdram_cas_n), .we_n(sdram_we_n),
+        .a(sdram_a[10:0]), .ba(sdram_ba), .dq(sdram_dq)
+    );
+"""
+# Pins of a board: what the harness names them.
+HARNESS = {
+    "gnss_rx": "gnss_rx",
+    "gnss_tx": "gnss_tx",
+    "pps_out": "pps_out",
+    "serial_rx": "serial_rx",
+    "serial_tx": "serial_tx",
+    "spiflash_cs_n": "flash_cs_n",
+    "spiflash_mosi": "flash_mosi",
+    "spiflash_miso": "flash_miso",
+    **{f"eth_clocks{port}_rx": f"rx_clk[{port}]" for port in range(PORTS)},
+}
+
+
+class Pin(NamedTuple):
+    """A port of a module: ``input`` or ``output``, its range (``[3:0]``, or empty) and its name."""
+
+    direction: str
+    width: str
+    name: str
+
+
+def pins_of(verilog: str, top: str) -> list[Pin]:
+    """Return the ports of a module that LiteX or Yosys wrote."""
+    found = re.search(rf"^module {top}\s*\((.*?)\);", verilog, re.S | re.M)
+    if not found:
+        raise ValueError(f"there is no module {top} in this Verilog")
+    header = found[1]
+    if "input" in header or "output" in header:
+        lines = re.findall(r"(input|output|inout)\s+(?:wire|reg)?\s*(\[\d+:\d+\])?\s*(\w+)", header)
+    else:  # Yosys declares them in the body.
+        body = verilog[found.end() : verilog.index("endmodule", found.end())]
+        lines = re.findall(r"^\s*(input|output|inout)\s+(?:wire|reg)?\s*(\[\d+:\d+\])?\s*(\w+)\s*;", body, re.M)
+    return [Pin(*line) for line in lines]
+
+
+def pps_pin(pins: list[Pin]) -> str:
+    """Return the name of the PPS input: the 5A-75B takes it by its button."""
+    names = [pin.name for pin in pins if pin.name in ("pps", "user_btn_n0", "user_btn_n")]
+    return names[0] if names else ""
+
+
+def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
+    """Return the Verilog of ``liteprobe_sim``: the module ``top`` and what is at its pins; its EHXPLLL has ``parameters``."""
+    pins = pins_of(verilog, top)
+    names = {pin.name for pin in pins}
+    pps = pps_pin(pins)
+    wires, connections = [], []
+    for pin in pins:
+        if pin.name == pps:
+            target = "pps"
+        elif pin.name in HARNESS:
+            target = HARNESS[pin.name]
+        elif pin.direction == "input" and not pin.name.startswith(("eth", "sdram")):
+            target = "1'b1" if pin.name.endswith("_n") else "1'b0"
+        else:
+            target = pin.name
+            wires.append(f"    wire {pin.width} {pin.name};")
+        connections.append(f".{pin.name}({target})")
+    idle = [
+        ("serial_tx", "1'b1"),
+        ("pps_out", "1'b0"),
+        ("gnss_tx", "1'b1"),
+        ("flash_cs_n", "1'b1"),
+        ("flash_mosi", "1'b0"),
+    ]
+    driven = {HARNESS.get(name) for name in names}
+    wires += [f"    assign {name} = {level};" for name, level in idle if name not in driven]
+    phys = [PHY.format(n=port) for port in range(PORTS) if f"eth{port}_tx_ctl" in names]
+    for port in range(PORTS):
+        if f"eth{port}_tx_ctl" not in names:
+            wires.append(f"    assign sent_valid[{port}] = 0, sent_data{port} = 0;")
+    sdram = SDRAM if "sdram_clock" in names else ""
+    return WRAPPER.format(
+        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters)),
+        wires="\n".join(wires),
+        phys="\n".join(phys),
+        sdram=sdram,
+        top=top,
+        connections=",\n        ".join(connections),
+    )
+
+
+def bidirectional(verilog: str) -> str:
+    """Return Verilog of LiteX whose data pins of the SDRAM are both ways, as they are: it calls them inputs."""
+    return re.sub(r"\binput\s+wire(\s+\[31:0\]\s+sdram_dq\b)", r"inout  wire\1", verilog)
+
+
+def pll_header(pll: Any) -> str:
+    """Return the C++ of ``pll.h``: the clocks of a finalized `ECP5PLL`, whole nanoseconds each, in the order of its outputs."""
+    of = pll.params
+    feedback = "CLK" + of["p_FEEDBK_PATH"].removeprefix("INT_")
+    vco_ghz = pll.clkin_freq / 1e9 / of["p_CLKI_DIV"] * of["p_CLKFB_DIV"] * of[f"p_{feedback}_DIV"]
+    rows = []
+    for name in OUTPUTS:
+        if f"p_{name}_DIV" not in of:
+            break
+        divider = of[f"p_{name}_DIV"]
+        period_ns = divider / vco_ghz
+        late_ns = (of[f"p_{name}_CPHASE"] - (divider - 1) + of[f"p_{name}_FPHASE"] / 8) / vco_ghz
+        if name != feedback and abs(period_ns - round(period_ns)) > 1e-6:
+            raise ValueError(f"{name} has a period of {period_ns} ns: the harness keeps whole nanoseconds")
+        rows.append(f"{{{round(period_ns)}, {round(late_ns)}}}")
+    lines = ["#pragma once", "#include <cstdint>", "namespace liteprobe {"]
+    lines += [
+        "struct Clock { uint64_t period_ns, late_ns; };",
+        f"constexpr Clock PLL[] = {{{', '.join(rows)}}};",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
