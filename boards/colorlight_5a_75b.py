@@ -10,6 +10,7 @@ from litex_boards.platforms import colorlight_5a_75b
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
 from liteprobe.boards.rgmii import leave_out
+from liteprobe.cores.formats import B50612D, RTL8211F
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -25,7 +26,7 @@ _timing = [
         IOStandard("LVCMOS33")
     ),
 ]
-_shared_pins = ["mdio", "mdc"] # Both PHYs are on one MDIO bus; in-band status tells what is needed.
+_left_out = [[], ["mdio", "mdc"]] # Both PHYs are on one MDIO bus, which is port 0's.
 
 # CRG ----------------------------------------------------------------------------------------------
 
@@ -38,16 +39,17 @@ class Board(Ecp5Board):
     """Has the two PHYs of the card; the PPS comes by KEY+ of J19 (3.3 V)."""
     cable  = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
     pps_is_serial_rx = True # Pin KEY+.
-    limits = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. UARTBone takes the pin of the PPS. NMEA needs rework."
+    limits = "1 Gb/s full duplex only. UARTBone takes the pin of the PPS. NMEA needs rework."
 
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in ("7.0", "8.0"):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
+        self.phy_kind = {"7.0": B50612D, "8.0": RTL8211F}[revision]
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
         for port in range(self.ports):
-            leave_out(self.platform, "eth", port, _shared_pins)
+            leave_out(self.platform, "eth", port, _left_out[port])
 
     def crg(self):
         """Return the clocks and resets."""

@@ -23,8 +23,8 @@ _timing = [
         IOStandard("LVCMOS33")
     ),
 ]
-# Both PHYs are on one MDIO bus and one reset: port 0, which every probe has, drives the reset.
-_left_out = [["mdio", "mdc"], ["mdio", "mdc", "rst_n"]]
+# Both PHYs are on one MDIO bus and one reset: those of port 0, which every probe has.
+_left_out = [[], ["mdio", "mdc", "rst_n"]]
 
 # CRG ----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 from liteprobe.boards.ddr_samples import DdrSamples
 from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
 from liteprobe.boards.rgmii import RgmiiPort
+from liteprobe.cores.formats import B50612D
 
 class Ecp5Board:
     """Names what a SoC may ask of a board, and nothing of what it does with it.
@@ -29,6 +30,8 @@ class Ecp5Board:
     cable : str, of openFPGALoader.
     limits : str, what the board can't do, for docs/boards.md.
     rx_delay : float, seconds that the FPGA delays received data by.
+    phy_kind : PhyKind, of all ports.
+    phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
     ports        = 2
     sys_clk_freq = 50e6
@@ -42,18 +45,27 @@ class Ecp5Board:
     spare_bytes  = 0
     flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
     pps_is_serial_rx = False
-    limits       = "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate."
+    limits       = "1 Gb/s full duplex only."
     rx_delay     = 2e-9
+    phy_kind     = B50612D
+    phy_times    = {}
 
     def phy(self, port):
         """Return the PHY of one port; the PHY delays the transmit clock, and where it doesn't, the FPGA received data."""
+        pads = self.platform.request("eth", port)
+        if hasattr(pads, "mdio"):
+            self.mdio_pads = pads
         return RgmiiPort(
             clock_pads = self.platform.request("eth_clocks", port),
-            pads       = self.platform.request("eth", port),
+            pads       = pads,
             number     = port,
             tx_delay   = 0,
             rx_delay   = self.rx_delay,
         )
+
+    def mdio(self):
+        """Return the pads of the bus to all PHYs, ``mdc`` and ``mdio``; after ``phy()`` of port 0."""
+        return self.mdio_pads
 
     def pps(self):
         """Return the pad of the PPS input."""

@@ -50,6 +50,10 @@ class RgmiiReceive(LiteXModule):
         ``valid`` is RX_DV, ``error`` RX_ER. ``last`` is never set. Latency: 3 cycles from the pads.
     link_up : Signal(), out
         Link up at 1 Gb/s full duplex, by the in-band status; 1 until the PHY has sent any status.
+    status : Signal(5), out
+        The last in-band status, as of ``formats.PhyStatus``.
+    delay : Signal(3), in, asynchronous
+        Of data and control: back to ``rx_delay``, one tap further as it falls, one less instead.
 
     Limits: a PHY that sends no in-band status always counts as up.
     Source: RGMII 2.0, sections 3.4.1 (status) and 3.4.2 (RX_CTL = RX_DV, then RX_DV xor RX_ER).
@@ -57,9 +61,12 @@ class RgmiiReceive(LiteXModule):
     def __init__(self, pads, rx_delay=2e-9):
         self.source  = source = stream.Endpoint(eth_phy_description(8))
         self.link_up = Signal(reset=1)
+        self.status  = Signal(5)
+        self.delay   = Signal(3)
 
         # # #
 
+        load, move, down = self.delay
         data     = Signal(8)
         ctl      = Signal(2)
         data_d   = Signal(8)
@@ -72,10 +79,13 @@ class RgmiiReceive(LiteXModule):
         def add_input(pad, rising, falling):
             delayed = Signal()
             self.specials += [
-                Instance("DELAYG",
-                    p_DEL_MODE  = "SCLK_ALIGNED",
+                Instance("DELAYF",
+                    p_DEL_MODE  = "USER_DEFINED",
                     p_DEL_VALUE = delay_taps(rx_delay),
                     i_A         = pad,
+                    i_LOADN     = ~load,
+                    i_MOVE      = move,
+                    i_DIRECTION = down,
                     o_Z         = delayed,
                 ),
                 DDRInput(clk=ClockSignal("eth_rx"), i=delayed, o1=rising, o2=falling),
@@ -100,6 +110,7 @@ class RgmiiReceive(LiteXModule):
         self.sync.eth_rx += [
             If(ctl_d == 0b00,
                 If(data_d[:4] != 0, was_told.eq(1)),
+                self.status.eq(Cat(data_d[:4], was_told)),
                 self.link_up.eq(up | (~was_told & (data_d[:4] == 0))),
             )
         ]
@@ -121,6 +132,7 @@ class RgmiiPort(LiteXModule):
     sink : Endpoint(eth_phy_description(8)), in, ``timebase``; always ready. Latency: 1 cycle to the pads.
     source : Endpoint(eth_phy_description(8)), out, ``eth_rx<number>``
     link_up : Signal(), out, asynchronous
+    status, delay : Signal(5), Signal(3), as of `RgmiiReceive`
     tx_ticks, rx_ticks : int
         Whole ticks from ``sink`` to the pads, and from the pads to ``source``: a register of the pad; two of the pad and
         one. Of the latter `RgmiiReceive` has a fourth edge less what the PHY's clock is behind its data: 2 ns are left.
@@ -150,6 +162,9 @@ class RgmiiPort(LiteXModule):
         self.sink    = self.tx.sink
         self.source  = self.rx.source
         self.link_up = self.rx.link_up
+        self.status  = self.rx.status
+        self.delay   = self.rx.delay
+        self.reset   = Signal() # Of the PHY's pin, where it has one; in.
 
         # # #
 
@@ -166,4 +181,4 @@ class RgmiiPort(LiteXModule):
             ),
         ]
         if hasattr(pads, "rst_n"):
-            self.comb += pads.rst_n.eq(~ResetSignal("timebase"))
+            self.comb += pads.rst_n.eq(~ResetSignal("timebase") & ~self.reset)

@@ -10,6 +10,7 @@ from litex_boards.platforms import lattice_versa_ecp5
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
 from liteprobe.boards.rgmii import leave_out
+from liteprobe.cores.formats import M88E1512
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -23,8 +24,8 @@ _timing = [
         IOStandard("LVCMOS33")
     ),
 ]
-# The defaults of the PHYs are what a probe needs: MDIO stays unused.
-_unused_pins = ["mdio", "mdc"]
+# Both PHYs are on one MDIO bus, which is port 0's.
+_left_out = [[], ["mdio", "mdc"]]
 
 # CRG ----------------------------------------------------------------------------------------------
 
@@ -44,12 +45,13 @@ class Board(Ecp5Board):
     flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
     cable        = "ft2232" # On board.
     rx_delay     = 0
+    phy_kind     = M88E1512
 
     def __init__(self, toolchain="trellis"):
         self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
         self.platform.add_extension(_timing)
         for port in range(self.ports):
-            leave_out(self.platform, "eth", port, _unused_pins)
+            leave_out(self.platform, "eth", port, _left_out[port])
 
     def crg(self):
         """Return the clocks and resets."""

@@ -23,6 +23,7 @@ from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
+from liteprobe.cores.management.mdio import Mdio
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, write_boot_program
 from liteprobe.cores.management.port import ManagementPort
@@ -102,6 +103,8 @@ class ProbeSoC(SoCCore):
         # Ports ------------------------------------------------------------------------------------
         self.snapshots = {} # Of each port: where its memory has each accumulator (`Tally.layout`).
         self.phys      = [self.add_phy(number) for number in range(config.ports)]
+        if hasattr(board, "mdio"):
+            self.add_mdio()
         if config.generates:
             self.add_start()
             for number, phy in enumerate(self.phys):
@@ -202,6 +205,14 @@ class ProbeSoC(SoCCore):
         phy = self.board.phy(number)
         self.add_module(name=f"port{number}_phy", module=phy)
         return phy
+
+    def add_mdio(self):
+        """Set up the PHYs at the start, and let the host talk to them: registers ``phy``."""
+        board = self.board
+        self.phy = phy = Mdio(board.mdio(), self.sys_clk_freq, board.phy_kind.start, len(self.phys), **board.phy_times)
+        self.comb += [one.reset.eq(phy.phy_reset) for one in self.phys]
+        self.comb += [status.eq(one.status) for status, one in zip(phy.status, self.phys)]
+        self.comb += [one.delay.eq(phy.delay[3*port:3*port + 3]) for port, one in enumerate(self.phys)]
 
     def carries_management(self, number):
         """Return whether management is in band on a test port: on port 0 alone."""

@@ -14,6 +14,7 @@ from liteprobe.cores.formats.identity import *
 from liteprobe.cores.formats.lease import *
 from liteprobe.cores.formats.measure import *
 from liteprobe.cores.formats.pcie import *
+from liteprobe.cores.formats.phy import *
 from liteprobe.cores.formats.train import *
 from liteprobe.cores.formats.unified import *
 from liteprobe.cores.formats.wire import *

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS
-from liteprobe.sim.board.top import bidirectional, pll_header, wrapper
+from liteprobe.sim.board.top import bidirectional, board_header, wrapper
 from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, harness_variant, write_verilog
 
 HERE = Path(__file__).resolve().parent
 TOP = "liteprobe"
-MODEL = HERE / "model.cpp"
+MODEL = tuple(HERE / name for name in ("model.cpp", "phy.cpp", "phy.h"))
+PHY_TIMES = {"reset_s": 10e-6, "start_s": 50e-6}  # 20 and 160 ms on a board.
+START_TICKS = 400_000  # Until the probe has set up its PHYs, and they have a link.
 CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
 
 
@@ -31,7 +33,7 @@ def build_board(name: str, **options: Any) -> Path:
     options : fields of ProbeConfig.
     """
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
-    own = [path for path in HERE.iterdir() if path.suffix in (".py", ".v", ".cpp")]
+    own = [path for path in HERE.iterdir() if path.suffix in (".py", ".v", ".cpp", ".h")]
     key = content_key(name, [*files, *own, *harness_files()], json.dumps(options, sort_keys=True))
 
     def make() -> Design:
@@ -40,11 +42,12 @@ def build_board(name: str, **options: Any) -> Path:
         from liteprobe.soc.probe import ProbeSoC
 
         config = ProbeConfig(**options)
-        soc = ProbeSoC(board(name), config)
+        target = board(name)
+        target.phy_times = PHY_TIMES
+        soc = ProbeSoC(target, config)
         soc.finalize()
-        return Design(
-            soc, harness_variant(config.link, config.ip_address, config.uart_baud, config.gnss_baud), at_pins, MODEL
-        )
+        bauds = (config.uart_baud, config.gnss_baud)
+        return Design(soc, harness_variant(config.link, config.ip_address, *bauds, START_TICKS), at_pins, MODEL)
 
     return build(key, make)
 
@@ -54,7 +57,7 @@ def at_pins(soc: Any, folder: Path) -> list[Path]:
     (top, *others) = write_verilog(soc, folder, TOP)
     text = bidirectional(top.read_text(encoding="utf-8"))
     top.write_text(text, encoding="utf-8")
-    (folder / "pll.h").write_text(pll_header(soc.crg.pll), encoding="utf-8")
+    (folder / "board.h").write_text(board_header(soc.crg.pll, soc.board.phy_kind.id | 2), encoding="utf-8")
     (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL")), encoding="utf-8")
     return [folder / "wrapper.v", top, *others, *CELLS]
 

@@ -8,6 +8,21 @@ module DELAYG #(parameter DEL_MODE = "USER_DEFINED", parameter DEL_VALUE = 0) (i
     assign Z = A;
 endmodule
 
+// What comes out of it is right while the eye of what comes in, at the clock of the register behind it, is around the edge.
+// The PHY's clock is 2 ns behind its data, and goes CLOCK_PS further to the register than data do.
+module DELAYF #(parameter DEL_MODE = "USER_DEFINED", parameter DEL_VALUE = 0) (
+    input A, LOADN, MOVE, DIRECTION, output Z, CFLAG
+);
+    localparam CLOCK_PS = 1000, SETUP_PS = 300, HOLD_PS = 300;
+    reg [6:0] taps = DEL_VALUE;
+    always @(negedge MOVE or negedge LOADN)
+        if (!LOADN) taps <= DEL_VALUE;
+        else if (DIRECTION ? taps != 0 : taps != 127) taps <= DIRECTION ? taps - 1 : taps + 1;
+    wire signed [15:0] begin_ps = -2000 - CLOCK_PS + 25*$signed({9'b0, taps}) + $signed(liteprobe_sim.skew_ps);
+    assign Z     = A ^ (~(begin_ps < -SETUP_PS && begin_ps + 4000 > HOLD_PS) & liteprobe_sim.noise);
+    assign CFLAG = 0;
+endmodule
+
 // Samples of a rising edge and of the falling one behind it come out together, at the next rising edge.
 module IDDRX1F #(parameter GSR = "ENABLED") (input D, SCLK, RST, output reg Q0 = 0, Q1 = 0);
     reg rising = 0, falling = 0;

@@ -4,8 +4,11 @@
 // A board's own top level behind the pins of the simulated board: clocks as its PLL makes them, PHYs at its RGMII pins.
 #include "model.h"
 
+#include <random>
+
 #include "Vliteprobe_sim.h"
-#include "pll.h"
+#include "board.h"
+#include "phy.h"
 
 namespace liteprobe {
 
@@ -21,6 +24,9 @@ struct Seen {
 
 struct Design {
     Seen seen;
+    const Desk desk = Desk::from_environment();
+    std::vector<Phy> phys = {Phy(desk, PHY_ID, 1000), Phy(desk, PHY_ID, desk.peer)};  // Management comes in on port 0.
+    MdioBus mdio{phys, desk};
     VerilatedContext context;
     Vliteprobe_sim top{&context};
 };
@@ -38,18 +44,22 @@ public:
     ~Verilated() override { top.final(); }
 
     void eval() override {
-        if (seen.timebase != was_timebase_) {
+        bool is_edge = seen.timebase != was_timebase_;
+        if (is_edge) {
             was_timebase_ = seen.timebase;
             step();
             step();
         }
-        top.rx_clk = seen.rx[0] | seen.rx[1] << 1;
         put();
         top.eval();
         top.half = seen.timebase;
         top.rx_half = top.rx_clk;
         top.eval();
-        take();
+        top.mdio_drive = mdio.step(top.mdc, top.mdio);
+        if (!top.phy_reset_n)
+            for (auto &phy : phys)
+                phy.reset();
+        take(is_edge && seen.timebase);
     }
 
 private:
@@ -65,21 +75,37 @@ private:
             top.eval();
     }
     void put() {
+        top.valid = top.rx_clk = 0;
         for (unsigned port = 0; port < 2; port++) {
-            top.valid = (top.valid & ~(1 << port)) | seen.rx_dv[port] << port;
-            top.link_up = (top.link_up & ~(1 << port)) | seen.link_up[port] << port;
+            Phy &phy = phys[port];
+            phy.has_cable = seen.link_up[port];
+            uint8_t valid = seen.rx_dv[port];
+            if (seen.rx[port] != was_rx_[port]) {
+                was_rx_[port] = seen.rx[port];
+                edges_[port]++;
+            }
+            phy.receive(valid, edges_[port]);
+            top.valid |= valid << port;
+            // 25 MHz at 100 Mb/s; then no frame is understood.
+            top.rx_clk |= (desk.dead && port ? 0 : phy.slow() ? edges_[port] % 10 < 5 : seen.rx[port]) << port;
         }
+        top.in_band0 = phys[0].in_band();
+        top.in_band1 = phys[1].in_band();
+        top.noise = random_();
+        top.skew_ps = static_cast<int16_t>(desk.skew_ps) - static_cast<int16_t>(desk.early_ps);
         top.data0 = seen.rx_data[0];
         top.data1 = seen.rx_data[1];
         top.gnss_rx = seen.gnss_rx;
         top.serial_rx = seen.serial_rx;
         top.flash_miso = seen.flash_miso;
     }
-    void take() {
-        seen.tx_en[0] = top.sent_valid & 1;
-        seen.tx_en[1] = top.sent_valid >> 1 & 1;
-        seen.tx_data[0] = top.sent_data0;
-        seen.tx_data[1] = top.sent_data1;
+    void take(bool is_tick) {
+        if (is_tick)
+            for (unsigned port = 0; port < 2; port++) {
+                seen.tx_en[port] = top.sent_valid >> port & 1;
+                seen.tx_data[port] = port ? top.sent_data1 : top.sent_data0;
+                phys[port].transmit(seen.tx_en[port], seen.tx_data[port]);
+            }
         seen.pps_out = top.pps_out;
         seen.gnss_tx = top.gnss_tx;
         seen.serial_tx = top.serial_tx;
@@ -90,6 +116,9 @@ private:
 
     uint64_t time_ns_ = TICK_NS / 2;  // The timebase rises at whole ticks.
     uint8_t was_timebase_ = 0;
+    uint8_t was_rx_[2] = {};
+    uint64_t edges_[2] = {};
+    std::minstd_rand random_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 // An octet that the FPGA sends comes out a tick after its first half stood at the pins.
 module rgmii_phy (
     input            half, rx_half,
-    input            in_band, link_up, // In-band status is on; the link is up, 1 Gb/s, full duplex.
+    input      [3:0] in_band, // What RXD says between frames.
     // RGMII, by the names of the FPGA's side. The receive clock goes past.
     input            tx_ctl,
     input      [3:0] tx_data,
@@ -32,8 +32,7 @@ module rgmii_phy (
     end
 
     // Receive.
-    wire [7:0] status = in_band & link_up ? {2{4'b1101}} : 8'b0;
-    wire [7:0] octet  = valid ? data : status;
+    wire [7:0] octet = valid ? data : {2{in_band}};
     reg        was_valid;
     reg  [3:0] high;
     always @(posedge rx_half) begin

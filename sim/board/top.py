@@ -22,8 +22,12 @@ endmodule
 module liteprobe_sim (
     input  [3:0] pll,
     input        half,
-    input  [1:0] rx_clk, rx_half, link_up, valid,
+    input  [1:0] rx_clk, rx_half, valid, mdio_drive,
     input  [7:0] data0, data1,
+    input  [3:0] in_band0, in_band1,
+    input signed [15:0] skew_ps,
+    input        noise,
+    output       mdc, mdio, phy_reset_n,
     output [1:0] sent_valid,
     output [7:0] sent_data0, sent_data1,
     input        pps, gnss_rx, serial_rx, flash_miso,
@@ -40,7 +44,7 @@ endmodule
 """
 PHY = """\
     rgmii_phy phy{n} (
-        .half(half), .rx_half(rx_half[{n}]), .in_band(1'b1), .link_up(link_up[{n}]),
+        .half(half), .rx_half(rx_half[{n}]), .in_band(in_band{n}),
         .tx_ctl(eth{n}_tx_ctl), .tx_data(eth{n}_tx_data), .rx_ctl(eth{n}_rx_ctl), .rx_data(eth{n}_rx_data),
         .sent_valid(sent_valid[{n}]), .sent_data(sent_data{n}), .valid(valid[{n}]), .data(data{n})
     );
@@ -123,6 +127,15 @@ def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
     for port in range(PORTS):
         if f"eth{port}_tx_ctl" not in names:
             wires.append(f"    assign sent_valid[{port}] = 0, sent_data{port} = 0;")
+    mdio = next((port for port in range(PORTS) if f"eth{port}_mdio" in names), None)
+    if mdio is None:
+        wires.append("    assign mdc = 0, mdio = 1;")
+    else:
+        wires.append(f"    pullup (eth{mdio}_mdio);")
+        wires.append(f"    assign eth{mdio}_mdio = mdio_drive[1] ? 1'bz : mdio_drive[0];")
+        wires.append(f"    assign mdc = eth{mdio}_mdc, mdio = eth{mdio}_mdio;")
+    reset = [pin.name for pin in pins if pin.name.endswith("_rst_n") and pin.direction == "output"]
+    wires.append(f"    assign phy_reset_n = {' & '.join(reset) or 1};")
     sdram = SDRAM if "sdram_clock" in names else ""
     return WRAPPER.format(
         parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters)),
@@ -135,12 +148,12 @@ def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
 
 
 def bidirectional(verilog: str) -> str:
-    """Return Verilog of LiteX whose data pins of the SDRAM are both ways, as they are: it calls them inputs."""
-    return re.sub(r"\binput\s+wire(\s+\[31:0\]\s+sdram_dq\b)", r"inout  wire\1", verilog)
+    """Return Verilog of LiteX whose SDRAM data and MDIO go both ways, as they do: it calls them inputs."""
+    return re.sub(r"\binput\s+wire(\s+(?:\[\d+:0\]\s+)?(?:sdram_dq|eth\d_mdio)\b)", r"inout  wire\1", verilog)
 
 
-def pll_header(pll: Any) -> str:
-    """Return the C++ of ``pll.h``: the clocks of a finalized `ECP5PLL`, whole nanoseconds each, in the order of its outputs."""
+def board_header(pll: Any, phy_id: int) -> str:
+    """Return the C++ of ``board.h``: the clocks of a finalized `ECP5PLL`, in whole nanoseconds, and the PHYs' identifier."""
     of = pll.params
     feedback = "CLK" + of["p_FEEDBK_PATH"].removeprefix("INT_")
     vco_ghz = pll.clkin_freq / 1e9 / of["p_CLKI_DIV"] * of["p_CLKFB_DIV"] * of[f"p_{feedback}_DIV"]
@@ -155,10 +168,5 @@ def pll_header(pll: Any) -> str:
             raise ValueError(f"{name} has a period of {period_ns} ns: the harness keeps whole nanoseconds")
         rows.append(f"{{{round(period_ns)}, {round(late_ns)}}}")
     lines = ["#pragma once", "#include <cstdint>", "namespace liteprobe {"]
-    lines += [
-        "struct Clock { uint64_t period_ns, late_ns; };",
-        f"constexpr Clock PLL[] = {{{', '.join(rows)}}};",
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+    lines += ["struct Clock { uint64_t period_ns, late_ns; };", f"constexpr Clock PLL[] = {{{', '.join(rows)}}};"]
+    return "\n".join([*lines, f"constexpr uint32_t PHY_ID = {phy_id:#x};", "}", ""])

@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +60,9 @@ class Design:
     soc: Any  # A finalized LiteX SoC.
     variant: str  # C++ that tells the harness how the SoC is reached.
     write: Callable[[Any, Path], list[Path]]  # Writes its Verilog into a folder: the top level is ``liteprobe_sim``.
-    model: Path = MODEL  # C++ that puts what Verilator writes behind the pins of the harness.
+    model: tuple[Path, ...] = (
+        MODEL,
+    )  # C++ that puts what Verilator writes behind the pins of the harness; headers beside it.
 
 
 def cache_folder() -> Path:
@@ -179,7 +181,7 @@ def verilator_root() -> Path:
     return Path(verilator.__file__).resolve().parent
 
 
-def joined(folder: Path, verilated: Path, model: Path) -> list[Path]:
+def joined(folder: Path, verilated: Path, model: Sequence[Path]) -> list[Path]:
     """Return two sources that include all that Verilator wrote: what runs in each tick, and what runs once.
 
     A file of its own costs each of them the compiler's time for the same headers again.
@@ -187,7 +189,7 @@ def joined(folder: Path, verilated: Path, model: Path) -> list[Path]:
     sources = sorted(verilated.glob("*.cpp"))
     slow = [source for source in sources if source.stem.endswith("__Slow")]
     units = []
-    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, model])):
+    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, *model])):
         units.append(including(folder / f"{name}.cpp", group))
     return units
 
@@ -250,7 +252,7 @@ def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
 
 def make_executable(folder: Path, sources: list[Path], design: Design) -> None:
     """Make ``folder/liteprobe-sim``, or take the one that was made of the same Verilog."""
-    files = (*sources, *sorted(folder.glob("*.h")), design.model, *harness_files())
+    files = (*sources, *sorted(folder.glob("*.h")), *design.model, *harness_files())
     texts = [path.read_text(encoding="utf-8") for path in files]
     digest = hashlib.sha256("\0".join([tools(), design.variant, *map(bare, texts)]).encode()).hexdigest()[:16]
     kept = cache_folder() / "executables" / digest
@@ -329,7 +331,13 @@ def harness_files() -> list[Path]:
     return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
 
 
-def harness_variant(link: str, ip_address: str = "192.168.1.50", uart_baud: int = 115200, gnss_baud: int = 9600) -> str:
+def harness_variant(
+    link: str,
+    ip_address: str = "192.168.1.50",
+    uart_baud: int = 115200,
+    gnss_baud: int = 9600,
+    start_ticks: int = 0,
+) -> str:
     """Return the C++ that tells the harness how the SoC is reached: the values of variant.h."""
     octets = [int(part) for part in ip_address.split(".")]
     address = int.from_bytes(bytes(octets), "big")
@@ -339,6 +347,7 @@ def harness_variant(link: str, ip_address: str = "192.168.1.50", uart_baud: int 
         f"uint32_t PROBE_IP = {address:#x}u;",
         f"uint64_t UART_BAUD = {uart_baud}, GNSS_BAUD = {gnss_baud};",
         f"uint32_t FLASH_OFFSET = {FLASH_OFFSET:#x}u;",
+        f"uint64_t START_TICKS = {start_ticks};",
     ]
     lines = [f"const {value}" for value in values]
     return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])

@@ -28,6 +28,7 @@ Single::Single(const WireSpec &spec, const std::array<ReceiveClock, PORTS> &cloc
     }
     run_until(RESET_TICKS);
     node_.end_reset();
+    run_until(START_TICKS);
 }
 
 // All clocks change in step, so a tick costs two evaluations. Inputs set between two rising edges are

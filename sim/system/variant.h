@@ -14,5 +14,6 @@ extern const bool WITH_UART;
 extern const uint32_t PROBE_IP;         // Host order.
 extern const uint64_t UART_BAUD, GNSS_BAUD;
 extern const uint32_t FLASH_OFFSET;     // Of firmware in the flash.
+extern const uint64_t START_TICKS;      // That pass before anything can be asked.
 
 }  // namespace liteprobe

@@ -1,0 +1,183 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The PHYs of a probe, over MDIO: what they are, what link they have, and whether they were set up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from liteprobe.cores.formats import (
+    BMSR,
+    EEE_ADVERTISEMENT,
+    EEE_BITS,
+    EEE_PARTNER,
+    GIGABIT_PARTNER,
+    MDIO_ADDRESSES,
+    MMD_CONTROL,
+    MMD_DATA,
+    NEGOTIATION,
+    PARTNER,
+    PHYID1,
+    PHYID2,
+    MdioAnswer,
+    PhyStatus,
+    kind_of,
+    mdio_command,
+    mmd_write,
+)
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import ProbeError
+
+COMMAND = "phy_command"
+LOOKS = 5000  # Before MDIO is taken for stuck: an access takes 26 us, the probe's own at its start 0.2 s.
+LOOK_S = 100e-6
+STATUS_BITS = 8  # Of a port, in ``phy_status``.
+SPEEDS = (10, 100, 1000)
+REALTEK = 0x001C
+LINK_UP = 1 << 2  # Of BMSR.
+NONE = 0xFFFF  # What the wire reads with nobody on it.
+
+
+@dataclass(frozen=True)
+class PhyState:
+    """What a PHY says of itself.
+
+    Parameters
+    ----------
+    address : int
+        On MDIO.
+    name : str
+        Its kind; of an unknown one the identifier.
+    is_known : bool
+        Whether the probe could set it up.
+    is_up : bool
+    speed : int
+        Mb/s that it negotiated; 0 without a link.
+    is_eee_offered : bool
+        It offers Energy Efficient Ethernet, so its link may sleep between frames.
+    is_eee_asked : bool
+        The other side offers it.
+    """
+
+    address: int
+    name: str
+    is_known: bool
+    is_up: bool
+    speed: int
+    is_eee_offered: bool
+    is_eee_asked: bool
+
+    @property
+    def eee(self) -> str:
+        """Energy Efficient Ethernet, in words."""
+        if not self.is_eee_offered:
+            return "off"
+        return "on: the link sleeps between frames" if self.is_eee_asked else "offered, but not by the other side"
+
+    @property
+    def link(self) -> str:
+        """The link, in words."""
+        return f"{self.speed} Mb/s" if self.is_up else "down"
+
+
+class Phys:
+    """Reads and writes the registers of PHYs.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of a probe that has ``phy_command``.
+    wait : callable
+        Lets so many seconds of the probe's time pass.
+    """
+
+    def __init__(self, registers: Registers, wait: Callable[[float], None]) -> None:
+        self._registers = registers
+        self._wait = wait
+
+    @staticmethod
+    def are_there(registers: Registers) -> bool:
+        """Whether a probe reaches its PHYs at all."""
+        return COMMAND in registers.names
+
+    def read(self, address: int, register: int) -> int | None:
+        """Return a register of clause 22; None when no PHY answers.
+
+        Raises
+        ------
+        ProbeError
+            When the probe does not end the access.
+        """
+        answer = self._do(mdio_command(address, register))
+        return None if answer & MdioAnswer.SILENT else answer & 0xFFFF
+
+    def write(self, address: int, register: int, value: int) -> None:
+        """Write a register of clause 22."""
+        self._do(mdio_command(address, register, value))
+
+    def read_mmd(self, address: int, device: int, register: int) -> int | None:
+        """Return a register of clause 45."""
+        (_, first), (_, second), (_, third), _ = mmd_write(device, register, 0)
+        for number, value in ((MMD_CONTROL, first), (MMD_DATA, second), (MMD_CONTROL, third)):
+            self.write(address, number, value)
+        return self.read(address, MMD_DATA)
+
+    def found(self) -> dict[int, int]:
+        """Return the identifier of each PHY that answers, by address, in the order of the ports."""
+        found = {}
+        for address in range(MDIO_ADDRESSES):
+            high, low = self.read(address, PHYID1), self.read(address, PHYID2)
+            if high is not None and low is not None and high not in (0, NONE):
+                found[address] = high << 16 | low
+        # All Realtek's answer at address 0, too.
+        if len(found) > 1 and found.get(0, 0) >> 16 == REALTEK and list(found.values()).count(found[0]) > 2:
+            del found[0]
+        return found
+
+    def state(self, address: int, identifier: int) -> PhyState:
+        """Return what the PHY at an address says of itself."""
+        self.read(address, BMSR)  # Bit 2 keeps a link that was lost since it was last read.
+        is_up = bool((self.read(address, BMSR) or 0) & LINK_UP)
+        kind = kind_of(identifier)
+        return PhyState(
+            address=address,
+            name=kind.name if kind else f"unknown, id {identifier:08x}",
+            is_known=kind is not None,
+            is_up=is_up,
+            speed=self._speed(address) if is_up else 0,
+            is_eee_offered=bool((self.read_mmd(address, NEGOTIATION, EEE_ADVERTISEMENT) or 0) & EEE_BITS),
+            is_eee_asked=bool((self.read_mmd(address, NEGOTIATION, EEE_PARTNER) or 0) & EEE_BITS),
+        )
+
+    def states(self) -> list[PhyState]:
+        """Return what each PHY says of itself, in the order of the ports."""
+        return [self.state(address, identifier) for address, identifier in self.found().items()]
+
+    def in_band(self, port: int) -> PhyStatus:
+        """Return the last in-band status of a port."""
+        return PhyStatus(self._registers.read("phy_status") >> STATUS_BITS * port & 0x1F)
+
+    def _speed(self, address: int) -> int:
+        """Return the speed that both sides can, by what the other side said (IEEE 802.3, 28.2.4.1.4 and 40.5.1.1)."""
+        if (self.read(address, GIGABIT_PARTNER) or 0) >> 10 & 3:
+            return 1000
+        return 100 if (self.read(address, PARTNER) or 0) >> 7 & 3 else 10
+
+    def _do(self, command: int) -> int:
+        """Do an access; return what ``phy_answer`` says after it."""
+        self._end()
+        self._registers.write(COMMAND, command)
+        return self._end()
+
+    def _end(self) -> int:
+        for _ in range(LOOKS):
+            answer = self._registers.read("phy_answer")
+            if not answer & MdioAnswer.BUSY:
+                return answer
+            self._wait(LOOK_S)
+        raise ProbeError("MDIO does not end an access: reset the probe, or power it off and on")
+
+
+def speed_in_band(status: PhyStatus) -> int:
+    """Return the speed of an in-band status (Mb/s)."""
+    code = (status & (PhyStatus.SPEED_LOW | PhyStatus.SPEED_HIGH)) // PhyStatus.SPEED_LOW
+    return SPEEDS[min(code, 2)]
