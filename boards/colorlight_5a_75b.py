@@ -9,6 +9,7 @@ from litex_boards.platforms import colorlight_5a_75b
 
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV, W9816G6JH_6
 from liteprobe.boards.rgmii import leave_out
 from liteprobe.cores.formats import B50612D, RTL8211F
 
@@ -28,6 +29,12 @@ _timing = [
 ]
 _left_out = [[], ["mdio", "mdc"]] # Both PHYs are on one MDIO bus, which is port 0's.
 
+# By q3k/chubby75, hardware_V7.0.md and hardware_V8.0.md.
+_parts = {
+    "7.0": Parts(GRADE_6, B50612D,  W25Q32JV, (M12L16161A_5, W9816G6JH_6)),
+    "8.0": Parts(GRADE_6, RTL8211F, W25Q32JV, (M12L64322A_5,)),
+}
+
 # CRG ----------------------------------------------------------------------------------------------
 
 def _clocks(platform, sys_clk_freq):
@@ -46,6 +53,7 @@ class Board(Ecp5Board):
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
         self.phy_kind = {"7.0": B50612D, "8.0": RTL8211F}[revision]
         self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
+        self.parts    = _parts[revision]
         self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
         self.platform.add_extension(_timing)
         for port in range(self.ports):

@@ -9,6 +9,7 @@ from litex_boards.platforms import colorlight_i5
 
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.io_timing import B50612D, EM638325_6, GD25Q16C, GRADE_6, Parts
 from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -51,6 +52,7 @@ class Module(Ecp5Board):
 class Board(Module):
     """Is the i5 7.0."""
     name   = "colorlight_i5"
+    parts  = Parts(GRADE_6, B50612D, GD25Q16C, (EM638325_6,)) # By wuxx/Colorlight-FPGA-Projects, README.md.
     placer = "static" # HeAP found no way, with seeds 1 and 2.
 
     def __init__(self, toolchain="trellis"):

@@ -4,6 +4,7 @@
 """What the ECP5 boards have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
 from liteprobe.boards.ddr_samples import DdrSamples
+from liteprobe.boards.io_timing import RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
 from liteprobe.boards.rgmii import RgmiiPort
 from liteprobe.cores.formats import B50612D
@@ -29,7 +30,9 @@ class Ecp5Board:
     pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
     cable : str, of openFPGALoader.
     limits : str, what the board can't do, for docs/boards.md.
-    rx_delay : float, seconds that the FPGA delays received data by.
+    parts : Parts, what is beside the FPGA, for the margins of its buses.
+    rx_delay : float, ns that the FPGA delays received data by.
+    sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
     phy_kind : PhyKind, of all ports.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -46,12 +49,13 @@ class Ecp5Board:
     flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
     pps_is_serial_rx = False
     limits       = "1 Gb/s full duplex only."
-    rx_delay     = 2e-9
+    rx_delay     = RX_DELAY
+    sdram_clock_phase = SDRAM_CLOCK_PHASE
     phy_kind     = B50612D
     phy_times    = {}
 
     def phy(self, port):
-        """Return the PHY of one port; the PHY delays the transmit clock, and where it doesn't, the FPGA received data."""
+        """Return the PHY of one port; the PHY delays both clocks."""
         pads = self.platform.request("eth", port)
         if hasattr(pads, "mdio"):
             self.mdio_pads = pads
@@ -85,9 +89,14 @@ class Ecp5Board:
         return self.platform.request("gnss")
 
     def sdram(self):
-        """Return the PHY of the SDRAM, and the frequency at which its times are kept."""
+        """Return the PHY of the SDRAM, and the frequency at which its times are kept; after ``crg()``."""
+        self.clocks.add_sdram(self.sdram_clock_phase)
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
     def flash(self):
         """Return the pads of the SPI flash."""
         return FlashPins(self.platform.request("spiflash"))
+
+    def io_margins(self):
+        """Return the margins of the buses to the PHYs, the SDRAM and the flash, by data sheets."""
+        return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.sdram_clock_phase)

@@ -7,20 +7,28 @@ from migen import *
 
 from litex.gen import *
 
+from litex.build.generic_platform import Misc
 from litex.build.io import DDROutput
 
 from litedram.phy import GENSDRPHY
 
 SDRAM_BYTES = 4*1024*1024 # What a probe uses of any of these chips.
 
+def make_fast(platform, name, number):
+    """Give the pins of a resource of ``platform`` fast edges, as the others of its bus have, and as data sheets mean them."""
+    manager = platform.constraint_manager
+    for position, resource in enumerate(manager.available):
+        if resource[:2] == (name, number):
+            manager.available[position] = (*resource, Misc("SLEWRATE=FAST"))
+
 def sdram_phy(platform, sys_clk_freq):
     """Return LiteDRAM's PHY of the SDRAM of ``platform``.
 
-    The chip's clock is the inverse of ``sys``: half a period behind what the FPGA sends, as litex-boards has it on these
-    boards. At 50 MHz commands are there 10 ns before the chip takes them, and read words about 8 ns before the FPGA does.
+    The chip's clock is that of the domain ``sdram``, which is behind ``sys`` (io_timing.py says how far, and why).
     """
+    make_fast(platform, "sdram_clock", 0)
     phy = GENSDRPHY(platform.request("sdram"), sys_clk_freq)
-    phy.specials += DDROutput(i1=0, i2=1, o=platform.request("sdram_clock"), clk=ClockSignal("sys"))
+    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
 
 class FlashPins(LiteXModule):

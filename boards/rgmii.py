@@ -14,16 +14,9 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 from liteeth.phy.ecp5rgmii import LiteEthPHYRGMIITX
 
+from liteprobe.boards.io_timing import RX_DELAY, taps_of
+
 # Helpers ------------------------------------------------------------------------------------------
-
-DELAY_TAP = 25e-12 # Seconds of a DELAYG tap.
-
-def delay_taps(delay):
-    """Return the DELAYG taps for ``delay`` seconds; ValueError above 3.175 ns."""
-    taps = int(delay/DELAY_TAP)
-    if not 0 <= taps < 128:
-        raise ValueError(f"a delay of {delay*1e9} ns is not in reach of DELAYG: use 0 to 3.175 ns")
-    return taps
 
 def leave_out(platform, name, number, subsignals):
     """Take pins out of a resource of ``platform``, because two ports share them or nobody drives them."""
@@ -41,8 +34,9 @@ class RgmiiReceive(LiteXModule):
     Parameters
     ----------
     pads : RGMII pads with ``rx_ctl`` and ``rx_data``.
-    rx_delay : float, seconds
-        Delay of data against the clock; 0 when the PHY or the board delays.
+    rx_delay : float, ns
+        Delay of data. A little less than 1 ns makes up for the way of the clock within the FPGA; more than that is for a
+        PHY that doesn't delay its clock (io_timing.py).
 
     Attributes
     ----------
@@ -58,7 +52,7 @@ class RgmiiReceive(LiteXModule):
     Limits: a PHY that sends no in-band status always counts as up.
     Source: RGMII 2.0, sections 3.4.1 (status) and 3.4.2 (RX_CTL = RX_DV, then RX_DV xor RX_ER).
     """
-    def __init__(self, pads, rx_delay=2e-9):
+    def __init__(self, pads, rx_delay=RX_DELAY):
         self.source  = source = stream.Endpoint(eth_phy_description(8))
         self.link_up = Signal(reset=1)
         self.status  = Signal(5)
@@ -81,7 +75,7 @@ class RgmiiReceive(LiteXModule):
             self.specials += [
                 Instance("DELAYF",
                     p_DEL_MODE  = "USER_DEFINED",
-                    p_DEL_VALUE = delay_taps(rx_delay),
+                    p_DEL_VALUE = taps_of(rx_delay),
                     i_A         = pad,
                     i_LOADN     = ~load,
                     i_MOVE      = move,
@@ -124,8 +118,8 @@ class RgmiiPort(LiteXModule):
     ----------
     clock_pads, pads : RGMII pads; ``rst_n`` is driven when the pads have it.
     number : int, port number; names the receive domain.
-    tx_delay, rx_delay : float, seconds
-        Delays of the FPGA; 0 where the PHY or the board delays.
+    tx_delay, rx_delay : float, ns
+        Delays of the FPGA: of the transmit clock, 0 where the PHY or the board delays it, and of received data.
 
     Attributes
     ----------
@@ -143,7 +137,7 @@ class RgmiiPort(LiteXModule):
     tx_clk_freq = 125e6
     tx_ticks    = 1
     rx_ticks    = 3
-    def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=2e-9):
+    def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=RX_DELAY):
         # The receive clock needs a reset from the start, whatever the PHY does with its clock later.
         # A register behind the synchroniser, which stays near the PLL: the domain is far from it.
         cd_reset  = ClockDomain(f"reset_rx{number}")
@@ -175,7 +169,7 @@ class RgmiiPort(LiteXModule):
             DDROutput(clk=ClockSignal("timebase"), i1=1, i2=0, o=clock),
             Instance("DELAYG",
                 p_DEL_MODE  = "SCLK_ALIGNED",
-                p_DEL_VALUE = delay_taps(tx_delay),
+                p_DEL_VALUE = taps_of(tx_delay),
                 i_A         = clock,
                 o_Z         = clock_pads.tx,
             ),

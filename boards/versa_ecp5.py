@@ -9,6 +9,7 @@ from litex_boards.platforms import lattice_versa_ecp5
 
 from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.io_timing import FLASH_NOT_AT_HAND, GRADE_8, PHY_88E1512, Parts
 from liteprobe.boards.rgmii import leave_out
 from liteprobe.cores.formats import M88E1512
 
@@ -35,8 +36,9 @@ def _clocks(platform, sys_clk_freq):
 # Board --------------------------------------------------------------------------------------------
 
 class Board(Ecp5Board):
-    """Has a device of twice the size, faster, and PHYs that delay both directions; its DDR3 isn't wired."""
+    """Has a device of twice the size, faster, and PHYs that delay both clocks; its DDR3 isn't wired."""
     name         = "versa_ecp5"
+    parts        = Parts(GRADE_8, PHY_88E1512, FLASH_NOT_AT_HAND)
     sys_clk_freq = 62.5e6
     lut_sites    = 43848 # LFE5UM5G-45F.
     block_rams   = 108
@@ -44,7 +46,6 @@ class Board(Ecp5Board):
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
     flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
     cable        = "ft2232" # On board.
-    rx_delay     = 0
     phy_kind     = M88E1512
 
     def __init__(self, toolchain="trellis"):

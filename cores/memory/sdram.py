@@ -11,7 +11,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream, wishbone
 
-# What the slowest of these chips ask for (-7 of M12L16161A, M12L64322A, EM638325), seconds.
+# What the slowest of these chips ask for (M12L16161A, M12L64322A, W9816G6JH, EM638325), seconds; but -7 of M12L64322A and
+# EM638325, which no board is known to have, ask for a tRCD and a tRP of 21 ns (docs/design/io-timing.md).
 T_RCD, T_RP, T_RAS, T_WR, T_RFC = 20e-9, 20e-9, 49e-9, 30e-9, 80e-9
 T_REFRESH  = 64e-3/4096
 T_POWER_UP = 200e-6

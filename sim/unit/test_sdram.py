@@ -14,7 +14,7 @@ from litedram.phy.dfi import Interface
 from liteprobe.cores.memory import sdram
 from liteprobe.cores.memory.sdram import SdramController
 
-# Of the slowest grade; the chip below is a model of its own, in nanoseconds.
+# Of the slowest grade but two (cores/memory/sdram.py); the chip below is a model of its own, in nanoseconds.
 T_RCD, T_RP, T_RAS, T_RC, T_WR, T_RFC, T_MRD = 20, 20, 49, 70, 30, 80, 40
 T_REFRESH, T_POWER_UP = 64e6/4096, 200e3
 BANKS, ROWS, COLUMNS = 2, 2048, 256

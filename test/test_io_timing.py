@@ -1,0 +1,200 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The margins of a board's buses are the arithmetic of the data sheets; PLL, delays and clocks are what they were computed with."""
+
+import logging
+import re
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+
+from liteprobe.boards import BOARDS, board, io_timing
+from liteprobe.cores.memory.sdram import T_RCD, T_RP
+from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.soc.build.bitstream import elaborate
+from liteprobe.soc.config import ProbeConfig
+
+WITHOUT_EXTRAS = ProbeConfig(with_cpu=False, with_discipline=False)
+CASES = [(name, ProbeConfig()) for name in BOARDS] + [("colorlight_i5", WITHOUT_EXTRAS)]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.INFO)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def gateware(tmp_path_factory):
+    """Gives Verilog and constraints of a board with a configuration, once."""
+
+    @cache
+    def make(name, config):
+        design, facts = apart(elaborate, name, config, tmp_path_factory.mktemp(name))
+        verilog, constraints = [(design.folder / f"liteprobe.{suffix}").read_text() for suffix in ("v", "lpf")]
+        return SimpleNamespace(verilog=verilog, constraints=constraints, facts=facts)
+
+    return make
+
+
+def by_what(margins):
+    """Return worst and typical margins by what they are."""
+    return {margin.what: (pytest.approx(margin.worst_ns), pytest.approx(margin.typical_ns)) for margin in margins}
+
+
+# Arithmetic, in nanoseconds -----------------------------------------------------------------------
+
+
+def test_two_nanoseconds_in_the_fpga_leave_no_setup_behind_a_phy_that_delays_its_clock():
+    margins = by_what(io_timing.rgmii_receive(io_timing.B50612D, 2.0, tap_spread=0))
+    # The PHY's setup, less the FPGA's, less the 41 taps of 25 ps that are beyond the centred interface.
+    assert margins["setup"] == (1.2 - 0.52 - 1.025, 2.0 - 0.52 - 1.025)
+    assert [round(float(value.expected), 3) for value in margins["setup"]] == [-0.345, 0.455]
+    assert margins["hold"] == (1.2 - 0.52 + 1.025, 2.0 - 0.52 + 1.025)
+
+
+def test_no_delay_in_the_fpga_leaves_no_hold():
+    margins = by_what(io_timing.rgmii_receive(io_timing.PHY_88E1512, 0, tap_spread=0))
+    assert margins == {"setup": (0.68 + 0.975, 1.48 + 0.975), "hold": (0.68 - 0.975, 1.48 - 0.975)}
+
+
+def test_what_taps_may_be_off_by_counts_beyond_the_centre_alone():
+    assert by_what(io_timing.rgmii_receive(io_timing.B50612D, 2.0))["setup"] == (1.2 - 0.52 - 1.3 * 1.025, 0.455)
+    assert by_what(io_timing.rgmii_receive(io_timing.B50612D, 0.975))["setup"] == (0.68, 1.48)
+
+
+def test_sent_data_is_held_until_the_earliest_next_edge():
+    # 45 % of 8 ns, half of 0.1 ns of jitter, 0.3 ns of skew; the PHYs want -0.9 and 2.9, or 1 either way of 2 ns.
+    assert by_what(io_timing.rgmii_transmit(io_timing.B50612D)) == {"setup": (0.6, 0.9), "hold": (0.35, 1.1)}
+    assert by_what(io_timing.rgmii_transmit(io_timing.RTL8211F)) == {"setup": (0.7, 1.0), "hold": (0.25, 1.0)}
+
+
+def test_an_inverted_clock_of_the_sdram_leaves_no_time_to_read():
+    margins = by_what(io_timing.sdram(io_timing.GRADE_6, io_timing.M12L64322A_5, 20, phase=180))
+    assert margins["read setup"][1] == 10 - 4.1 - 6 - 0.85
+    assert round(margins["read setup"][1].expected, 2) == -0.95
+
+
+def test_a_quarter_of_a_period_leaves_time_to_read_and_to_write():
+    margins = by_what(io_timing.sdram(io_timing.GRADE_6, io_timing.M12L64322A_7, 20, phase=90))
+    # The clock may be off by 5 % of its period and half of 2.5 % of jitter: 1.25 ns. Registers are 0.505 + 0.3 ns apart.
+    assert margins == {
+        "write setup": (5 - 2 - 1.25 - 0.805, 3.0),
+        "write hold": (15 - 1.5 - 1.25 - 0.805, 13.5),
+        "read setup": (15 - 4.1 - 8 - 0.85 - 1.25, 2.05),
+        "read hold": (5 + 2 - 0.98 - 1.25, 6.02),
+    }
+
+
+def test_the_flash_has_half_a_bit_to_take_and_a_whole_one_to_give():
+    margins = by_what(io_timing.flash(io_timing.GRADE_6, io_timing.W25Q32JV, 20))
+    assert margins == {
+        "write setup": (40 - 15 - 2, 38),
+        "write hold": (40 - 15 - 3, 37),
+        "select setup": (40 - 15 - 5, 35),
+        "read setup": (80 - 30 - 6, 74),
+        "read hold": (1.5 - 0.505, 1.5),
+    }
+
+
+def test_a_delay_out_of_reach_is_refused():
+    assert [io_timing.taps_of(delay) for delay in (0, 0.975, 3.175)] == [0, 39, 127]
+    with pytest.raises(ValueError, match="use 0 to 3.175 ns"):
+        io_timing.taps_of(3.2)
+
+
+# Boards -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_each_margin_of_a_board_is_positive_in_the_worst_case(name):
+    margins = board(name).io_margins()
+    buses = {margin.bus.split(" ")[0] for margin in margins}
+    assert buses == {"RGMII", "flash"} | ({"SDRAM"} if board(name).sdram_bytes else set())
+    assert [margin for margin in margins if margin.worst_ns <= 0 or margin.typical_ns < margin.worst_ns] == []
+
+
+def test_every_grade_of_the_sdrams_is_read_and_written_in_time_but_two_ask_for_more_between_commands():
+    chips = [chip for chip in vars(io_timing).values() if isinstance(chip, io_timing.Sdram)]
+    assert len(chips) == 9
+    for chip in chips:
+        assert min(margin.worst_ns for margin in io_timing.sdram(io_timing.GRADE_6, chip, 20, 90)) > 0.75, chip.name
+    assert {chip.name for chip in chips if max(chip.rcd / T_RCD, chip.rp / T_RP) > 1e9} == {
+        "M12L64322A-7",
+        "EM638325-7",
+    }
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_sdrams_of_a_board_have_the_time_between_commands_that_they_ask_for(name):
+    assert all(chip.rcd <= T_RCD * 1e9 and chip.rp <= T_RP * 1e9 for chip in board(name).parts.sdrams)
+
+
+# Gateware -----------------------------------------------------------------------------------------
+
+
+def pll_of(verilog):
+    """Return the parameters of the PLL."""
+    found = re.findall(r"EHXPLLL #\((.*?)^\)", verilog, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    return {
+        name: int(number) if number else text
+        for name, number, text in re.findall(r"\.(\w+)\s*\((?:\d+'d(\d+)|\"(\w+)\")\)", found[0])
+    }
+
+
+def outputs_of(pll, vco_mhz):
+    """Return frequency (MHz) and phase (ns behind the input's edge) of each output of a PLL."""
+    outputs = {}
+    for name in ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3"):
+        if pll.get(f"{name}_ENABLE") == "ENABLED":
+            cycles = pll[f"{name}_CPHASE"] - (pll[f"{name}_DIV"] - 1) + pll[f"{name}_FPHASE"] / 8
+            outputs[name] = (vco_mhz / pll[f"{name}_DIV"], cycles * 1000 / vco_mhz)
+    return outputs
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_the_pll_is_within_its_data_sheet_and_its_ratios_are_exact(name, config, gateware):
+    oscillator_mhz = 100.0 if name.startswith("versa") else 25.0
+    made = gateware(name, config)
+    pll = pll_of(made.verilog)
+    path = pll["FEEDBK_PATH"].removeprefix("INT_")
+    vco_mhz = oscillator_mhz / pll["CLKI_DIV"] * pll["CLKFB_DIV"] * pll[f"CLK{path}_DIV"]
+    outputs = outputs_of(pll, vco_mhz)
+    assert 400 <= vco_mhz <= 800  # FPGA-DS-02012-1.9, table 3.23: fVCO, fPFD and fIN, fOUT.
+    assert 10 <= oscillator_mhz / pll["CLKI_DIV"] <= 400
+    assert all(3.125 <= mhz <= 400 for mhz, _ in outputs.values())
+    assert outputs["CLKOP"] == (board(name).sys_clk_freq / 1e6, 0)
+    assert outputs["CLKOS"] == (125.0, 0)
+    if config.with_discipline:
+        assert outputs["CLKOS2"] == (250.0, 0)
+    wants_sdram = config.main_ram_kind(board(name)) == "sdram"
+    if wants_sdram:
+        assert outputs["CLKOS3"] == (50.0, 5.0)
+    assert ("sdram_clk" in made.verilog) == wants_sdram
+
+
+def instances(verilog, module):
+    """Return the text of each instance of a module."""
+    return re.findall(rf"^{module}(?: #\(.*?\))? {module}(?:_\d+)?\(.*?^\);", verilog, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_received_data_is_delayed_as_the_margins_say_and_sent_data_is_not(name, gateware):
+    verilog = gateware(name, ProbeConfig()).verilog
+    taps = [int(value) for value in re.findall(r"\.DEL_VALUE \(\d+'d(\d+)\)", verilog)]
+    assert sorted(taps) == [0] * 12 + [39] * 10  # Two ports: clock, control and data out; control and data in.
+    assert board(name).rx_delay == pytest.approx(39 * 0.025)
+
+
+@pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])
+def test_the_pin_of_the_sdram_clock_is_fast_rises_with_its_domain_and_has_a_global_net(name, gateware):
+    made = gateware(name, ProbeConfig())
+    assert 'IOBUF PORT "sdram_clock" SLEWRATE=FAST;' in made.constraints
+    [pin] = [text for text in instances(made.verilog, "ODDRX1F") if "sdram_clk" in text]
+    assert re.search(r"\.D0\s+\(1'd1\),\s+\.D1\s+\(1'd0\),\s+\.SCLK\s+\(sdram_clk\)", pin)
+    assert re.search(r"\.Q\s+\(sdram_clock\)", pin)
+    assert [text for text in instances(made.verilog, "DCCA") if re.search(r"\.CLKO\s+\(sdram_clk\)", text)]
