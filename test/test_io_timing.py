@@ -13,7 +13,8 @@ import pytest
 from liteprobe.boards import BOARDS, board, io_timing
 from liteprobe.cores.memory.sdram import T_RCD, T_RP
 from liteprobe.sim.bench.tools.compiled import apart
-from liteprobe.soc.build.bitstream import elaborate
+from liteprobe.soc.build.bitstream import elaborate, summary
+from liteprobe.soc.build.boards_page import margin_table
 from liteprobe.soc.config import ProbeConfig
 
 WITHOUT_EXTRAS = ProbeConfig(with_cpu=False, with_discipline=False)
@@ -198,3 +199,22 @@ def test_the_pin_of_the_sdram_clock_is_fast_rises_with_its_domain_and_has_a_glob
     assert re.search(r"\.D0\s+\(1'd1\),\s+\.D1\s+\(1'd0\),\s+\.SCLK\s+\(sdram_clk\)", pin)
     assert re.search(r"\.Q\s+\(sdram_clock\)", pin)
     assert [text for text in instances(made.verilog, "DCCA") if re.search(r"\.CLKO\s+\(sdram_clk\)", text)]
+
+
+# Reports ------------------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_margins_and_its_summary_the_least(gateware):
+    facts = dict(gateware("colorlight_5a_75b", ProbeConfig()).facts)
+    assert facts["io_margins"] == [margin._asdict() for margin in board("colorlight_5a_75b").io_margins()]
+    report = {"seed": 1, "seconds": {"total": 1.0}, "area": {}, "clocks": {}}
+    told = summary(facts | report).splitlines()[-1]
+    assert told == "  least margin of I/O, by data sheets: 0.25 ns, RGMII transmit, hold (typically 1.00 ns)"
+    assert margin_table(facts).splitlines()[2:] == [
+        "| RGMII receive | setup | 0.68 ns | 1.48 ns |",
+        "| RGMII transmit | hold | 0.25 ns | 1.00 ns |",
+        "| flash W25Q32JV | read hold | 0.99 ns | 1.50 ns |",
+        "| SDRAM M12L64322A-5 | write setup | 1.45 ns | 3.50 ns |",
+    ]
+    del facts["io_margins"]  # As in a report of before.
+    assert len(summary(facts | report).splitlines()) == 1

@@ -24,7 +24,7 @@ from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.build.load import detect, load
 from liteprobe.soc.probe import ProbeSoC
-from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, misses
+from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
 
 BUILD = Path("build")
@@ -136,7 +136,9 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     placer, seed = (target.placer, target.seed) if is_full else (PLACER, Design.seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, seed)
-    return design, {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc)}
+    margins = [margin._asdict() for margin in target.io_margins()]
+    facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
+    return design, facts
 
 
 def device_arguments(platform: Any) -> tuple[str, ...]:
@@ -294,7 +296,7 @@ def summary(report: dict[str, Any]) -> str:
         lines.append(f"  {name:<10} {entry['used']:>6} of {entry['available']:>6} {entry['percent']:>6} %")
     for name, entry in report["clocks"].items():
         lines.append(f"  {name:<10} {entry['fmax_mhz']:>7.2f} MHz, {entry['constraint_mhz']:g} MHz asked for")
-    return "\n".join(lines)
+    return "\n".join(lines + margin_lines(report))
 
 
 class Parser(argparse.ArgumentParser):
@@ -375,8 +377,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams")
-    names += ("gnss_baud", "ip_address")
+    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
     try:
         target = board(args.board)

@@ -114,3 +114,23 @@ def misses(clocks: list[Clock], asked_mhz: Mapping[str, float]) -> list[str]:
         elif clock.fmax_mhz < mhz:
             lines.append(f"clock {clock.name} reaches {clock.fmax_mhz:.2f} MHz, {mhz:g} MHz asked for")
     return lines
+
+
+def least_margins(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the least margin of each bus of our report, as `Margin` has it, by data sheets; none of a report without."""
+    least: dict[str, dict[str, Any]] = {}
+    for margin in report.get("io_margins", []):
+        bus = margin["bus"]
+        if bus not in least or margin["worst_ns"] < least[bus]["worst_ns"]:
+            least[bus] = margin
+    return list(least.values())
+
+
+def margin_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a line that says the least of all margins, as a summary has it; none of a report without."""
+    least = sorted(least_margins(report), key=lambda margin: float(margin["worst_ns"]))[:1]
+    return [
+        f"  least margin of I/O, by data sheets: {one['worst_ns']:.2f} ns, {one['bus']}, {one['what']} "
+        f"(typically {one['typical_ns']:.2f} ns)"
+        for one in least
+    ]
