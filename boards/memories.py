@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from litex.build.generic_platform import Misc
-from litex.build.io import DDROutput
+from litex.build.io import DDROutput, SDRInput, SDROutput, SDRTristate
 
 from litedram.phy import GENSDRPHY
 
@@ -21,6 +21,30 @@ def make_fast(platform, name, number):
         if resource[:2] == (name, number):
             manager.available[position] = (*resource, Misc("SLEWRATE=FAST"))
 
+class RegisteredPin(LiteXModule):
+    """Is a data pin with output, enable and input in registers of the I/O.
+
+    LiteX keeps the enable in a register of the fabric; its way to the pins has no bound, so written data could be late.
+    """
+    def __init__(self, pin):
+        output   = Signal()
+        disabled = Signal()
+        input    = Signal()
+        self.specials += [
+            SDROutput(i=pin.o,   o=output,   clk=pin.clk),
+            SDROutput(i=~pin.oe, o=disabled, clk=pin.clk),
+            SDRInput(i=input,    o=pin.i,    clk=pin.clk),
+            Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
+        ]
+
+def register_pins(phy):
+    """Replace the data pins of LiteDRAM's PHY."""
+    specials = phy._fragment.specials # Migen has no other way to a special that was added.
+    # In the order in which they were made: a set has another one each time.
+    for pin in sorted((special for special in specials if isinstance(special, SDRTristate)), key=lambda pin: pin.duid):
+        specials.remove(pin)
+        phy.submodules += RegisteredPin(pin)
+
 def sdram_phy(platform, sys_clk_freq):
     """Return LiteDRAM's PHY of the SDRAM of ``platform``.
 
@@ -28,6 +52,7 @@ def sdram_phy(platform, sys_clk_freq):
     """
     make_fast(platform, "sdram_clock", 0)
     phy = GENSDRPHY(platform.request("sdram"), sys_clk_freq)
+    register_pins(phy)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
 

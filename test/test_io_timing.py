@@ -180,7 +180,7 @@ def test_the_pll_is_within_its_data_sheet_and_its_ratios_are_exact(name, config,
 
 def instances(verilog, module):
     """Return the text of each instance of a module."""
-    return re.findall(rf"^{module}(?: #\(.*?\))? {module}(?:_\d+)?\(.*?^\);", verilog, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^{module}(?: #\(.*?\))? {module}(?:_\d+)? ?\(.*?^\);", verilog, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -199,6 +199,20 @@ def test_the_pin_of_the_sdram_clock_is_fast_rises_with_its_domain_and_has_a_glob
     assert re.search(r"\.D0\s+\(1'd1\),\s+\.D1\s+\(1'd0\),\s+\.SCLK\s+\(sdram_clk\)", pin)
     assert re.search(r"\.Q\s+\(sdram_clock\)", pin)
     assert [text for text in instances(made.verilog, "DCCA") if re.search(r"\.CLKO\s+\(sdram_clk\)", text)]
+
+
+@pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])
+def test_data_pins_of_the_sdram_have_output_enable_and_input_in_registers_of_the_io(name, gateware):
+    """nextpnr puts a register into the I/O only where nothing else is on the net between them."""
+    verilog = gateware(name, ProbeConfig()).verilog
+    driven_by = {re.search(r"\.Q\s+\(([^)]+)\)", text)[1] for text in instances(verilog, "OFS1P3BX")}
+    taken_by = {re.search(r"\.D\s+\(([^)]+)\)", text)[1] for text in instances(verilog, "IFS1P3BX")}
+    ports = [dict(re.findall(r"\.(\w+)\s+\((.+)\)", text)) for text in instances(verilog, "TRELLIS_IO")]
+    ports = [port for port in ports if port["B"].startswith("sdram_dq")]
+    assert {port["B"] for port in ports} == {f"sdram_dq[{bit}]" for bit in range(32)}
+    for port in ports:
+        assert {port["I"], port["T"]} <= driven_by and port["O"] in taken_by
+        assert all(len(re.findall(rf"\b{port[end]}\b", verilog)) == 3 for end in "ITO")  # Declared, driven, taken.
 
 
 # Reports ------------------------------------------------------------------------------------------
