@@ -8,9 +8,16 @@ from importlib import import_module
 BOARDS = {
     "colorlight_5a_75b":      ("colorlight_5a_75b", {"revision": "8.0"}),
     "colorlight_5a_75b_v7_0": ("colorlight_5a_75b", {"revision": "7.0"}),
+    "colorlight_5a_75e":      ("colorlight_5a_75e", {"revision": "7.1"}),
+    "colorlight_5a_75e_v6_0": ("colorlight_5a_75e", {"revision": "6.0"}),
     "colorlight_i5":          ("colorlight_i5",     {}),
     "colorlight_i9":          ("colorlight_i9",     {}),
     "versa_ecp5":             ("versa_ecp5",        {}),
+}
+# Revisions that another one's bitstream is for, too.
+OTHER_NAMES = {
+    "colorlight_5a_75b_v8_2": "colorlight_5a_75b",
+    "colorlight_5a_75e_v8_0": "colorlight_5a_75e_v6_0",
 }
 # No open tool chain makes their bitstreams: a build ends with Verilog, and what the vendor's tool needs.
 VERILOG_ONLY = {
@@ -20,7 +27,7 @@ VERILOG_ONLY = {
 def board(name):
     """Return a new board by its name; ValueError lists the names there are."""
     every = {**BOARDS, **VERILOG_ONLY}
-    if name not in every:
-        raise ValueError(f"there is no board {name!r}: choose one of {', '.join(every)}")
-    module, parameters = every[name]
+    if name not in every and name not in OTHER_NAMES:
+        raise ValueError(f"there is no board {name!r}: choose one of {', '.join([*every, *OTHER_NAMES])}")
+    module, parameters = every[OTHER_NAMES.get(name, name)]
     return import_module(f"liteprobe.boards.{module}").Board(**parameters)

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Colorlight 5A-75B, revisions 7.0 and 8.0: a LED receiver card with two gigabit ports, about 20 dollars."""
+"""Colorlight 5A-75B, revisions 7.0, 8.0 and 8.2: a LED receiver card with two gigabit ports, about 20 dollars."""
 
 from litex.build.generic_platform import IOStandard, Pins, Subsignal
 
@@ -11,7 +11,6 @@ from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
 from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV, W9816G6JH_6
 from liteprobe.boards.rgmii import leave_out
-from liteprobe.cores.formats import B50612D, RTL8211F
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -27,7 +26,9 @@ _timing = [
         IOStandard("LVCMOS33")
     ),
 ]
-_left_out = [[], ["mdio", "mdc"]] # Both PHYs are on one MDIO bus, which is port 0's.
+# Both PHYs are on one MDIO bus, which is port 0's. Their reset is never driven: from revision 8.0 on (6.0 on the 5A-75E) one of them
+# makes the FPGA's 25 MHz, which stops while they are held in reset.
+_left_out = [["rst_n"], ["mdio", "mdc", "rst_n"]]
 
 # By q3k/chubby75, hardware_V7.0.md and hardware_V8.0.md.
 _parts = {
@@ -42,19 +43,18 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board(Ecp5Board):
-    """Has the two PHYs of the card; the PPS comes by KEY+ of J19 (3.3 V)."""
+class Card(Ecp5Board):
+    """Has the two PHYs of a receiver card; the PPS comes by KEY+ of J19 (3.3 V)."""
     cable  = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
     pps_is_serial_rx = True # Pin KEY+.
     limits = "1 Gb/s full duplex only. UARTBone takes the pin of the PPS. NMEA needs rework."
+    loading = "A FT232H, or another cable by `--cable`, goes to pads J27 (TCK), J31 (TMS), J32 (TDI), J30 (TDO) and J34 (GND)."
+    flash_bytes = 0x400000 # W25Q32JV.
 
-    def __init__(self, revision="8.0", toolchain="trellis"):
-        if revision not in ("7.0", "8.0"):
-            raise ValueError(f"revision {revision} of the 5A-75B is not supported: use 7.0 or 8.0")
-        self.phy_kind = {"7.0": B50612D, "8.0": RTL8211F}[revision]
-        self.name     = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}[revision]
-        self.parts    = _parts[revision]
-        self.platform = colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain)
+    def __init__(self, name, platform, parts):
+        self.name     = name
+        self.platform = platform
+        self.parts    = parts
         self.platform.add_extension(_timing)
         for port in range(self.ports):
             leave_out(self.platform, "eth", port, _left_out[port])
@@ -67,3 +67,12 @@ class Board(Ecp5Board):
     def pps(self):
         """Return the pad of the PPS input, KEY+."""
         return self.platform.request("user_btn_n", 0)
+
+class Board(Card):
+    """Is the 5A-75B. An 8.2 has the pins of the 8.0, and a faster FPGA (LFE5U-25F-7BG256I) that takes the same bitstream."""
+    names = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}
+
+    def __init__(self, revision="8.0", toolchain="trellis"):
+        if revision not in self.names:
+            raise ValueError(f"revision {revision} of the 5A-75B is not supported: use {' or '.join(self.names)}")
+        super().__init__(self.names[revision], colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain), _parts[revision])

