@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What several tests of the host need."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from liteprobe.host.cli import main as cli
+from liteprobe.sim.bench.tools.fake_loaders import Machine
 
 
 @pytest.fixture
@@ -19,3 +22,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, captured.out, captured.err
 
     return command
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with no program on its PATH that loads boards, until the test installs one."""
+    one = Machine(tmp_path)
+    monkeypatch.setenv("PATH", f"{one.bin}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setenv("XDG_DATA_HOME", str(one.data))
+    monkeypatch.chdir(tmp_path)
+    return one

@@ -14,7 +14,6 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
-from liteprobe.soc.build import load as loader
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     ROUTER_SETTINGS,
@@ -253,50 +252,6 @@ def test_unknown_board_is_a_usage_error():
     assert "colorlight_5a_75b" in result.stderr
 
 
-def fake_loader(monkeypatch, *answers):
-    """Put answers (exit code, text) in the place of openFPGALoader; return the list of what it is asked."""
-    asked, left = [], list(answers)
-
-    def run(arguments):
-        asked.append(arguments)
-        return left.pop(0)
-
-    monkeypatch.setattr(loader, "run_loader", run)
-    return asked
-
-
-NO_CABLE = (1, "unable to open ftdi device: -3 (device not found)")
-FOUND = (0, "index 0:\n\tidcode 0x41111043\n\tmanufacturer lattice")
-
-
-@pytest.mark.parametrize("answer", [NO_CABLE, (0, "empty"), (0, "No device found")])
-def test_load_without_a_board_says_so_with_exit_code_3(monkeypatch, answer):
-    fake_loader(monkeypatch, answer)
-    with pytest.raises(BuildError, match="no board answers on JTAG cable ft232:[^$]*connect the cable") as error:
-        loader.load("ft232", Path("x.bit"))
-    assert error.value.exit_code == 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (NO_CABLE, "no board answers on JTAG cable ft2232"),
-        ((1, "unable to open ftdi device: -4 (usb_open() failed)"), "you may not use JTAG cable ft2232"),
-        (
-            (0, "index 0:\n\tidcode 0x41111043\n\tmodel  LFE5U-25"),
-            "has an LFE5U-25, not an LFE5UM5G-45F-8BG381C: connect the",
-        ),
-    ],
-)
-def test_a_cable_that_wont_load_is_found_before_minutes_of_building(monkeypatch, capsys, answer, said):
-    fake_loader(monkeypatch, answer)
-    monkeypatch.setattr(soc_build, "build", lambda *arguments: pytest.fail("it was built first"))
-    for option in ("--load", "--flash"):
-        fake_loader(monkeypatch, answer)
-        assert soc_build.main(["versa_ecp5", option]) == 3
-        assert said in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["gateware", "netlists", "driver", "seed1"])
 def test_a_folder_that_no_build_has_made_is_never_replaced(tmp_path, name):
     (tmp_path / name).mkdir()
@@ -308,33 +263,6 @@ def test_a_folder_that_no_build_has_made_is_never_replaced(tmp_path, name):
     soc_build.claim(tmp_path)
 
 
-def test_load_that_fails_on_a_board_has_exit_code_1(monkeypatch):
-    fake_loader(monkeypatch, FOUND, (1, "CRC error"))
-    with pytest.raises(BuildError, match="CRC error") as error:
-        loader.load("ft232", Path("x.bit"))
-    assert error.value.exit_code == 1
-
-
-def test_load_gives_the_bitstream_to_the_board_that_was_found(monkeypatch):
-    asked = fake_loader(monkeypatch, FOUND, (0, "done"))
-    loader.load("ft232", Path("x.bit"))
-    assert asked == [["--cable", "ft232", "--detect"], ["--cable", "ft232", "x.bit"]]
-
-
-def test_bitstream_and_firmware_are_written_at_their_places_in_the_flash(monkeypatch, tmp_path, capsys):
-    asked = fake_loader(monkeypatch, FOUND, (0, "done"), FOUND, (0, "done"))
-    loader.load("ft232", Path("x.bit"), 0)
-    file = tmp_path / "liteprobe.flash"
-    file.write_bytes(b"x")
-    assert loader.main(["versa_ecp5", str(file)]) == 0
-    write = ["--write-flash", "--verify", "--offset"]
-    assert asked[1] == ["--cable", "ft232", *write, "0x0", "x.bit"]
-    assert asked[3] == ["--cable", "ft2232", *write, "0x200000", "--file-type", "raw", str(file)]
-    assert "in the flash of versa_ecp5, from 0x200000 on" in capsys.readouterr().out
-    assert loader.main(["versa_ecp5", str(tmp_path / "none")]) == 1
-    assert "make it by 'liteprobe firmware pack'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", list(BOARDS))
 def test_firmware_in_flash_is_behind_the_largest_bitstream(name):
     # Uncompressed, with block RAMs (ECP5 sysCONFIG Usage Guide, FPGA-TN-02039): 5.42 and 9.74 Mb.
@@ -342,13 +270,6 @@ def test_firmware_in_flash_is_behind_the_largest_bitstream(name):
     target = board(name)
     (size,) = (octets for part, octets in largest.items() if part in target.platform.device)
     assert size < target.flash_offset and target.flash_offset % 65536 == 0
-
-
-def test_loader_that_lacks_a_library_says_what_to_install(monkeypatch):
-    fake_loader(monkeypatch, (127, "error while loading shared libraries: libftdi1.so.2: cannot open"))
-    with pytest.raises(BuildError, match="apt-get install libftdi1-2") as error:
-        loader.load("ft232", Path("x.bit"))
-    assert error.value.exit_code == 1
 
 
 @pytest.mark.parametrize(("delay_ns", "is_late"), [(3.4, False), (3.6, True)])

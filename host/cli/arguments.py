@@ -181,3 +181,21 @@ def add_ports(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--receive", metavar="PORT", type=whole, help="port that measures (default: the one that the wire leads to)"
     )
+
+
+def add_flash_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the gateware's programs take that load a board or write its flash."""
+    parser.add_argument(
+        "--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)"
+    )
+    parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected")
+    parser.add_argument("--backup", metavar="FILE", help="keep the flash in FILE before it is written")
+    parser.add_argument("--no-backup", action="store_true", help="write without keeping what is in the flash")
+
+
+def flash_options(args: argparse.Namespace) -> list[str]:
+    """Return these options again, as they are passed on."""
+    options = [f"--{name.replace('_', '-')}" for name in ("unprotect", "no_backup") if getattr(args, name)]
+    for name in ("cable", "backup"):
+        options += [f"--{name}", str(getattr(args, name))] if getattr(args, name) else []
+    return options

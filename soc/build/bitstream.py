@@ -16,13 +16,14 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from liteprobe.boards import BOARDS, VERILOG_ONLY, board
-from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
-from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
+from liteprobe.boards import VERILOG_ONLY, board
+from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
-from liteprobe.soc.build.load import detect, load
+from liteprobe.soc.build.arguments import check_together, config_of, parse
+from liteprobe.soc.build.load import Way, detect, flash_bitstream, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
@@ -299,67 +300,6 @@ def summary(report: dict[str, Any]) -> str:
     return "\n".join(lines + margin_lines(report))
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end."""
-        self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
-
-
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the parsed command line."""
-    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
-    default = ProbeConfig()
-    parser.add_argument("board", choices=[*BOARDS, *VERILOG_ONLY], help="what to build for")
-    parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
-    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
-    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
-    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
-    parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
-    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
-    parser.add_argument(
-        "--link", choices=LINKS,
-        help="management link (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
-    )
-    parser.add_argument(
-        "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
-        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
-    )
-    parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
-    parser.add_argument(
-        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
-    )
-    parser.add_argument(
-        "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
-        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
-    )
-    parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
-    parser.add_argument("--streams", type=int, default=default.streams, help="measured at each port of a monitor: 7 or 15")
-    parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
-    parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
-    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
-    return parser.parse_args(arguments)
-
-
-def default_link(target: Any, preset: str, ports: int) -> str:
-    """Return the management link of a probe, where nobody says which."""
-    if target.with_pcie:
-        return "pcie"
-    return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link
-
-
-def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
-    """Return whether a monitor has room for a processor and its firmware."""
-    config = ProbeConfig(**fields | {"with_cpu": True})
-    return config.fits(target) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
-
-
-def main_ram_of(text: str) -> dict[str, Any]:
-    """Return the fields of ProbeConfig that ``--main-ram`` means."""
-    return {"main_ram": "block", "main_ram_bytes": int(text)} if text.isdecimal() else {"main_ram": text}
-
-
 def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
     """Write what the tools take, run none of them, and say what is next; return the exit code."""
     if args.load or args.flash:
@@ -373,30 +313,38 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
     return 0
 
 
+def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+    """Write a backup of the flash back; return the exit code."""
+    if args.board in VERILOG_ONLY:
+        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
+    say(f"writing the whole flash, JTAG cable {way.cable or target.cable}: this takes minutes")
+    restore(target, args.restore, way)
+    print(f"{args.restore} is in the flash of {args.board}: switch it off and on")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    names = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address")
     out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
     try:
+        check_together(args)
+        way = way_of(args)
         target = board(args.board)
-        args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
-        args.link = args.link or default_link(target, args.preset, args.ports)
-        fields = {name: getattr(args, name) for name in names} | main_ram_of(args.main_ram)
-        if args.with_cpu is None:
-            fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds_cpu(target, fields)
+        if args.restore:
+            return restore_only(args, target, way)
+        config = config_of(args, target)
         if args.no_compile or args.board in VERILOG_ONLY:
-            return write_only(args, ProbeConfig(**fields), out)
-        config = ProbeConfig(**fields)
+            return write_only(args, config, out)
         config.check(target)
         if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
-            detect(target.cable, target.platform.device)
+            detect(target, way)
         report = build(args.board, config, args.seed, out)
         print(summary(report), flush=True)
         if args.load or args.flash:
-            say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {target.cable}")
-            load(target.cable, out / f"{TOP}.bit", 0 if args.flash else None)
+            say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {way.cable or target.cable}")
+            (flash_bitstream if args.flash else load)(target, out / f"{TOP}.bit", way)
     except ValueError as error:
         say(f"build: {error}")
         return 2

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import sys
 
+from liteprobe.host.cli.arguments import flash_options
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.traffic import programs
 
@@ -19,6 +20,7 @@ def run(args: argparse.Namespace) -> None:
     switches = ("load", "flash", "no_compile")
     options = [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
     options += ["--seed", args.seed] if args.seed else []
+    options += flash_options(args)
     ended = programs.run([sys.executable, "-m", PROGRAM, args.board, *options, *args.rest])
     if ended.code:
         sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState
+from liteprobe.host.cli.arguments import flash_options
 from liteprobe.host.device.firmware import Console, Image, boot_state, load, pack, read_image
 from liteprobe.host.device.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
 from liteprobe.host.errors import ProbeError, UsageError
@@ -34,8 +35,9 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("firmware build takes no image: it makes one (--out FOLDER)")
     if args.image and args.action in ("console", "state"):
         raise UsageError(f"firmware {args.action} takes no image: see 'liteprobe firmware load IMAGE'")
-    if args.board and args.action != "flash":
-        raise UsageError(f"firmware {args.action} takes no --board: that is for 'liteprobe firmware flash'")
+    for_flash = (["--board"] if args.board else []) + flash_options(args)
+    if for_flash and args.action != "flash":
+        raise UsageError(f"firmware {args.action} takes no {for_flash[0]}: that is for 'liteprobe firmware flash'")
     ACTIONS[args.action](args)
 
 
@@ -78,7 +80,7 @@ def _flash(args: argparse.Namespace) -> None:
             "the gateware's packages are not installed: use './run liteprobe firmware flash', which installs them"
         )
     file = _pack(args)
-    ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file)])
+    ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file), *flash_options(args)])
     if ended.code:
         sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.
 

@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_probe, time_ns
+from liteprobe.host.cli.arguments import add_flash_options, add_probe, time_ns
 
 HELP = "build, load, flash or talk to the firmware of the probe's processor"
 ACTIONS = ("build", "load", "pack", "flash", "state", "console")
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "image", nargs="?", type=Path, help="image to load or pack (default: the one that was built for this map)"
     )
     parser.add_argument("--board", metavar="BOARD", help="board on the JTAG cable whose flash is written (flash)")
+    add_flash_options(parser)
     parser.add_argument("--zephyr", metavar="FOLDER", type=Path, help="sources of Zephyr (default: ZEPHYR_BASE)")
     parser.add_argument(
         "--out", metavar="FOLDER", type=Path, help="products of build and pack (default: build/firmware/HASH)"

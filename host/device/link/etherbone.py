@@ -348,5 +348,6 @@ class EtherboneLink(Link):
     def _no_answer(self) -> str:
         return (
             f"no probe answers at {self.host}:{self.port}: check power, cable and address (ping {self.host}), "
-            f"and that its bitstream is loaded (liteprobe build BOARD --load)"
+            f"and that its bitstream is loaded (liteprobe build BOARD --load); where both ports stay dark "
+            f"then, the board is of another revision: compare what is printed on it with BOARD"
         )

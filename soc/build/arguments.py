@@ -1,0 +1,104 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What ``liteprobe build`` takes, and what it means where an option is left out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.soc.build.load import add_options
+from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
+
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    default = ProbeConfig()
+    parser.add_argument("board", choices=[*BOARDS, *OTHER_NAMES, *VERILOG_ONLY], help="what to build for")
+    parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
+    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
+    parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
+    add_options(parser)
+    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
+    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
+    parser.add_argument(
+        "--link", choices=LINKS,
+        help="management link (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
+    )
+    parser.add_argument(
+        "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
+        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
+    )
+    parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
+    parser.add_argument(
+        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
+    )
+    parser.add_argument(
+        "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
+        help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
+    )
+    parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
+    parser.add_argument("--streams", type=int, default=default.streams, help="measured at each port of a monitor: 7 or 15")
+    parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
+    parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
+    return parser.parse_args(arguments)
+
+
+def default_link(target: Any, preset: str, ports: int) -> str:
+    """Return the management link of a probe, where nobody says which."""
+    if target.with_pcie:
+        return "pcie"
+    return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link
+
+
+def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
+    """Return whether a monitor has room for a processor and its firmware."""
+    config = ProbeConfig(**fields | {"with_cpu": True})
+    return config.fits(target) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
+
+
+def main_ram_of(text: str) -> dict[str, Any]:
+    """Return the fields of ProbeConfig that ``--main-ram`` means."""
+    return {"main_ram": "block", "main_ram_bytes": int(text)} if text.isdecimal() else {"main_ram": text}
+
+
+def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
+    """Return the configuration that the options ask for on the board ``target``."""
+    args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
+    args.link = args.link or default_link(target, args.preset, args.ports)
+    fields = {name: getattr(args, name) for name in NAMES} | main_ram_of(args.main_ram)
+    if args.with_cpu is None:
+        fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds_cpu(target, fields)
+    return ProbeConfig(**fields)
+
+
+def check_together(args: argparse.Namespace) -> None:
+    """Raise ValueError when options don't go together, before anything is done."""
+    if args.restore and (args.load or args.flash or args.no_compile):
+        raise ValueError("--restore builds nothing: leave --load, --flash and --no-compile out")
+    if args.restore and (args.backup or not args.with_backup):
+        raise ValueError("--restore makes no backup: leave --backup and --no-backup out")
+    if not (args.flash or args.restore):
+        given = {"--unprotect": args.unprotect, "--backup": args.backup, "--no-backup": not args.with_backup}
+        if named := [option for option, is_given in given.items() if is_given]:
+            raise ValueError(f"{named[0]} is for what writes the flash: give --flash, too")
+    if args.cable and not (args.load or args.flash or args.restore):
+        raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
