@@ -26,8 +26,8 @@ _timing = [
         IOStandard("LVCMOS33")
     ),
 ]
-# Both PHYs are on one MDIO bus, which is port 0's. Their reset is never driven: from revision 8.0 on (6.0 on the 5A-75E) one of them
-# makes the FPGA's 25 MHz, which stops while they are held in reset.
+# Both PHYs are on one MDIO bus, which is port 0's. Their reset is never driven: from revision 8.0 on (6.0 on the 5A-75E) one
+# of them makes the FPGA's 25 MHz, which stops while they are held in reset.
 _left_out = [["rst_n"], ["mdio", "mdc", "rst_n"]]
 
 # By q3k/chubby75, hardware_V7.0.md and hardware_V8.0.md.

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from liteprobe.boards import BOARDS, board
+from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.soc.build.report import least_margins
 
@@ -26,9 +26,10 @@ Every figure is of a bitstream after routing, with every constraint met (a build
 No board was at hand: pins are those of litex-boards, delays are [computed](design/io-timing.md) from data sheets, and
 nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 
-`./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes.
-`--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--no-discipline`,
-`--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
+`./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
+writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
+step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
+`--record-depth`, `--streams`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
 A section says when it was built. Presets `train` of the Colorlight 5A-75B 8.0, `monitor` (7 streams) of the same and
 `tester` of the i9 are of the present gateware. Of `train` seed 2 is not routed: the router doesn't settle while it
@@ -111,6 +112,16 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     return "\n\n".join(parts)
 
 
+def notes() -> str:
+    """Return what to know of each board before it is bought or loaded, as a table."""
+    rows = [["board", "is also", "JTAG cable", "flash", "limits", "before it is loaded"]]
+    for name in BOARDS:
+        target = board(name)
+        also = ", ".join(f"`{other}`" for other, own in OTHER_NAMES.items() if own == name)
+        rows.append([f"`{name}`", also, target.cable, f"{target.flash_bytes >> 20} MB", target.limits, target.loading])
+    return table(rows)
+
+
 def page(build: Path, before: str) -> str:
     """Return the page of all boards; what has no report in ``build`` stays as it is in the page ``before``."""
     kept = sections_of(before)
@@ -123,7 +134,7 @@ def page(build: Path, before: str) -> str:
                 sections.append(section(name, reports, preset))
             elif title in kept:
                 sections.append(kept[title])
-    return "\n".join([HEAD, "\n\n".join(sections), ""])
+    return "\n".join([HEAD, notes(), "", "\n\n".join(sections), ""])
 
 
 def main(arguments: list[str] | None = None) -> int:
