@@ -38,7 +38,7 @@ class Module(Ecp5Board):
     """Has the SODIMM module's PHYs, and the connectors of the extension board."""
     cable   = "cmsisdap" # DAPLink of the extension board.
     limits  = (
-        "No MDIO: 1 Gb/s full duplex only, as the PHYs negotiate. The extension board has neither RJ45 nor magnetics: "
+        "1 Gb/s full duplex only. The extension board has neither RJ45 nor magnetics: "
         "it links only with two magnetic jacks wired to its header P1 ([wiring](wiring.md#magnetics-for-an-i5-or-i9))."
     )
     loading = (
