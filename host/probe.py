@@ -13,6 +13,7 @@ from liteprobe.host.clock.clock import Clock
 from liteprobe.host.device.lease import Lease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
+from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
@@ -46,6 +47,8 @@ class Probe:
     lease : Lease
         The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase
+    links : Links
+        What the PHYs say, and what is wrong with a link.
     ports : list of Port
         Those that send trains, and measure them; none on a probe without the part ``generate``.
     port_count : int
@@ -78,6 +81,7 @@ class Probe:
             raise
         self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
         self.port_count = self._identity["probe_ports"]
+        self.links = Links(self.registers, self.port_count, self.link.wait)
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
 
     def _open_ports(self) -> list[Port]:
@@ -169,6 +173,12 @@ class Probe:
         }
         facts["preset"] = preset_of(self.parts)
         facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
+        for port, phy in enumerate(self.links.states):
+            facts |= {
+                f"port{port}_phy": f"{phy.name}, MDIO {phy.address}",
+                f"port{port}_link": phy.link,
+                f"port{port}_eee": phy.eee,
+            }
         return facts
 
     def train(

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from liteprobe.cores.formats import (
     BMSR,
@@ -181,3 +182,84 @@ def speed_in_band(status: PhyStatus) -> int:
     """Return the speed of an in-band status (Mb/s)."""
     code = (status & (PhyStatus.SPEED_LOW | PhyStatus.SPEED_HIGH)) // PhyStatus.SPEED_LOW
     return SPEEDS[min(code, 2)]
+
+
+class Links:
+    """The links of a probe's ports: whether they can be measured, else why not.
+
+    Parameters
+    ----------
+    registers : Registers
+    port_count : int
+    wait : callable
+        Lets so many seconds of the probe's time pass.
+    """
+
+    def __init__(self, registers: Registers, port_count: int, wait: Callable[[float], None]) -> None:
+        self._registers = registers
+        self._port_count = port_count
+        self._phys = Phys(registers, wait) if Phys.are_there(registers) else None
+
+    @cached_property
+    def states(self) -> list[PhyState]:
+        """What each PHY said of itself when it was first asked; none on a probe that doesn't reach its PHYs."""
+        return self._phys.states() if self._phys else []
+
+    def trouble(self, port: int) -> str:
+        """Say what is wrong with the link of ``port``, which does not count as up, and what to do."""
+        status = self._phys.in_band(port) if self._phys else PhyStatus(0)
+        if not status & PhyStatus.LINK:
+            return "is down: plug in its cable, and check the other end"
+        half = "" if status & PhyStatus.FULL_DUPLEX else ", half duplex"
+        return (
+            f"is up at {speed_in_band(status)} Mb/s{half}, and a probe measures at 1 Gb/s full duplex alone: check all "
+            f"four pairs of the cable, and what the other end is set to"
+        )
+
+    def check(self, port: int, latch: Callable[[], tuple[int, int]]) -> None:
+        """Look twice at a port whose PHY has not said yet, in band, what link it has: such a link counts as up.
+
+        Raises
+        ------
+        ProbeError
+            When no receive clock comes from the PHY, by its count (``latch``), or when it has no link.
+        """
+        if self._phys is None or self._phys.in_band(port) & PhyStatus.HEARD:
+            return
+        if latch()[0] == latch()[0]:
+            raise ProbeError(
+                f"the PHY of port {port} gives no receive clock: power the board off and on; if that does not help, the "
+                f"bitstream may be that of another revision of the board"
+            )
+        states = self._phys.states()
+        if port < len(states) and not states[port].is_up:
+            raise ProbeError(f"the link of port {port} {self.trouble(port)}")
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a result must say of the PHYs.
+
+        Raises
+        ------
+        ProbeError
+            When a link sleeps between frames: what follows a pause would be late.
+        """
+        if self._phys is None:
+            return ()
+        notes = []
+        if len(self.states) < self._port_count:
+            notes.append(
+                f"{len(self.states)} of {self._port_count} PHYs answer on MDIO: whether Energy Efficient Ethernet is off is "
+                f"not known, and with it the first frame after a pause can be 17 us late"
+            )
+        for port, state in enumerate(self.states):
+            if state.is_eee_offered and state.is_eee_asked:
+                raise ProbeError(
+                    f"the link of port {port} sleeps between frames (Energy Efficient Ethernet): reset the probe, which turns "
+                    f"it off, or turn it off at the other end"
+                )
+            if not state.is_known:
+                notes.append(
+                    f"the PHY of port {port} is {state.name}: only Energy Efficient Ethernet was set, so its link may count "
+                    f"as up when it is not, and frames above 1518 octets may be cut"
+                )
+        return tuple(notes)

@@ -55,6 +55,7 @@ class Execution:
         for route in routes:
             check(route.program)
         self.jobs: list[Job] = []
+        self._phy_notes: tuple[str, ...] = ()
         for route in routes:
             program = self._with_gap(route)
             self.jobs.append(Job(route, program, schedule(program, route.sender.timebase.increment)))
@@ -148,11 +149,12 @@ class Execution:
 
     def _check_links(self) -> None:
         for job in self.jobs:
-            for port in (job.transmit, job.receive):
+            for probe, port in ((job.route.sender, job.transmit), (job.route.receiver, job.receive)):
                 if not port.transmit.is_link_up:
-                    raise ProbeError(
-                        f"the link of {job.name_of(port)} is down: plug in its cable, and check the other end"
-                    )
+                    raise ProbeError(f"the link of {job.name_of(port)} {probe.links.trouble(port.number)}")
+                probe.links.check(port.number, port.receive.latch_line)
+        for probe in self.probes:
+            self._phy_notes += probe.links.notes()
 
     def _load(self, job: Job, is_measured: bool = True) -> None:
         """Load a program; one that isn't measured goes on without this host, and leaves the meters to others."""
@@ -321,7 +323,13 @@ class Execution:
             clock_state=clock_state,
             uncertainty_ns=uncertainty_ns,
             complete=is_complete,
-            notes=(*job.notes, *job.schedule.notes, *_start_notes(job.program, records), *_notes(job, counters)),
+            notes=(
+                *job.notes,
+                *self._phy_notes,
+                *job.schedule.notes,
+                *_start_notes(job.program, records),
+                *_notes(job, counters),
+            ),
         )
 
     def _check_arrival(self, job: Job, counters: dict[str, int]) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Part
 from liteprobe.host.device.link.base import Link
+from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import UsageError
@@ -27,6 +28,7 @@ class Devices(Protocol):
     link: Link
     registers: Registers
     timebase: Timebase
+    links: Links
     ports: list[Port]
 
     def need(self, part: Part) -> None:

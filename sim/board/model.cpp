@@ -25,7 +25,7 @@ struct Seen {
 struct Design {
     Seen seen;
     const Desk desk = Desk::from_environment();
-    std::vector<Phy> phys = {Phy(desk, PHY_ID, 1000), Phy(desk, PHY_ID, desk.peer)};  // Management comes in on port 0.
+    std::vector<Phy> phys = {Phy(desk, PHY_ID, 1000, 0), Phy(desk, PHY_ID, desk.peer, desk.down_us)};  // Management comes in on port 0.
     MdioBus mdio{phys, desk};
     VerilatedContext context;
     Vliteprobe_sim top{&context};

@@ -23,7 +23,7 @@ Desk Desk::from_environment() {
     Desk desk;
     const std::map<std::string, uint64_t *> options = {
         {"peer", &desk.peer}, {"eee", &desk.eee}, {"silent", &desk.silent}, {"id", &desk.id},
-        {"dead", &desk.dead}, {"skew_ps", &desk.skew_ps}, {"early_ps", &desk.early_ps},
+        {"dead", &desk.dead}, {"down_us", &desk.down_us}, {"skew_ps", &desk.skew_ps}, {"early_ps", &desk.early_ps},
     };
     const char *text = std::getenv("LITEPROBE_PHY");
     std::stringstream words(text ? text : "");
@@ -31,7 +31,7 @@ Desk Desk::from_environment() {
         size_t equals = word.find('=');
         auto option = options.find(word.substr(0, equals));
         if (option == options.end() || equals == std::string::npos)
-            throw std::runtime_error("LITEPROBE_PHY has '" + word + "': give peer, eee, silent, id, dead, skew_ps or early_ps=NUMBER");
+            throw std::runtime_error("LITEPROBE_PHY has '" + word + "': give peer, eee, silent, id, dead, down_us, skew_ps or early_ps=NUMBER");
         *option->second = std::stoull(word.substr(equals + 1), nullptr, 0);
     }
     return desk;
@@ -92,6 +92,7 @@ void Phy::set_sleep() {
 }
 
 void Phy::transmit(uint8_t &valid, uint8_t &data) {
+    ticks_++;
     if (negotiating_)
         negotiating_--;
     sent_ = valid ? sent_ + 1 : 0;

@@ -13,6 +13,8 @@
 
 namespace liteprobe {
 
+constexpr uint64_t TICKS_PER_US = 125;
+
 // What differs from desk to desk: environment variable LITEPROBE_PHY, such as "peer=100,eee=0,silent=1".
 struct Desk {
     uint64_t peer = 1000;    // Mb/s that the other side of port 1 has at the most; 0: no cable.
@@ -20,6 +22,7 @@ struct Desk {
     uint64_t silent = 0;     // No PHY answers on MDIO.
     uint64_t id = 0;         // Registers 2 and 3 of an unknown kind; 0: those of the board's.
     uint64_t dead = 0;       // The PHY of port 1 gives no receive clock.
+    uint64_t down_us = 0;    // When the cable of port 1 is pulled out, for 5 ms; 0: never.
     uint64_t skew_ps = 0;    // Of data against the clock on the board, and noise in the same place...
     uint64_t early_ps = 0;   // ...or the other way.
     static Desk from_environment();
@@ -28,7 +31,8 @@ struct Desk {
 class Phy {
 public:
     // `peer` in Mb/s, 0 for no cable.
-    Phy(const Desk &desk, uint32_t id, uint64_t peer) : desk_(desk), id_(desk.id ? desk.id : id), peer_(peer) { reset(); }
+    Phy(const Desk &desk, uint32_t id, uint64_t peer, uint64_t down_us)
+        : desk_(desk), id_(desk.id ? desk.id : id), peer_(peer), down_(down_us * TICKS_PER_US) { reset(); }
 
     void reset();
     uint16_t read(unsigned number);
@@ -38,7 +42,7 @@ public:
     // Likewise, from the wire to the FPGA, as often as it is asked; `edge` counts those of the receive clock.
     void receive(uint8_t &valid, uint64_t edge);
     bool has_cable = true;
-    bool is_up() const { return has_cable && peer_ && !negotiating_; }
+    bool is_up() const { return has_cable && peer_ && !negotiating_ && !(down_ && ticks_ - down_ < 5000 * TICKS_PER_US); }
     bool is_gigabit() const { return is_up() && peer_ >= 1000; }
     // RGMII 2.0, section 3.4.1.
     uint8_t in_band() const {
@@ -56,7 +60,7 @@ private:
 
     const Desk &desk_;
     uint32_t id_;
-    uint64_t peer_;
+    uint64_t peer_, down_, ticks_ = 0;
     uint16_t registers_[32];
     uint16_t shadow_[8];  // Of register 18h.
     std::map<std::pair<unsigned, unsigned>, uint16_t> mmd_;
