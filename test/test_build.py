@@ -16,7 +16,6 @@ from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
-    ROUTER_SETTINGS,
     TOP,
     Design,
     place_and_route,
@@ -58,8 +57,9 @@ def tiny(folder, mhz):
 def test_the_top_level_of_a_netlist_gets_the_settings_of_the_router():
     """nextpnr reads them there, and nowhere else (frontend/json_frontend.cc)."""
     modules = {"LUT4": {"attributes": {"blackbox": "1"}}, TOP: {"attributes": {"top": "00000001"}, "cells": {}}}
-    found = json.loads(with_settings(json.dumps({"modules": modules})))["modules"]
-    assert found == modules | {TOP: modules[TOP] | {"settings": ROUTER_SETTINGS}}
+    settings = {"router2/bbMargin/x": "5"}
+    found = json.loads(with_settings(json.dumps({"modules": modules}), settings))["modules"]
+    assert found == modules | {TOP: modules[TOP] | {"settings": settings}}
 
 
 def implement(tmp_path, mhz):

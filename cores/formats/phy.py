@@ -93,3 +93,11 @@ MDIO_WRITE: Final = 1 << 26
 def mdio_command(address: int, register: int, value: int | None = None) -> int:
     """Return what register ``phy_command`` takes to read a register of a PHY, or to write ``value`` into it."""
     return address << 21 | register << 16 | (0 if value is None else MDIO_WRITE | value)
+
+#: Register ``phy_delay``, three bits a port from bit 3n on: back to the build's delay, a tap as it falls, less instead of more.
+DELAY_BITS: Final = 3
+DELAY_LOAD, DELAY_MOVE, DELAY_DOWN = 1, 2, 4
+DELAY_TAPS: Final = 128
+TAP_NS: Final = 0.025  # Nominal: FPGA-TN-02035-1.2, 3.11.
+#: Half a period of RGMII at 1 Gb/s, less setup and hold of an ECP5 (FPGA-DS-02012-1.9, table 3.22, GDDRX1_RX.SCLK.Centered).
+EYE_NS: Final = 4.0 - 2 * 0.52

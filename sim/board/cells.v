@@ -13,7 +13,7 @@ endmodule
 module DELAYF #(parameter DEL_MODE = "USER_DEFINED", parameter DEL_VALUE = 0) (
     input A, LOADN, MOVE, DIRECTION, output Z, CFLAG
 );
-    localparam CLOCK_PS = 1000, SETUP_PS = 300, HOLD_PS = 300;
+    localparam CLOCK_PS = 1000, SETUP_PS = 520, HOLD_PS = 520;
     reg [6:0] taps = DEL_VALUE;
     always @(negedge MOVE or negedge LOADN)
         if (!LOADN) taps <= DEL_VALUE;

@@ -17,9 +17,10 @@ from liteprobe.cores.formats import (
     PhyStatus,
     mmd_write,
 )
-from liteprobe.host import Probe, ProbeError, TrainProgram
+from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.device.phy import Phys, PhyState
+from liteprobe.host.suites.eye import sweep
 from liteprobe.sim.board.test_pins import DELAY_NS
 
 CABLE = "cable?delay=1us"
@@ -141,3 +142,30 @@ def test_a_link_that_flaps_in_mid_train_ends_it_with_the_reason(
             probe.train(TrainProgram(length=1514, count=1000, repeats=2))
         probe.wait(6e-3)
         assert probe.train(TRAIN).complete
+
+
+@pytest.mark.parametrize(("desk", "middle", "clipped"), [
+    ("skew_ps=0", 40, "first"),
+    ("skew_ps=1000", 0, "first"),
+    ("early_ps=1000", 80, "last"),
+    ("skew_ps=437", 23, "first"),
+])  # fmt: skip
+def test_the_middle_of_the_eye_is_found_and_kept(
+    desk: str, middle: int, clipped: str, train_board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model's eye is 2.96 ns wide and its middle is 1 ns, less the skew, behind tap 0 (`./run bench boards`: each tap)."""
+    with probe_on(train_board, monkeypatch, desk) as probe:
+        eye = sweep(probe, count=4, step=4)
+        assert (abs(eye.middle - middle) <= 2, eye.clipped) == (True, clipped), eye
+        result = probe.train(TRAIN)
+        assert (result.complete, result.counters["fcs_errors"]) == (True, 0)
+        with pytest.raises(UsageError, match="management comes through port 0"):
+            sweep(probe, port=0, transmit=1)
+
+
+def test_a_port_without_an_eye_is_named_and_left_as_it_was(train_board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        probe_on(train_board, monkeypatch, "skew_ps=5200") as probe,
+        pytest.raises(ProbeError, match="no delay brought all"),
+    ):
+        sweep(probe, count=4, step=16)

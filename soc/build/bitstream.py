@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -71,22 +71,27 @@ PLACER = "static"
 # are those of cores/crossing.py.
 # It is asked for more than a build is held to (GUARD), so it may fall short of that.
 PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk", "--timing-allow-fail")
-# On a full device a few wires stayed in use twice for ever: what a wire costs that another net has too rose by 2 a round
-# until nothing else counted. It rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of 3.
-ROUTER_SETTINGS = {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}
+# On a full device, placed by HeAP, a few wires stayed in use twice for ever: what a wire costs that another net has too rose by
+# 2 a round until nothing else counted. There it rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of
+# 3. Where there is room the router's own settings meet timing sooner.
+ROUTER_SETTINGS = {"heap": {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}}
 # Where a constraint can't be met it would try 1500 rounds; the boards of docs/boards.md met theirs in 46 to 154.
 ROUTER_ROUNDS = 200
 
 
 @dataclass(frozen=True)
 class Design:
-    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none."""
+    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none.
+
+    ``router`` are settings of nextpnr that it takes from the netlist.
+    """
 
     folder: Path
     device: str
     place_arguments: tuple[str, ...]
     asked_mhz: dict[str, float]
     seed: int = 1
+    router: dict[str, str] = field(default_factory=dict)
 
     def digest(self, *more: str) -> str:
         """Return a hash of the sources and of ``more``.
@@ -136,7 +141,7 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     is_full = config.with_discipline and config.with_cpu
     placer, seed = (target.placer, target.seed) if is_full else (PLACER, Design.seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
-    design = Design(folder, soc.platform.device, arguments, asked, seed)
+    design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS.get(placer, {}))
     margins = [margin._asdict() for margin in target.io_margins()]
     facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
@@ -171,7 +176,7 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
 
     Raises BuildError, naming clock, Fmax and target, when a constraint is missed.
     """
-    (run / f"{TOP}.json").write_text(with_settings(netlist.read_text(encoding="utf-8")), encoding="utf-8")
+    (run / f"{TOP}.json").write_text(with_settings(netlist.read_text(encoding="utf-8"), design.router), encoding="utf-8")
     constraints = (design.folder / f"{TOP}.lpf").read_text(encoding="utf-8")
     (run / f"{TOP}.lpf").write_text(guarded(constraints), encoding="utf-8")
     arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
@@ -195,12 +200,12 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     return report
 
 
-def with_settings(netlist: str) -> str:
-    """Return a netlist with ``ROUTER_SETTINGS``, which nextpnr takes from its top level alone."""
+def with_settings(netlist: str, settings: dict[str, str]) -> str:
+    """Return a netlist with settings of nextpnr, which it takes from the top level alone."""
     design: dict[str, Any] = json.loads(netlist)
     for module in design["modules"].values():
         if int(module["attributes"].get("top", "0"), 2):
-            module["settings"] = module.get("settings", {}) | ROUTER_SETTINGS
+            module["settings"] = module.get("settings", {}) | settings
     return json.dumps(design)
 
 
@@ -230,7 +235,7 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     design, facts = elaborate(name, config or ProbeConfig(), out)
     seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
-    how = json.dumps([design.place_arguments, ROUTER_SETTINGS, design.asked_mhz, GUARD])
+    how = json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD])
     key = design.digest(*versions.values(), str(seed), how)
     run = out / f"seed{seed}"
     if not is_current(run, key):
