@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from _figures import Figure, Row, run
@@ -26,7 +27,7 @@ from liteprobe.host.suites.eye import sweep
 from liteprobe.sim.bench.system import trains
 from liteprobe.sim.board.build import build_board
 
-PROBES = {
+PROBES: dict[str, tuple[str, dict[str, Any]]] = {
     "5a_75b": ("colorlight_5a_75b", {}),
     "i9": ("colorlight_i9", {"preset": "tester"}),
 }

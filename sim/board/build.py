@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS
+from liteprobe.sim.board.netlist import to_verilog
 from liteprobe.sim.board.top import bidirectional, board_header, wrapper
 from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, harness_variant, write_verilog
 
@@ -24,42 +26,67 @@ START_TICKS = 400_000  # Until the probe has set up its PHYs, and they have a li
 CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
 
 
-def build_board(name: str, **options: Any) -> Path:
+def build_board(name: str, from_netlist: bool = False, **options: Any) -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of a board at its RGMII pins.
 
     Parameters
     ----------
     name : of the board.
+    from_netlist : of what Yosys makes of the RTL, not of the RTL itself; it takes Yosys a minute or more.
     options : fields of ProbeConfig.
     """
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     own = [path for path in HERE.iterdir() if path.suffix in (".py", ".v", ".cpp", ".h")]
-    key = content_key(name, [*files, *own, *harness_files()], json.dumps(options, sort_keys=True))
+    key = content_key(name, [*files, *own, *harness_files()], json.dumps([from_netlist, options], sort_keys=True))
 
     def make() -> Design:
         from liteprobe.boards import board
+        from liteprobe.boards.ecp5 import Ecp5Board
         from liteprobe.soc.config import ProbeConfig
         from liteprobe.soc.probe import ProbeSoC
 
+        Ecp5Board.phy_times = PHY_TIMES
         config = ProbeConfig(**options)
-        target = board(name)
-        target.phy_times = PHY_TIMES
-        soc = ProbeSoC(target, config)
+        soc = ProbeSoC(board(name), config)
         soc.finalize()
         bauds = (config.uart_baud, config.gnss_baud)
-        return Design(soc, harness_variant(config.link, config.ip_address, *bauds, START_TICKS), at_pins, MODEL)
+        variant = harness_variant(config.link, config.ip_address, *bauds, START_TICKS)
+        return Design(soc, variant, netlist_at_pins if from_netlist else at_pins, MODEL)
 
     return build(key, make)
 
 
+def netlist_at_pins(soc: Any, folder: Path) -> list[Path]:
+    """Write what Yosys makes of a board, as Verilog, and all that is at its pins."""
+    from liteprobe.soc.build import bitstream
+
+    gateware = folder / "gateware"
+    gateware.mkdir()
+    soc.build(build_dir=str(gateware), build_name=TOP, run=False)
+    for source, *_ in soc.platform.sources:
+        if Path(source).parent != gateware:
+            shutil.copy(source, gateware)
+    (gateware / f"{TOP}.ys").write_text(bitstream.SYNTHESIS, encoding="utf-8")
+    design = bitstream.Design(gateware, soc.platform.device, (), {})
+    netlist, _ = bitstream.synthesize(design, {"yosys": bitstream.version_of("yosys")})
+    top = folder / f"{TOP}.v"
+    top.write_text(bidirectional(to_verilog(netlist, TOP)), encoding="utf-8")
+    return [*surroundings(soc, folder, top), *CELLS, HERE / "netlist.v"]
+
+
 def at_pins(soc: Any, folder: Path) -> list[Path]:
-    """Write the Verilog of a board, and of all that is at its pins, and what the harness must know of its clocks."""
+    """Write the Verilog of a board, and of all that is at its pins."""
     (top, *others) = write_verilog(soc, folder, TOP)
-    text = bidirectional(top.read_text(encoding="utf-8"))
-    top.write_text(text, encoding="utf-8")
+    top.write_text(bidirectional(top.read_text(encoding="utf-8")), encoding="utf-8")
+    return [*surroundings(soc, folder, top), *others, *CELLS]
+
+
+def surroundings(soc: Any, folder: Path, top: Path) -> list[Path]:
+    """Write what is at the pins of the module in ``top``, and what the harness must know of its clocks; return all sources."""
+    text = top.read_text(encoding="utf-8")
     (folder / "board.h").write_text(board_header(soc.crg.pll, soc.board.phy_kind.id | 2), encoding="utf-8")
     (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL")), encoding="utf-8")
-    return [folder / "wrapper.v", top, *others, *CELLS]
+    return [folder / "wrapper.v", top]
 
 
 def parameters_of(verilog: str, cell: str) -> set[str]:
@@ -74,9 +101,10 @@ def main() -> int:
     """Build a board and print its folder."""
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.board.build", description=__doc__.splitlines()[0])
     parser.add_argument("board", choices=list(BOARDS))
+    parser.add_argument("--netlist", action="store_true", help="what Yosys makes of it, not its RTL")
     parser.add_argument("--fields", type=json.loads, default={}, help="fields of ProbeConfig (JSON)")
     arguments = parser.parse_args()
-    print(build_board(arguments.board, **arguments.fields))
+    print(build_board(arguments.board, arguments.netlist, **arguments.fields))
     return 0
 
 

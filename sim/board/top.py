@@ -138,7 +138,7 @@ def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
     wires.append(f"    assign phy_reset_n = {' & '.join(reset) or 1};")
     sdram = SDRAM if "sdram_clock" in names else ""
     return WRAPPER.format(
-        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters)),
+        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters or {"UNUSED"})),
         wires="\n".join(wires),
         phys="\n".join(phys),
         sdram=sdram,
