@@ -29,8 +29,8 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError
 
 COMMAND = "phy_command"
-LOOKS = 5000  # Before MDIO is taken for stuck: an access takes 26 us, the probe's own at its start 0.2 s.
-LOOK_S = 100e-6
+LOOKS = 20_000  # Before MDIO is taken for stuck: an access takes 26 us, the probe's own at its start 0.2 s.
+LOOK_S = 25e-6
 STATUS_BITS = 8  # Of a port, in ``phy_status``.
 SPEEDS = (10, 100, 1000)
 REALTEK = 0x001C
@@ -94,6 +94,7 @@ class Phys:
     def __init__(self, registers: Registers, wait: Callable[[float], None]) -> None:
         self._registers = registers
         self._wait = wait
+        self._is_idle = False  # Until the probe's own accesses at its start are over a command is not taken.
 
     @staticmethod
     def are_there(registers: Registers) -> bool:
@@ -126,9 +127,9 @@ class Phys:
         """Return the identifier of each PHY that answers, by address, in the order of the ports."""
         found = {}
         for address in range(MDIO_ADDRESSES):
-            high, low = self.read(address, PHYID1), self.read(address, PHYID2)
-            if high is not None and low is not None and high not in (0, NONE):
-                found[address] = high << 16 | low
+            high = self.read(address, PHYID1)
+            if high is not None and high not in (0, NONE):
+                found[address] = high << 16 | (self.read(address, PHYID2) or 0)
         # All Realtek's answer at address 0, too.
         if len(found) > 1 and found.get(0, 0) >> 16 == REALTEK and list(found.values()).count(found[0]) > 2:
             del found[0]
@@ -165,7 +166,9 @@ class Phys:
 
     def _do(self, command: int) -> int:
         """Do an access; return what ``phy_answer`` says after it."""
-        self._end()
+        if not self._is_idle:
+            self._end()
+            self._is_idle = True
         self._registers.write(COMMAND, command)
         return self._end()
 
