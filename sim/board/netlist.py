@@ -47,7 +47,7 @@ class NetlistWriter:
         self.names: dict[int, str] = {}
         for port, of in self.ports.items():
             for place, bit in enumerate(of["bits"]):
-                if isinstance(bit, int):
+                if isinstance(bit, int) and of["direction"] != "output":
                     self.names[bit] = port if len(of["bits"]) == 1 else f"{port}[{place}]"
         self.wires: set[int] = set()
         self.registers: set[int] = set()
@@ -70,12 +70,12 @@ class NetlistWriter:
         """Return the Verilog."""
         body = [line for cell in self.cells.values() for line in self.cell(cell)]
         body += self.clocked()
-        wires = [f"    {'reg' if bit in self.registers else 'wire'} n{bit};" for bit in sorted(self.wires)]
-        for port, of in self.ports.items():  # Two ports may be one net.
+        for port, of in self.ports.items():
             for place, bit in enumerate(of["bits"]):
                 here = port if len(of["bits"]) == 1 else f"{port}[{place}]"
-                if of["direction"] == "output" and self.net(bit) != here:
+                if of["direction"] == "output":
                     body.append(f"    assign {here} = {self.net(bit)};")
+        wires = [f"    {'reg' if bit in self.registers else 'wire'} n{bit};" for bit in sorted(self.wires)]
         header = []
         for port, of in self.ports.items():
             width = f" [{len(of['bits']) - 1}:0]" if len(of["bits"]) > 1 else ""
@@ -136,12 +136,9 @@ class NetlistWriter:
         for cell in self.cells.values():
             if cell["type"] != "TRELLIS_FF":
                 continue
-            of = cell["parameters"]
+            of = {name: str(value).strip() for name, value in cell["parameters"].items()}  # "1 ": text, for Yosys.
             (out,) = cell["connections"]["Q"]
             q, d = self.net(out), self.of(cell, "DI")
-            if q != f"n{out}":  # An output port.
-                self.wires.add(out)
-                q = f"n{out}"
             self.registers.add(out)
             level = "1'b1" if of.get("REGSET", "RESET") == "SET" else "1'b0"
             starts.append(f"        {q} = {level};")

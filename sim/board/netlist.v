@@ -16,7 +16,8 @@ module MULT18X18D (input [17:0] A, B, input SIGNEDA, output [35:0] P);
     assign P = SIGNEDA ? $signed(A)*$signed(B) : A*B;
 endmodule
 
-// 2048 bytes of nine bits. A port of 18 bits sees two of them, one of 4, 2 or 1 bits a part of one.
+// 2048 bytes of nine bits. A port of 18 bits sees two of them, one of 4, 2 or 1 bits a part of one. Of 36 bits port A writes, and
+// port B reads, over the pins of both.
 module DP16KD #(
     parameter WIDTH_A = 18, WIDTH_B = 18, REGISTERED_A = 0, REGISTERED_B = 0, BEFORE_A = 0, BEFORE_B = 0, THROUGH_A = 0,
     THROUGH_B = 0, parameter [20479:0] INIT = 0
@@ -26,9 +27,10 @@ module DP16KD #(
 );
     reg [8:0] bytes[0:2047];
     integer n;
-    initial for (n = 0; n < 2048; n = n + 1) bytes[n] = INIT[10*n +: 9];
+    initial for (n = 0; n < 2048; n = n + 1) bytes[n] = INIT[20*(n/2) + 9*(n%2) +: 9];
 
-    reg [17:0] a = 0, b = 0, a_d = 0, b_d = 0;
+    reg [17:0] a = 0, b = 0, a_d = 0, b_d = 0, high = 0;
+    wire [35:0] word = {DIB, DIA};
     wire [17:0] now_a, now_b;
     assign now_a = WIDTH_A == 18 ? {bytes[{ADA[13:4], 1'b1}], bytes[{ADA[13:4], 1'b0}]} :
                    WIDTH_A == 9  ? {9'b0, bytes[ADA[13:3]]} :
@@ -42,6 +44,7 @@ module DP16KD #(
         if (CEA & CSA) begin
             if (WEA) begin
                 case (WIDTH_A)
+                    36: for (n = 0; n < 4; n = n + 1) if (ADA[n]) bytes[{ADA[13:5], n[1:0]}] <= word[9*n +: 9];
                     18: begin
                         if (ADA[0]) bytes[{ADA[13:4], 1'b0}] <= DIA[8:0];
                         if (ADA[1]) bytes[{ADA[13:4], 1'b1}] <= DIA[17:9];
@@ -73,11 +76,14 @@ module DP16KD #(
                 endcase
                 if (BEFORE_B) b <= now_b;
                 if (THROUGH_B) b <= DIB;
-            end else b <= now_b;
+            end else begin
+                b    <= WIDTH_B == 36 ? {bytes[{ADB[13:5], 2'd1}], bytes[{ADB[13:5], 2'd0}]} : now_b;
+                high <= {bytes[{ADB[13:5], 2'd3}], bytes[{ADB[13:5], 2'd2}]};
+            end
         end
-        if (RSTB) b <= 0;
+        if (RSTB) {high, b} <= 0;
         if (OCEB) b_d <= b;
     end
-    assign DOA = REGISTERED_A ? a_d : a;
-    assign DOB = REGISTERED_B ? b_d : b;
+    assign DOA = WIDTH_B == 36 ? b : REGISTERED_A ? a_d : a;
+    assign DOB = WIDTH_B == 36 ? high : REGISTERED_B ? b_d : b;
 endmodule
