@@ -77,13 +77,16 @@ def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(elaborated):
     design, _ = elaborated("colorlight_5a_75b", ProbeConfig())
     sites = pins((design.folder / "liteprobe.lpf").read_text())
     # From q3k/chubby75, hardware_V8.0.md.
-    assert {port: sites[port] for port in ("clk25", "eth_clocks0_rx", "eth_clocks1_tx", "eth1_tx_data[3]")} == {
+    ports = ("clk25", "eth_clocks0_rx", "eth_clocks1_tx", "eth1_tx_data[3]", "eth0_mdc", "eth0_mdio")
+    assert {port: sites[port] for port in ports} == {
         "clk25": "P6",
         "eth_clocks0_rx": "J1",
         "eth_clocks1_tx": "J16",
         "eth1_tx_data[3]": "K15",
+        "eth0_mdc": "R5",
+        "eth0_mdio": "T4",
     }
-    assert not [port for port in sites if "mdio" in port or "mdc" in port]
+    assert "eth1_mdio" not in sites and not [port for port in sites if "rst_n" in port]
 
 
 def test_unknown_board_names_those_there_are():

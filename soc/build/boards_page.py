@@ -31,10 +31,10 @@ writes it into the flash, of which a backup is made before ([firmware](firmware.
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
-A section says when it was built. Presets `train` of the Colorlight 5A-75B 8.0, `monitor` (7 streams) of the same and
-`tester` of the i9 are of the present gateware. Of `train` seed 2 is not routed: the router doesn't settle while it
-heeds timing. All other sections are of gateware before one receive path ([parts](design/parts.md)), and were not routed
-again; those without a date are of gateware before descriptors carried a frame's timing.
+A section says when it was built. Preset `train` of the Colorlight 5A-75B 8.0 is of the present gateware, with three
+seeds. `monitor` of the same and `tester` of the i9 are of gateware without MDIO, and with the I/O from before
+[I/O timing](design/io-timing.md); of the present one they are not routed yet: seed 1 did not settle, by either placer
+of the i9. All others are older, and were not routed again. The 5A-75E was never routed.
 """
 
 
