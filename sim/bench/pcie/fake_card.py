@@ -7,6 +7,7 @@ Source: docs/pcie.md ("Rings"); ``driver/kernel/main.c`` of ``liteprobe build sq
 
 import errno
 import json
+import threading
 import os
 import struct
 from collections.abc import Sequence
@@ -139,6 +140,7 @@ class FakeCard:
         self.absent: set[str] = set()
         self.is_gone = self.is_stuck = False
         self._put = [0] * CHANNELS
+        self._lock = threading.Lock()
         self.taken = [0] * rings
         self._steps_left = 0
         self._was_enabled = False
@@ -157,15 +159,16 @@ class FakeCard:
         return [n for n in range(self.rings) if self.probe.values[f"pcie_dma{n}_writer_enable"] & 1]
 
     def step(self) -> None:
-        """Let some time pass."""
-        self._note_enable()
-        for channel in range(CHANNELS):
-            self._capture(channel)
-        for channel in range(self.rings):
-            self._note_taken(channel)
-            room = 0 if self.is_stuck or channel not in self.running else self._pace
-            while room and self._send(channel):
-                room -= 1
+        """Let some time pass; one thread at a time, as a card does."""
+        with self._lock:
+            self._note_enable()
+            for channel in range(CHANNELS):
+                self._capture(channel)
+            for channel in range(self.rings):
+                self._note_taken(channel)
+                room = 0 if self.is_stuck or channel not in self.running else self._pace
+                while room and self._send(channel):
+                    room -= 1
 
     # # #
 
