@@ -28,6 +28,6 @@ def board(name):
     """Return a new board by its name; ValueError lists the names there are."""
     every = {**BOARDS, **VERILOG_ONLY}
     if name not in every and name not in OTHER_NAMES:
-        raise ValueError(f"there is no board {name!r}: choose one of {', '.join([*every, *OTHER_NAMES])}")
+        raise ValueError(f"board {name!r} is not known: choose one of {', '.join([*every, *OTHER_NAMES])}")
     module, parameters = every[OTHER_NAMES.get(name, name)]
     return import_module(f"liteprobe.boards.{module}").Board(**parameters)

@@ -30,7 +30,7 @@ FABRIC     = 15.0 # From a register of the fabric to a pad, or back: the flash h
 class Fpga:
     """I/O registers of an ECP5 that are clocked by its PLL, on primary clocks.
 
-    Source: FPGA-DS-02012-1.9, table 3.22 (tCOPLL, tSUPLL, tHPLL, tSKEW_PRI). There is no least tCOPLL: it counts as 0.
+    Source: FPGA-DS-02012-1.9, table 3.22 (tCOPLL, tSUPLL, tHPLL, tSKEW_PRI). The data sheet gives no minimum of tCOPLL: 0 is taken.
     """
     clock_to_output : float
     setup           : float

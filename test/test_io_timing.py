@@ -222,8 +222,8 @@ def test_a_report_has_the_margins_and_its_summary_the_least(gateware):
     facts = dict(gateware("colorlight_5a_75b", ProbeConfig()).facts)
     assert facts["io_margins"] == [margin._asdict() for margin in board("colorlight_5a_75b").io_margins()]
     report = {"seed": 1, "seconds": {"total": 1.0}, "area": {}, "clocks": {}}
-    told = summary(facts | report).splitlines()[-1]
-    assert told == "  least margin of I/O, by data sheets: 0.25 ns, RGMII transmit, hold (typically 1.00 ns)"
+    line = summary(facts | report).splitlines()[-1]
+    assert line == "  least margin of I/O, by data sheets: 0.25 ns, RGMII transmit, hold (typically 1.00 ns)"
     assert margin_table(facts).splitlines()[2:] == [
         "| RGMII receive | setup | 0.68 ns | 1.48 ns |",
         "| RGMII transmit | hold | 0.25 ns | 1.00 ns |",

@@ -87,13 +87,13 @@ FIRMWARE = FLASH_MAGIC.to_bytes(4, "little").ljust((1 << 20) + 1, b"\x11")
         (flash_bitstream, OF_45, "x.bit is for an LFE5U-45, and colorlight_i5 has an LFE5U-25: nothing was written"),
         (flash_bitstream, bytes(100), "x.bit is not a bitstream of an ECP5"),
         (flash_bitstream, LARGE, "x.bit has 1048577 bytes, and firmware begins at 1048576: nothing was written"),
-        (flash_bitstream, None, "there is no file x.bit: build it again"),
+        (flash_bitstream, None, "x.bit is not there: build it again"),
         (flash_firmware, OF_25, "x.bit is not firmware for the flash: make it by 'liteprobe firmware pack'"),
         (flash_firmware, FIRMWARE, "has 1048577 bytes, and the flash of colorlight_i5 has 1048576 for firmware"),
-        (flash_firmware, None, "there is no file x.bit: make it by 'liteprobe firmware pack'"),
+        (flash_firmware, None, "x.bit is not there: make it by 'liteprobe firmware pack'"),
         (restore, OF_25, "has 200 bytes, and the flash of colorlight_i5 has 2097152: it is not a copy of it"),
         (restore, OF_45.ljust(I5_BYTES), "is for an LFE5U-45, and colorlight_i5 has an LFE5U-25: nothing was written"),
-        (restore, None, "there is no file x.bit: give the file that a build with --flash named"),
+        (restore, None, "x.bit is not there: give the file that a build with --flash named"),
     ],
 )
 def test_a_file_of_the_wrong_kind_size_or_device_is_refused_before_anything_is_asked(machine, call, octets, said):

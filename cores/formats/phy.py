@@ -57,9 +57,9 @@ B50612D: Final = PhyKind(
         (BMCR, RESTART),
     ],
 )
-#: Realtek, data sheet RTL8211F 1.1: in-band status and frames up to 9 kB need no setting.
+#: Realtek: data sheet RTL8211F 1.1 names no setting for in-band status or long frames.
 RTL8211F: Final = PhyKind("RTL8211F", 0x001CC910, [*EEE_OFF, (BMCR, RESTART)])
-#: Marvell: likewise.
+#: Marvell: its data sheet was not at hand, so only what IEEE 802.3 has is set.
 M88E1512: Final = PhyKind("88E1512", 0x01410DD0, [*EEE_OFF, (BMCR, RESTART)])
 PHY_KINDS: Final = (B50612D, RTL8211F, M88E1512)
 

@@ -29,7 +29,7 @@ class Mdio(LiteXModule):
 
     Parameters
     ----------
-    pads : ``mdc`` and ``mdio``; None leaves them out.
+    pads : ``mdc`` and ``mdio``
     clk_freq : float, Hz
     start : list of (register, value)
         Written after reset to each PHY of MDIO_ADDRESSES.
@@ -48,7 +48,7 @@ class Mdio(LiteXModule):
 
     Source: IEEE 802.3, 22.2.4.5 (frames of MDIO).
     """
-    def __init__(self, pads, clk_freq, start=(), ports=2, reset_s=RESET_S, start_s=START_S):
+    def __init__(self, pads, clk_freq, start, ports, reset_s=RESET_S, start_s=START_S):
         self.phy_reset = Signal(reset=1)
         self.status    = [Signal(5, name=f"status{port}") for port in range(ports)]
         self.delay     = Signal(3*ports)
@@ -73,9 +73,8 @@ class Mdio(LiteXModule):
         ]
         for port, status in enumerate(self.status):
             self.specials += MultiReg(status, self._status.status[8*port:8*port + 5])
-        if pads is not None:
-            self.add_bits(pads, clk_freq)
-            self.add_start(clk_freq, list(start), reset_s, start_s)
+        self.add_bits(pads, clk_freq)
+        self.add_start(clk_freq, start, reset_s, start_s)
 
     def add_bits(self, pads, clk_freq):
         """Send a frame bit by bit, and take the bits of a PHY."""
@@ -117,7 +116,7 @@ class Mdio(LiteXModule):
         entry   = Signal(21) # Data and register.
         word    = Signal(27)
         code    = Signal(2)
-        self.fsm = fsm = FSM(reset_state="RESET" if start else "HOST")
+        self.fsm = fsm = FSM(reset_state="RESET")
         self.comb += [
             Case(number, {n: entry.eq(register << 16 | value) for n, (register, value) in enumerate(start)}),
             word.eq(Mux(fsm.ongoing("HOST"), command, Cat(entry, address, Constant(0, 2), Constant(1, 1)))),
@@ -128,8 +127,6 @@ class Mdio(LiteXModule):
             first.eq(first + 1),
             If(first == ceil(reset_s*clk_freq), self.phy_reset.eq(0)),
         ]
-        if not start:
-            self.comb += self.phy_reset.eq(0)
         fsm.act("RESET",
             If(first == ceil(start_s*clk_freq), NextState("WRITE")),
         )

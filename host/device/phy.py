@@ -8,6 +8,11 @@ from functools import cached_property
 
 from liteprobe.cores.formats import (
     BMSR,
+    DELAY_BITS,
+    DELAY_DOWN,
+    DELAY_LOAD,
+    DELAY_MOVE,
+    DELAY_TAPS,
     EEE_ADVERTISEMENT,
     EEE_BITS,
     EEE_PARTNER,
@@ -29,6 +34,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError
 
 COMMAND = "phy_command"
+DELAY = "phy_delay"
 LOOKS = 20_000  # Before MDIO is taken for stuck: an access takes 26 us, the probe's own at its start 0.2 s.
 LOOK_S = 25e-6
 STATUS_BITS = 8  # Of a port, in ``phy_status``.
@@ -266,3 +272,37 @@ class Links:
                     f"as up when it is not, and frames above 1518 octets may be cut"
                 )
         return tuple(notes)
+
+
+class ReceiveDelay:
+    """Sets the delay of a port's received data; the probe can't tell what it is, only change it.
+
+    Parameters
+    ----------
+    registers : Registers
+    port : int
+    """
+
+    def __init__(self, registers: Registers, port: int) -> None:
+        self._registers = registers
+        self._shift = DELAY_BITS * port
+
+    def default(self) -> None:
+        """Go back to the delay of the build."""
+        self._put(DELAY_LOAD)
+        self._put(0)
+
+    def move(self, taps: int) -> None:
+        """Move by so many taps, up or down; it stops at either end."""
+        down = DELAY_DOWN if taps < 0 else 0
+        for _ in range(abs(taps)):
+            self._put(DELAY_MOVE | down)
+            self._put(down)
+
+    def set(self, taps: int) -> None:
+        """Set it, whatever it was."""
+        self.move(-DELAY_TAPS)
+        self.move(taps)
+
+    def _put(self, bits: int) -> None:
+        self._registers.write(DELAY, bits << self._shift)

@@ -266,7 +266,7 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
         return registers
     found = candidates()
     if not found:
-        link.read(0)  # Raises where no probe answers: there is no map that would ask it.
+        link.read(0)  # Raises when no probe answers; without a map nothing else would ask it.
     for candidate in found:
         try:
             registers = Registers(link, load_map(candidate), str(candidate))

@@ -5,16 +5,14 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from liteprobe.cores.formats import DELAY_BITS, DELAY_DOWN, DELAY_LOAD, DELAY_MOVE, DELAY_TAPS, EYE_NS, TAP_NS
-from liteprobe.host.device.phy import Phys
-from liteprobe.host.device.registers import Registers
+from liteprobe.cores.formats import DELAY_TAPS, EYE_NS, TAP_NS
+from liteprobe.host.device.phy import Phys, ReceiveDelay
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.execute import Execution
 from liteprobe.host.run.routes import Route
 from liteprobe.host.traffic.train import TrainProgram
 
-DELAY = "phy_delay"
 TAIL_S = 100e-6  # For the last frame of a train on its way.
 EYE_TAPS = EYE_NS / TAP_NS
 MANAGEMENT_PORT = 0  # In band.
@@ -48,40 +46,6 @@ class Eye(NamedTuple):
     def width_ns(self) -> float:
         """What was seen of the eye."""
         return (self.last - self.first) * TAP_NS
-
-
-class ReceiveDelay:
-    """Sets the delay of a port's received data; the probe can't tell what it is, only change it.
-
-    Parameters
-    ----------
-    registers : Registers
-    port : int
-    """
-
-    def __init__(self, registers: Registers, port: int) -> None:
-        self._registers = registers
-        self._shift = DELAY_BITS * port
-
-    def default(self) -> None:
-        """Go back to the delay of the build."""
-        self._put(DELAY_LOAD)
-        self._put(0)
-
-    def move(self, taps: int) -> None:
-        """Move by so many taps, up or down; it stops at either end."""
-        down = DELAY_DOWN if taps < 0 else 0
-        for _ in range(abs(taps)):
-            self._put(DELAY_MOVE | down)
-            self._put(down)
-
-    def set(self, taps: int) -> None:
-        """Set it, whatever it was."""
-        self.move(-DELAY_TAPS)
-        self.move(taps)
-
-    def _put(self, bits: int) -> None:
-        self._registers.write(DELAY, bits << self._shift)
 
 
 def sweep(

@@ -104,7 +104,7 @@ class NetlistWriter:
             ports = [f".A({a})", f".B({b})", f".SIGNEDA({self.of(cell, 'SIGNEDA')})", f".P({self.row(cell, 'P', 36)})"]
             yield f"    MULT18X18D c{id(cell)} ({', '.join(ports)});"
         elif kind != "TRELLIS_FF":
-            raise ValueError(f"there is no model of a {kind}: write one into sim/board/netlist.v")
+            raise ValueError(f"cells of type {kind} have no model: write one into sim/board/netlist.v")
 
     def lut(self, cell: dict[str, Any], init: str, ports: str) -> str:
         """Return the expression of a LUT, its highest input first."""

@@ -66,5 +66,5 @@ def test_a_lut_and_a_carry_are_their_tables() -> None:
 
 def test_an_unknown_cell_is_named() -> None:
     cell = {"type": "OSCG", "parameters": {}, "connections": {}}
-    with pytest.raises(ValueError, match="no model of a OSCG"):
+    with pytest.raises(ValueError, match="cells of type OSCG have no model"):
         NetlistWriter({"ports": {}, "cells": {"one": cell}}, "top").text()

@@ -81,7 +81,7 @@ def pins_of(verilog: str, top: str) -> list[Pin]:
     """Return the ports of a module that LiteX or Yosys wrote."""
     found = re.search(rf"^module {top}\s*\((.*?)\);", verilog, re.S | re.M)
     if not found:
-        raise ValueError(f"there is no module {top} in this Verilog")
+        raise ValueError(f"this Verilog has no module {top}")
     header = found[1]
     if "input" in header or "output" in header:
         lines = re.findall(r"(input|output|inout)\s+(?:wire|reg)?\s*(\[\d+:\d+\])?\s*(\w+)", header)

@@ -28,7 +28,7 @@ def idcode_in(octets: bytes) -> int | None:
 def read(file: Path, how_to_make: str) -> bytes:
     """Return the octets of a file; BuildError where there is none, saying ``how_to_make`` it."""
     if not file.is_file():
-        raise BuildError(f"there is no file {file}: {how_to_make}")
+        raise BuildError(f"{file} is not there: {how_to_make}")
     return file.read_bytes()
 
 

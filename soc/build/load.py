@@ -60,7 +60,7 @@ def detect(target: Any, way: Way) -> Loader:
     """Look for the board ``target`` on its cable; return the program that can load it.
 
     Raises BuildError: exit code 3 when no cable or no device answers, or when it is another one, 1 when no program here can
-    drive the cable, 2 when there is no such cable.
+    drive the cable, 2 when no loader knows it.
     """
     cable = way.cable or target.cable
     loader, answer = loader_for(cable)

@@ -57,7 +57,7 @@ def _sweep(args: argparse.Namespace, probe: Probe) -> None:
         console().print(
             f"taps {eye.first} to {eye.last} ({eye.first * TAP_NS:.3f} to {eye.last * TAP_NS:.3f} ns) bring all {eye.sent} "
             f"frames; {HIDDEN[eye.clipped]}.\nPort {args.port} is set to tap {eye.middle} ({eye.middle * TAP_NS:.3f} ns) "
-            f"until it is reset."
+            f"until the FPGA is loaded again."
         )
 
 
