@@ -64,7 +64,8 @@ def test_completion_is_made_without_anything_slow_and_knows_every_option() -> No
     assert (code, packages & (set(SLOW) - {"shtab", "logging"})) == (0, set())
     script = shtab.complete(cli.make_parser(), "bash")
     assert (
-        all(f"_shtab_liteprobe_{name}_option_strings=" in script for name in cli.COMMANDS) and "--known-delay" in script
+        all(f"_shtab_liteprobe_{name.replace('-', '_')}_option_strings=" in script for name in cli.COMMANDS)
+        and "--known-delay" in script
     )
 
 

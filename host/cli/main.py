@@ -12,6 +12,7 @@ from types import ModuleType
 
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.parsers import (
+    bring_up,
     build,
     calibrate,
     capture,
@@ -42,6 +43,7 @@ COMMANDS: dict[str, ModuleType] = {
     "clock": clock,
     "info": info,
     "phy": phy,
+    "bring-up": bring_up,
     "regs": regs,
     "build": build,
     "firmware": firmware,
@@ -115,7 +117,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             import logging  # Takes a fifth of the time of --help.
 
             logging.basicConfig(format="%(message)s", level=logging.INFO)
-        importlib.import_module(f"liteprobe.host.cli.commands.{args.command}").run(args)
+        command = args.command.replace("-", "_")
+        importlib.import_module(f"liteprobe.host.cli.commands.{command}").run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0

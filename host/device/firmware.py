@@ -97,7 +97,7 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
         When the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
     """
     _check(registers, image)
-    _wait_for_ram(registers)
+    wait_for_ram(registers)
     words = list(struct.unpack(f"<{-(-len(image.octets) // 4)}I", image.octets + bytes(-len(image.octets) % 4)))
     registers.write("ctrl_reset", CPU_RESET)
     registers.write_many({"boot_entry": 0, "boot_state": 0})
@@ -132,7 +132,7 @@ def boot_state(registers: Registers) -> BootState:
     return BootState(registers.read("boot_state"))
 
 
-def _wait_for_ram(registers: Registers) -> None:
+def wait_for_ram(registers: Registers) -> None:
     """Wait until the RAM is started, which it does by itself after the probe's reset."""
     for _ in range(RAM_TRIES):
         if registers.read("boot_ram"):

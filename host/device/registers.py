@@ -115,6 +115,11 @@ class Registers:
         return int(_look_up(self._constants, name, "constant", self.source))
 
     @property
+    def identifier(self) -> str:
+        """What the build calls itself: ``liteprobe on <board>``; empty where it says nothing."""
+        return str(self._constants.get("config_identifier") or "")
+
+    @property
     def memory_names(self) -> list[str]:
         """Names of all memories, in the order of their addresses."""
         return sorted(self._memories, key=lambda name: self._memories[name].address)

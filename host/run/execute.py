@@ -389,6 +389,7 @@ def _notes(job: Job, counters: dict[str, int]) -> list[str]:
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
         f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
-        f"{job.program.total} frames are too many for records: measured by accumulators": not job.with_records,
+        f"{job.program.total} frames are too many for records: measured by accumulators": job.route.is_recorded
+        and not job.with_records,
     }
     return [note for note, holds in notes.items() if holds]

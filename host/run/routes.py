@@ -47,6 +47,8 @@ class Route:
         Probes.
     transmit, receive : int
         Ports.
+    is_recorded : bool
+        Each frame has a record; else it is measured by accumulators alone.
     """
 
     program: TrainProgram
@@ -54,6 +56,7 @@ class Route:
     receiver: Devices
     transmit: int = 0
     receive: int = 0
+    is_recorded: bool = True
 
 
 @dataclass
@@ -83,7 +86,7 @@ class Job:
     @property
     def with_records(self) -> bool:
         """Whether each frame has a record."""
-        return self.program.total <= RECORDS_MAX
+        return self.route.is_recorded and self.program.total <= RECORDS_MAX
 
     @property
     def fits(self) -> bool:
