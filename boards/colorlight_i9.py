@@ -18,6 +18,7 @@ class Board(Module):
     lut_sites    = 43848 # LFE5U-45F.
     block_rams   = 108
     placer       = "static"
+    with_late_sdram = True
     flash_bytes  = 0x800000 # W25Q64JV.
     flash_offset = 0x200000 # A bitstream of the LFE5U-45F takes 1.3 MB at most.
 

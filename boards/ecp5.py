@@ -36,6 +36,7 @@ class Ecp5Board:
     parts : Parts, what is beside the FPGA, for the margins of its buses, and to set it up.
     rx_delay : float, ns that the FPGA delays received data by.
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
+    with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
     ports        = 2
@@ -55,6 +56,7 @@ class Ecp5Board:
     limits       = "1 Gb/s full duplex only."
     rx_delay     = RX_DELAY
     sdram_clock_phase = SDRAM_CLOCK_PHASE
+    with_late_sdram = False
     phy_times    = {}
 
     @property

@@ -14,7 +14,9 @@ def add_sdram(soc, name, origin):
     """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready."""
     phy, clk_freq = soc.board.sdram()
     soc.sdram_phy = phy
-    soc.sdram     = sdram = SdramController(phy, clk_freq, with_bursts=soc.probe_config.monitors)
+    soc.sdram     = sdram = SdramController(phy, clk_freq,
+        with_bursts      = soc.probe_config.monitors,
+        with_late_answer = soc.board.with_late_sdram)
     region = SoCRegion(origin=origin, size=4*BANKS*ROWS*COLUMNS, mode="rwx")
     soc.bus.add_slave(name, sdram.bus, region)
     return sdram.ready

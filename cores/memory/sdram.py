@@ -109,12 +109,14 @@ class SdramController(LiteXModule):
         Frequency at which the chip's times are kept.
     with_bursts : bool
         Give it ``burst``.
+    with_late_answer : bool
+        Answer the bus a cycle later, from registers: where the chip's pins are far from what asks.
 
     Attributes
     ----------
     bus : wishbone.Interface(32)
-        Latency of the answer at 50 MHz, when nothing is under way: a word read 4 cycles, written 1, octets written 4.
-        No answer before ``ready``. Bursts, which give way after 16 words, make it 29 at the most, with a refresh.
+        Latency of the answer at 50 MHz, when nothing is under way: a word read 4 cycles, written 1, octets written 4; one
+        more ``with_late_answer``. No answer before ``ready``. Bursts, which give way after 16 words, make it 29 at the most, with a refresh.
     burst : BurstPort, or None
         Takes turns with ``bus``. n words take n + 4 cycles at 50 MHz, and n + 2 where nobody else is served.
     ready : Signal(), out
@@ -123,7 +125,7 @@ class SdramController(LiteXModule):
     Limits: no open rows; BL = 1.
     Source: JEDEC 21-C, section 3.11.5 (SDRAM commands and start); LiteDRAM's DFI, and its delays (litedram/core/crossbar.py).
     """
-    def __init__(self, phy, clk_freq, with_bursts=False):
+    def __init__(self, phy, clk_freq, with_bursts=False, with_late_answer=False):
         self.bus   = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.burst = BurstPort() if with_bursts else None
         self.ready = Signal()
@@ -147,8 +149,13 @@ class SdramController(LiteXModule):
             dfi.address.eq(self.address),
             dfi.wrdata_en.eq(self.command == WRITE),
             dfi.rddata_en.eq(self.command == READ),
-            bus.dat_r.eq(dfi.rddata),
         ]
+        self.answers = Signal() # In this cycle, or with_late_answer in the next one.
+        answer       = [bus.ack.eq(self.answers), bus.dat_r.eq(dfi.rddata)]
+        if with_late_answer:
+            self.sync += answer
+        else:
+            self.comb += answer
         # What isn't written goes back as it was read; of a whole word all is written.
         for n in range(4):
             octet = slice(8*n, 8*n + 8)
@@ -221,7 +228,7 @@ class SdramController(LiteXModule):
                 NextValue(left, left - 1),
             ).Elif(bus.we & (bus.sel == 0b1111),
                 self.command.eq(WRITE),
-                bus.ack.eq(1),
+                self.answers.eq(1),
                 wait(close_at),
                 NextState("CLOSE"),
             ).Else(
@@ -234,7 +241,7 @@ class SdramController(LiteXModule):
             self.address.eq(self.column),
             NextValue(left, left - 1),
             If(left == 0,
-                bus.ack.eq(1),
+                self.answers.eq(1),
                 wait(1),
                 NextState("CLOSE"),
                 If(bus.we, self.command.eq(WRITE), wait(close_at)),
@@ -279,7 +286,7 @@ class SdramController(LiteXModule):
                 rest.eq(request.rest),
                 *[part.eq(value) for part, value in zip((column, bank, row), parts)],
             ),
-            If(bus.ack, is_turn.eq(1)),
+            If(self.answers, is_turn.eq(1)),
             If(fsm.ongoing("BURST"), is_turn.eq(0)),
         ]
         self.burst_open += [

@@ -217,6 +217,7 @@ class Board:
     with_serial = True
     with_pcie = False
     sdram_bytes = SDRAM_BYTES
+    with_late_sdram = False
     spare_bytes = 0
     flash_offset = FLASH_OFFSET
     pps_is_serial_rx = False

@@ -81,17 +81,17 @@ class Chip:
 
 SHORT_REFRESH = 2e3 # The start is as many refreshes long, and takes most of a test.
 
-def run(generator, mhz=50, refresh=SHORT_REFRESH):
+def run(generator, mhz=50, refresh=SHORT_REFRESH, is_late=False):
     """Run a user of the bus; return the chip."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sdram, "T_REFRESH", refresh*1e-9)
         patch.setattr(sdram, "T_POWER_UP", T_POWER_UP*1e-9*refresh/T_REFRESH)
-        return run_patched(generator, mhz)
+        return run_patched(generator, mhz, is_late)
 
-def run_patched(generator, mhz):
+def run_patched(generator, mhz, is_late):
     dfi = Interface(11, 1, 1, 32)
     phy = SimpleNamespace(dfi=dfi, settings=SimpleNamespace(cl=CL, read_latency=CL + 1))
-    dut = SdramController(phy, mhz*1e6)
+    dut = SdramController(phy, mhz*1e6, with_late_answer=is_late)
     chip = Chip(dfi, 1e3/mhz)
     run_simulation(dut, [generator(dut), chip.run()])
     return chip
@@ -123,8 +123,9 @@ def test_chip_is_started_as_it_asks():
     assert chip.log == ["precharge"] + ["refresh"]*8 + ["mode"]
     assert chip.at["precharge"] >= T_POWER_UP
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("mhz", [50, 62.5])
-def test_any_octets_of_any_word_are_written_and_no_other(mhz):
+def test_any_octets_of_any_word_are_written_and_no_other(mhz, is_late):
     seed = random.randrange(2**32)
     print("seed", seed)
     rand = random.Random(seed)
@@ -147,11 +148,12 @@ def test_any_octets_of_any_word_are_written_and_no_other(mhz):
                 seen.append((word, model[place]))
             for _ in range(rand.choice([0, 0, 0, 1, 5])):
                 yield
-    chip = run(user, mhz)
+    chip = run(user, mhz, is_late=is_late)
     assert len(seen) > 100 and all(found == right for found, right in seen)
     assert {(place >> 8 & 1, place >> 9, place & 255): word for place, word in model.items()} == chip.words
 
-def test_answers_come_in_the_cycles_that_the_docstring_tells():
+@pytest.mark.parametrize(("is_late", "told"), [(False, [4, 1, 4]), (True, [5, 2, 5])])
+def test_answers_come_in_the_cycles_that_the_docstring_tells(is_late, told):
     counts = []
     def user(dut):
         yield from started(dut)
@@ -160,8 +162,8 @@ def test_answers_come_in_the_cycles_that_the_docstring_tells():
                 yield
             _, count = yield from access(dut.bus, 5, write, sel)
             counts.append(count)
-    run(user)
-    assert counts == [4, 1, 4]
+    run(user, is_late=is_late)
+    assert counts == told
 
 def test_refreshes_keep_their_pace_however_busy_the_bus_is():
     def user(dut):
