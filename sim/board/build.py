@@ -10,11 +10,13 @@ import json
 import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS
-from liteprobe.sim.board.netlist import to_verilog
+from liteprobe.sim.board.netlist import NetlistWriter, top_of
+from liteprobe.sim.board.packed import Unpacker
 from liteprobe.sim.board.top import bidirectional, board_header, wrapper
 from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, harness_variant, write_verilog
 
@@ -23,21 +25,23 @@ TOP = "liteprobe"
 MODEL = tuple(HERE / name for name in ("model.cpp", "phy.cpp", "phy.h"))
 PHY_TIMES = {"reset_s": 10e-6, "start_s": 50e-6}  # 20 and 160 ms on a board.
 START_TICKS = 400_000  # Until the probe has set up its PHYs, and they have a link.
+PACKED = "packed.json"
+PACK = ("--pack-only", "--write", PACKED, "-q", "-l", "nextpnr.log")
 CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
 
 
-def build_board(name: str, from_netlist: bool = False, **options: Any) -> Path:
+def build_board(name: str, source: str = "rtl", **options: Any) -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of a board at its RGMII pins.
 
     Parameters
     ----------
     name : of the board.
-    from_netlist : of what Yosys makes of the RTL, not of the RTL itself; it takes Yosys a minute or more.
+    source : ``rtl``; or what Yosys makes of it (``yosys``), or what nextpnr places of that (``packed``), a minute or more.
     options : fields of ProbeConfig.
     """
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     own = [path for path in HERE.iterdir() if path.suffix in (".py", ".v", ".cpp", ".h")]
-    key = content_key(name, [*files, *own, *harness_files()], json.dumps([from_netlist, options], sort_keys=True))
+    key = content_key(name, [*files, *own, *harness_files()], json.dumps([source, options], sort_keys=True))
 
     def make() -> Design:
         from liteprobe.boards import board
@@ -51,13 +55,13 @@ def build_board(name: str, from_netlist: bool = False, **options: Any) -> Path:
         soc.finalize()
         bauds = (config.uart_baud, config.gnss_baud)
         variant = harness_variant(config.link, config.ip_address, *bauds, START_TICKS)
-        return Design(soc, variant, netlist_at_pins if from_netlist else at_pins, MODEL)
+        return Design(soc, variant, WRITERS[source], MODEL)
 
     return build(key, make)
 
 
-def netlist_at_pins(soc: Any, folder: Path) -> list[Path]:
-    """Write what Yosys makes of a board, as Verilog, and all that is at its pins."""
+def netlist_at_pins(soc: Any, folder: Path, is_packed: bool = False) -> list[Path]:
+    """Write what Yosys makes of a board, or what nextpnr packs of it, as Verilog, and all that is at its pins."""
     from liteprobe.soc.build import bitstream
 
     gateware = folder / "gateware"
@@ -69,8 +73,14 @@ def netlist_at_pins(soc: Any, folder: Path) -> list[Path]:
     (gateware / f"{TOP}.ys").write_text(bitstream.SYNTHESIS, encoding="utf-8")
     design = bitstream.Design(gateware, soc.platform.device, (), {})
     netlist, _ = bitstream.synthesize(design, {"yosys": bitstream.version_of("yosys")})
+    module = top_of(netlist)
+    if is_packed:
+        shutil.copy(netlist, gateware / f"{TOP}.json")
+        arguments = [*bitstream.device_arguments(soc.platform), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
+        bitstream.require("nextpnr-ecp5", [*arguments, *PACK], gateware, gateware / "nextpnr.out")
+        module = Unpacker(top_of(gateware / PACKED)).unpacked()
     top = folder / f"{TOP}.v"
-    top.write_text(bidirectional(to_verilog(netlist, TOP)), encoding="utf-8")
+    top.write_text(bidirectional(NetlistWriter(module, TOP).text()), encoding="utf-8")
     return [*surroundings(soc, folder, top), *CELLS, HERE / "netlist.v"]
 
 
@@ -79,6 +89,9 @@ def at_pins(soc: Any, folder: Path) -> list[Path]:
     (top, *others) = write_verilog(soc, folder, TOP)
     top.write_text(bidirectional(top.read_text(encoding="utf-8")), encoding="utf-8")
     return [*surroundings(soc, folder, top), *others, *CELLS]
+
+
+WRITERS = {"rtl": at_pins, "yosys": netlist_at_pins, "packed": partial(netlist_at_pins, is_packed=True)}
 
 
 def surroundings(soc: Any, folder: Path, top: Path) -> list[Path]:
@@ -101,10 +114,12 @@ def main() -> int:
     """Build a board and print its folder."""
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.board.build", description=__doc__.splitlines()[0])
     parser.add_argument("board", choices=list(BOARDS))
-    parser.add_argument("--netlist", action="store_true", help="what Yosys makes of it, not its RTL")
+    parser.add_argument(
+        "--source", choices=list(WRITERS), default="rtl", help="its RTL, or Yosys' or nextpnr's netlist"
+    )
     parser.add_argument("--fields", type=json.loads, default={}, help="fields of ProbeConfig (JSON)")
     arguments = parser.parse_args()
-    print(build_board(arguments.board, arguments.netlist, **arguments.fields))
+    print(build_board(arguments.board, arguments.source, **arguments.fields))
     return 0
 
 

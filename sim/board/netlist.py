@@ -213,8 +213,8 @@ def bits_of(cell: dict[str, Any], name: str, width: int) -> str:
     return text.replace("x", "0").zfill(width)[-width:]
 
 
-def to_verilog(netlist: Path, name: str) -> str:
-    """Return the Verilog of the top level of a netlist, as module ``name``."""
+def top_of(netlist: Path) -> dict[str, Any]:
+    """Return the top level of a netlist."""
     modules = json.loads(netlist.read_text(encoding="utf-8"))["modules"]
-    top = next(one for one in modules.values() if int(one.get("attributes", {}).get("top", "0"), 2))
-    return NetlistWriter(top, name).text()
+    top: dict[str, Any] = next(one for one in modules.values() if int(one.get("attributes", {}).get("top", "0"), 2))
+    return top

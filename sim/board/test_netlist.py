@@ -19,10 +19,11 @@ OPTIONS = [("colorlight_5a_75b", {}), ("colorlight_i9", {"preset": "tester"})]
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("source", ["yosys", "packed"])
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=[name for name, _ in OPTIONS])
-def test_a_netlist_does_what_the_rtl_does(name: str, options: dict[str, str], tmp_path: Path) -> None:
+def test_a_netlist_does_what_the_rtl_does(name: str, options: dict[str, str], source: str, tmp_path: Path) -> None:
     """Map, trains of six lengths each way, records: every frame on the same tick, every record the same."""
-    folders = {which: build_board(name, which == "netlist", **options) for which in ("rtl", "netlist")}
+    folders = {"rtl": build_board(name, **options), "netlist": build_board(name, source, **options)}
     assert (folders["rtl"] / "csr.json").read_text() == (folders["netlist"] / "csr.json").read_text()
     for length in LENGTHS:
         for transmit in (0, 1):

@@ -66,16 +66,17 @@ TIMING_RIPUP = "--tmg-ripup"
 # taken, and a probe with discipline and processor fills more than that of a LFE5U-25F: then each board says which placer
 # comes through.
 PLACER = "static"
-# router1 rips up arcs for many minutes on a full device; router2 settles them together, and routes anew (--tmg-ripup) what
-# had to make way and now misses its constraint. sys and timebase come from one PLL, but nothing relies on it: all crossings
+# router1 rips up arcs for many minutes on a full device; router2 settles them together. Only when a constraint is missed after
+# that, it routes anew (--tmg-ripup) what had to make way: where an arc can't meet its constraint that never ends, and crowds
+# out the others. sys and timebase come from one PLL, but nothing relies on it: all crossings
 # are those of cores/crossing.py.
 # It is asked for more than a build is held to (GUARD), so it may fall short of that.
-PLACE_AND_ROUTE = ("--router", "router2", TIMING_RIPUP, "--ignore-rel-clk", "--timing-allow-fail")
+PLACE_AND_ROUTE = ("--router", "router2", "--ignore-rel-clk", "--timing-allow-fail")
 # On a full device, placed by HeAP, a few wires stayed in use twice for ever: what a wire costs that another net has too rose by
 # 2 a round until nothing else counted. There it rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of
 # 3. Where there is room the router's own settings meet timing sooner.
 ROUTER_SETTINGS = {"heap": {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}}
-# Where a constraint can't be met it would try 1500 rounds; the boards of docs/boards.md met theirs in 46 to 154.
+# It would try 1500 rounds; the boards of docs/boards.md met their constraints in 46 to 154.
 ROUTER_ROUNDS = 200
 
 
@@ -181,23 +182,25 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     (run / f"{TOP}.lpf").write_text(guarded(constraints), encoding="utf-8")
     arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
     arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
-    log = run / "nextpnr.log"
-    code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out", lambda: router_rounds(log) > ROUTER_ROUNDS)
-    if router_rounds(log) > ROUTER_ROUNDS:
-        say(f"no way to meet timing in {ROUTER_ROUNDS} rounds of routing; once more without, to see what misses it")
-        arguments.remove(TIMING_RIPUP)
-        log.unlink()
-        code = run_tool("nextpnr-ecp5", arguments, run, run / "nextpnr.out")
-    (run / f"{TOP}.json").unlink()
-    if not (run / "nextpnr.json").exists():
-        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
-    report: dict[str, Any] = json.loads((run / "nextpnr.json").read_text(encoding="utf-8"))
-    lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
-    if lines:
-        raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {run / 'nextpnr.log'}, or try another --seed")
-    if code != 0:
-        raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
-    return report
+    log, report_file = run / "nextpnr.log", run / "nextpnr.json"
+    lines: list[str] = []
+    for more in ((), (TIMING_RIPUP,)):
+        if more:
+            say(f"a constraint is missed ({lines[0]}); once more, and what is late is routed anew")
+            report_file.unlink()
+            log.unlink()
+        code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: router_rounds(log) > ROUTER_ROUNDS)
+        if report_file.exists():
+            report: dict[str, Any] = json.loads(report_file.read_text(encoding="utf-8"))
+            lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
+            if not lines and code == 0:
+                (run / f"{TOP}.json").unlink()
+                return report
+        elif not more and router_rounds(log) > ROUTER_ROUNDS:
+            raise BuildError(f"nextpnr has not routed all in {ROUTER_ROUNDS} rounds: leave a part out, or try another --seed")
+        if not lines:
+            raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
+    raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {log}, or try another --seed")
 
 
 def with_settings(netlist: str, settings: dict[str, str]) -> str:
