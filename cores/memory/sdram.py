@@ -116,7 +116,8 @@ class SdramController(LiteXModule):
     ----------
     bus : wishbone.Interface(32)
         Latency of the answer at 50 MHz, when nothing is under way: a word read 4 cycles, written 1, octets written 4; one
-        more ``with_late_answer``. No answer before ``ready``. Bursts, which give way after 16 words, make it 29 at the most, with a refresh.
+        more ``with_late_answer``. No answer before ``ready``. Bursts, which give way after 16 words, make it 29 at the most,
+        with a refresh.
     burst : BurstPort, or None
         Takes turns with ``bus``. n words take n + 4 cycles at 50 MHz, and n + 2 where nobody else is served.
     ready : Signal(), out

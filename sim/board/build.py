@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,11 @@ def at_pins(soc: Any, folder: Path) -> list[Path]:
     return [*surroundings(soc, folder, top), *others, *CELLS]
 
 
-WRITERS = {"rtl": at_pins, "yosys": netlist_at_pins, "packed": partial(netlist_at_pins, is_packed=True)}
+WRITERS: dict[str, Callable[[Any, Path], list[Path]]] = {
+    "rtl": at_pins,
+    "yosys": netlist_at_pins,
+    "packed": partial(netlist_at_pins, is_packed=True),
+}
 
 
 def surroundings(soc: Any, folder: Path, top: Path) -> list[Path]:

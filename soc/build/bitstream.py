@@ -72,10 +72,9 @@ PLACER = "static"
 # are those of cores/crossing.py.
 # It is asked for more than a build is held to (GUARD), so it may fall short of that.
 PLACE_AND_ROUTE = ("--router", "router2", "--ignore-rel-clk", "--timing-allow-fail")
-# On a full device, placed by HeAP, a few wires stayed in use twice for ever: what a wire costs that another net has too rose by
-# 2 a round until nothing else counted. There it rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of
-# 3. Where there is room the router's own settings meet timing sooner.
-ROUTER_SETTINGS = {"heap": {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}}
+# On a full device a few wires stayed in use twice for ever: what a wire costs that another net has too rose by 2 a round until
+# nothing else counted. It rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of 3.
+ROUTER_SETTINGS = {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}
 # It would try 1500 rounds; the boards of docs/boards.md met their constraints in 46 to 154.
 ROUTER_ROUNDS = 200
 
@@ -142,7 +141,7 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     is_full = config.with_discipline and config.with_cpu
     placer, seed = (target.placer, target.seed) if is_full else (PLACER, Design.seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
-    design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS.get(placer, {}))
+    design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
     margins = [margin._asdict() for margin in target.io_margins()]
     facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
