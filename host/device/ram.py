@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.device.registers import Registers
+from liteprobe.host.device.link.base import Words
+from liteprobe.host.device.registers import Memory, Registers
 from liteprobe.host.errors import UsageError
 
 BURST_WORDS = 1024
@@ -67,7 +68,6 @@ def check_ram(
     wait: Callable[[float], None],
     words: int | None = None,
     keep_s: float = KEEP_S,
-    progress: Callable[[int, int], None] | None = None,
 ) -> RamResult:
     """Write a memory full twice, each word with a value of its own and with its complement, and read it after a while.
 
@@ -84,8 +84,6 @@ def check_ram(
         How many, from the first one on; None: all.
     keep_s : float
         How long each round must be kept (probe time).
-    progress : callable or None
-        Called with the words done and the words to do, of both rounds.
 
     Raises
     ------
@@ -100,21 +98,11 @@ def check_ram(
     values = (numbers * FACTOR & WORD_MASK).astype(np.uint32)
     wrong = np.zeros(count, bool)
     data_lines = address_lines = swapped = 0
-    registers.own()
     for turn, flip in enumerate((0, WORD_MASK)):
         wanted = values ^ np.uint32(flip)
-        for first in range(0, count, BURST_WORDS):
-            part = wanted[first : first + BURST_WORDS]
-            registers.link.write(memory.address + 4 * first, part.tolist())
-            if progress:
-                progress((2 * turn * count + first + len(part)) // 2, 2 * count)
+        _fill(registers, memory, wanted)
         wait(keep_s)
-        found = np.empty(count, np.uint32)
-        for first in range(0, count, BURST_WORDS):
-            part = found[first : first + BURST_WORDS]
-            part[:] = registers.read_memory(name, first, len(part))
-            if progress:
-                progress(((2 * turn + 1) * count + first + len(part)) // 2, 2 * count)
+        found = _read(registers, memory, count)
         bad = np.flatnonzero(found != wanted)
         wrong[bad] = True
         owner = (found[bad].astype(np.uint64) ^ flip) * FACTOR_INVERSE & WORD_MASK
@@ -122,16 +110,24 @@ def check_ram(
         swapped += int(is_swapped.sum())
         address_lines |= _union(owner[is_swapped] ^ numbers[bad[is_swapped]])
         data_lines |= _union(found[bad[~is_swapped]] ^ wanted[bad[~is_swapped]])
-    bad_words = np.flatnonzero(wrong)
-    return RamResult(
-        name=name,
-        words=count,
-        bad=len(bad_words),
-        first=int(bad_words[0]) if len(bad_words) else None,
-        data_lines=data_lines,
-        swapped=swapped,
-        address_lines=address_lines,
-    )
+    first_bad = int(wrong.argmax()) if wrong.any() else None
+    return RamResult(name, count, int(wrong.sum()), first_bad, data_lines, swapped, address_lines)
+
+
+def _fill(registers: Registers, memory: Memory, words: Words) -> None:
+    """Write words from the first one on, whatever is read back."""
+    registers.own()
+    for first in range(0, len(words), BURST_WORDS):
+        registers.link.write(memory.address + 4 * first, words[first : first + BURST_WORDS].tolist())
+
+
+def _read(registers: Registers, memory: Memory, count: int) -> Words:
+    """Return so many words from the first one on."""
+    found = np.empty(count, np.uint32)
+    for first in range(0, count, BURST_WORDS):
+        part = found[first : first + BURST_WORDS]
+        part[:] = registers.read_memory(memory.name, first, len(part))
+    return found
 
 
 def _union(masks: NDArray[np.integer]) -> int:
