@@ -159,6 +159,7 @@ class Probe:
         """Return what the probe is and how it is: a row for each fact."""
         facts: dict[str, int | float | str | bool] = {
             "url": self.url,
+            "build": self.registers.identifier,
             "map": self.registers.source,
             "map_hash": f"{self.registers.map_hash:08x}",
         }

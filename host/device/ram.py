@@ -98,7 +98,7 @@ def check_ram(
     values = (numbers * FACTOR & WORD_MASK).astype(np.uint32)
     wrong = np.zeros(count, bool)
     data_lines = address_lines = swapped = 0
-    for turn, flip in enumerate((0, WORD_MASK)):
+    for flip in (0, WORD_MASK):
         wanted = values ^ np.uint32(flip)
         _fill(registers, memory, wanted)
         wait(keep_s)

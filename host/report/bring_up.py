@@ -30,7 +30,7 @@ def document(facts: Mapping[str, Any], checks: Sequence[Check]) -> dict[str, Any
 def as_markdown(found: Mapping[str, Any]) -> str:
     """Return a `document` as a page that can be attached to an issue."""
     parts = [
-        f"# Bring-up of {found['probe']['board']}, {found['created']}",
+        f"# Bring-up of {found['probe']['build']}, {found['created']}",
         "\n## Checks\n",
         _table(("check", "result", "what was seen"), [(c["name"], c["verdict"], c["seen"]) for c in found["checks"]]),
         "\n## Probe\n",

@@ -28,7 +28,7 @@ def test_a_sound_board_passes(tester_board: Path, tmp_path: Path, monkeypatch: p
     checks = {check["name"]: check for check in found["checks"]}
     assert list(checks) == NAMES
     assert {check["verdict"] for check in checks.values()} == {"passed"}, checks
-    assert found["probe"]["board"] == "liteprobe on colorlight_i9"
+    assert found["probe"]["build"] == "liteprobe on colorlight_i9"
     for way in ("frames 0 to 1", "frames 1 to 0"):
         for length in (60, 1514):
             count = checks[way]["figures"][f"length_{length}"]

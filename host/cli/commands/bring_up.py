@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("frames and RAM are counted from 0 upwards")
     extent = Extent(args.frames, args.ram, args.duration / 1e9, args.eye)
     with Probe(args.probe, args.map, args.steal) as probe:
-        facts = {"board": probe.registers.identifier, **probe.info()}
+        facts = probe.info()
         checks = BringUp(probe, extent, _progress).run()
     found = document(facts, checks)
     if args.report:
