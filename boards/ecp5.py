@@ -19,8 +19,8 @@ class Ecp5Board:
     name : str, as in ``liteprobe build``.
     ports : int, Ethernet PHYs.
     sys_clk_freq : float, Hz
-    seed, placer : int, str
-        Of placement, with processor and discipline: the ones that are known to meet timing.
+    placer : str, of nextpnr, with processor and discipline.
+    seeds : dict, preset -> seed of placement that is known to meet timing, with processor and discipline; 1 where none is named.
     lut_sites, block_rams : int, of the device.
     with_serial, with_pcie : bool
     sdram_bytes : int, that a probe can use; 0: none.
@@ -41,7 +41,7 @@ class Ecp5Board:
     """
     ports        = 2
     sys_clk_freq = 50e6
-    seed         = 1
+    seeds        = {}
     placer       = "heap"
     lut_sites    = 24288 # LFE5U-25F.
     block_rams   = 56

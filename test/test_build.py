@@ -6,6 +6,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
     Design,
+    elaborate,
     place_and_route,
     router_rounds,
     synthesize,
@@ -25,6 +27,7 @@ from liteprobe.soc.build.bitstream import (
 )
 from liteprobe.soc.build.report import Clock, clocks_of, late_crossings, misses
 from liteprobe.soc.build.toolchain import BuildError, version_of
+from liteprobe.soc.config import ProbeConfig
 
 REPOSITORY = Path(__file__).parents[1]
 ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
@@ -321,3 +324,10 @@ def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
     report = {"critical_paths": [{"from": start, "to": end, "path": parts} for start, end in pairs]}
     found = [f"a path from timebase2x to timebase takes {delay_ns:.2f} ns, 3.5 ns asked for"]
     assert late_crossings(report) == (found if is_late else [])
+
+
+def test_each_preset_has_the_seed_that_its_board_names(tmp_path):
+    """Of a whole probe; one without processor has room, and takes the first."""
+    monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
+    for config, seed in ((monitor, 3), (ProbeConfig(), 1), (replace(monitor, with_cpu=False), 1)):
+        assert elaborate("colorlight_5a_75b", config, tmp_path)[0].seed == seed

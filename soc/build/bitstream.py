@@ -139,7 +139,9 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
     is_full = config.with_discipline and config.with_cpu
-    placer, seed = (target.placer, target.seed) if is_full else (PLACER, Design.seed)
+    placer, seed = PLACER, Design.seed
+    if is_full:
+        placer, seed = target.placer, target.seeds.get(config.preset, seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
     margins = [margin._asdict() for margin in target.io_margins()]

@@ -94,7 +94,7 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     parts = [f"## {title}", f"{target.ports} ports, `sys` at {target.sys_clk_freq / 1e6:g} MHz. {target.limits}"]
     if not reports:
         return "\n\n".join([*parts, f"Not built yet: `./run build {name}`."])
-    usual = next((report for report in reports if report["seed"] == target.seed), reports[0])
+    usual = next((report for report in reports if report["seed"] == target.seeds.get(preset, 1)), reports[0])
     seconds, tools = usual["seconds"], usual["tools"]
     config = usual["config"]
     way = {"own": "Etherbone on a port of its own", "shared": "Etherbone in band"}.get(config["link"], config["link"])
