@@ -31,10 +31,9 @@ writes it into the flash, of which a backup is made before ([firmware](firmware.
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
 
-A section says when it was built. Preset `train` of the Colorlight 5A-75B 8.0 is of the present gateware, with three
-seeds. `monitor` of the same and `tester` of the i9 are of gateware without MDIO, and with the I/O from before
-[I/O timing](design/io-timing.md); of the present one they are not routed yet: seed 1 did not settle, by either placer
-of the i9. All others are older, and were not routed again. The 5A-75E was never routed.
+A section says when it was built. Of the present gateware are: preset `train` of the Colorlight 5A-75B 8.0 with three
+seeds, its `monitor` with seed 3 (the router does not settle with 1, 2, 4 and 5), and `tester` of the i9 with seed 1. All
+others are older, and were not routed again. The 5A-75E was never routed.
 """
 
 
