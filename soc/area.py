@@ -32,26 +32,38 @@ PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
 TRAIN_PORT = Area(4551, 21285)
 MONITOR, MONITOR_PORT = Area(3959, 15670), Area(5246, 26954)
-TESTER_PORT = Area(7261, 36388)
-STREAMS = Area(106, 427) # 15 streams of a port in the place of 7.
+MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
+SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
+FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port that monitors.
+STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
+MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
 ARCS_A_SITE = 3.2
 SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
-def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, is_wide: bool) -> Area:
-    """Return what a probe of these parts takes; ``is_wide``: its ports measure 15 streams."""
-    port = TRAIN_PORT if Part.MONITOR not in parts else TESTER_PORT if Part.GENERATE in parts else MONITOR_PORT
-    choices = [
+def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int) -> Area:
+    """Return what a probe of these parts takes; ``slots``: of the meter of each port that has one."""
+    has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
+    of_port = [
+        (Part.RECORD in parts, TRAIN_PORT),
+        (Part.MONITOR in parts, MONITOR_PORT),
+        (Part.MEASURE in parts, MEASURE_PORT),
+        (Part.GENERATE in parts and has_meters, SENDER_PORT),
+        (Part.STREAMS in parts, STREAMS_SOURCE),
+        (Part.STREAMS in parts and Part.MONITOR in parts, FIELDS_PORT),
+        (has_meters, MORE_STREAMS[slots]),
+    ]
+    once = [
+        (True, BASE),
         (has_own_link, OWN_LINK),
         (with_cpu, PROCESSOR),
         (with_discipline, DISCIPLINE),
         (Part.MONITOR in parts, MONITOR),
+        (Part.MEASURE in parts, MEASURE),
     ]
-    if is_wide and Part.MONITOR in parts:
-        port = Area(*map(sum, zip(port, STREAMS)))
-    taken = [BASE, *[port] * ports, *[part for is_in, part in choices if is_in]]
+    taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 
 

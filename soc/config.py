@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOTS_MAX, Part
+from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
@@ -22,8 +22,12 @@ BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of
 RECORD_BITS = 6 * 32
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
+# The same of a probe that measures streams, besides its processor.
+MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
 GENERATE_PORT_RAMS = 2  # Of each port that sends.
-MORE_STREAMS_RAMS  = 5  # Of each port with 15 streams, not 7.
+FIELDS_PORT_RAMS   = 1  # Of each port that monitors, and takes stamps from fields.
+STREAMS_PORT_RAMS  = 6  # Of each port that sends many streams.
+MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
@@ -71,9 +75,17 @@ class BoardLimits(Protocol):
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
+def or_words(choices: Iterable[int]) -> str:
+    """Return choices as words: ``7, 15 or 31``."""
+    *some, last = map(str, choices)
+    return f"{', '.join(some)} or {last}"
+
+
 def most_ports(board: BoardLimits, preset: str) -> int:
     """Return how many test ports ``board`` can have, without a processor; 1 at the least."""
-    choices = (ProbeConfig(preset=preset, ports=ports, with_cpu=False) for ports in range(board.ports, 1, -1))
+    has_streams = Part.MONITOR not in PRESETS[preset] # A tester has its ports rather than its streams.
+    fields  = {"preset": preset, "with_cpu": False, "with_streams": has_streams}
+    choices = (ProbeConfig(ports=ports, **fields) for ports in range(board.ports, 1, -1))
     return next((config.ports for config in choices if config.fits(board)), 1)
 
 
@@ -84,8 +96,8 @@ class ProbeConfig:
     Parameters
     ----------
     preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
-        measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains, and does all that a monitor
-        does. ``PRESETS`` has the parts of each.
+        measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains and streams, and does all that a
+        monitor does; ``generator`` sends trains and streams, and measures streams. ``PRESETS`` has the parts of each.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
@@ -94,7 +106,9 @@ class ProbeConfig:
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
         SDRAM where it has one, else block RAM.
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
-    streams : that each port of a monitor measures, 7 or 15; 0: 15 where the block RAMs allow.
+    streams : that each port with meters measures (all presets but ``train``), 7, 15 or 31; 0: as many as there is room for, but
+        31 only where ports send streams.
+    with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -127,11 +141,12 @@ class ProbeConfig:
     ring: str = "auto"
     capture_blocks: int = 8
     streams: int = 0
+    with_streams: bool = True
 
     @property
     def parts(self) -> Part:
         """Which parts are built in."""
-        return PRESETS[self.preset]
+        return PRESETS[self.preset] if self.with_streams else PRESETS[self.preset] & ~Part.STREAMS
 
     @property
     def generates(self) -> bool:
@@ -142,6 +157,16 @@ class ProbeConfig:
     def monitors(self) -> bool:
         """Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone."""
         return Part.MONITOR in self.parts
+
+    @property
+    def measures(self) -> bool:
+        """Whether ports measure streams and keep nothing, in the place of a receive path that keeps records."""
+        return Part.MEASURE in self.parts
+
+    @property
+    def sends_streams(self) -> bool:
+        """Whether ports send many streams; then meters count bit errors, and take TX stamps from fields."""
+        return Part.STREAMS in self.parts
 
     @property
     def phys(self) -> int:
@@ -165,12 +190,17 @@ class ProbeConfig:
         return "sdram" if board.sdram_bytes else "block"
 
     def slots(self, board: BoardLimits) -> int:
-        """Return the slots of the meter of each port of a monitor: a stream each, and one for all else."""
+        """Return the slots of the meter of each port that has one: a stream each, and one for all else."""
         if self.streams:
             return self.streams + 1
-        large = replace(self, streams=STREAM_SLOTS_MAX - 1)
+        most = len(STREAM_SLOT_COUNTS) if self.sends_streams else 2
+        return next((slots for slots in reversed(STREAM_SLOT_COUNTS[1:most]) if self._has_room(slots, board)), STREAM_SLOTS)
+
+    def _has_room(self, slots: int, board: BoardLimits) -> bool:
+        large = replace(self, streams=slots - 1)
         fits  = board.block_rams is None or large.block_rams_needed(board) <= board.block_rams
-        return STREAM_SLOTS_MAX if fits and large.fits(board, COMFORT) else STREAM_SLOTS
+        # As many as a port sends, wherever they can be had.
+        return fits and large.fits(board, 1.0 if self.sends_streams else COMFORT)
 
     def main_ram_block_bytes(self, board: BoardLimits) -> int:
         """Return the block RAM that is main RAM on ``board``."""
@@ -179,8 +209,8 @@ class ProbeConfig:
     @property
     def area(self) -> Area:
         """What this takes of a device, with as few streams as are asked for."""
-        is_wide = self.streams >= STREAM_SLOTS
-        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, is_wide)
+        slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
         """Return whether a share of the LUT sites of ``board`` is enough, and of the ways that the router finds."""
@@ -191,10 +221,12 @@ class ProbeConfig:
 
     def smaller(self, board: BoardLimits) -> Iterator[str]:
         """Yield each thing that could be chosen otherwise, alone, so that ``board`` holds it."""
+        fewer  = [slots - 1 for slots in STREAM_SLOT_COUNTS if slots - 1 < self.streams]
         others = {
             "no processor (--no-cpu)": replace(self, with_cpu=False),
+            **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
-            f"--streams {STREAM_SLOTS - 1}": replace(self, streams=self.streams and STREAM_SLOTS - 1),
+            **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
             **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name != self.preset},
@@ -220,12 +252,12 @@ class ProbeConfig:
             raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
         if self.ring not in RINGS:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
+        if (self.monitors or self.measures) and self.streams not in (0, *(slots - 1 for slots in STREAM_SLOT_COUNTS)):
+            raise ValueError(f"{self.streams} streams are not supported: use {or_words(slots - 1 for slots in STREAM_SLOT_COUNTS)}")
         if not self.monitors:
             return
         if self.ring == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for the ring: use ring=block")
-        if self.streams not in (0, STREAM_SLOTS - 1, STREAM_SLOTS_MAX - 1):
-            raise ValueError(f"{self.streams} streams are not supported: use {STREAM_SLOTS - 1} or {STREAM_SLOTS_MAX - 1}")
         if not 2 <= self.capture_blocks <= LARGEST_CAPTURE_BLOCKS:
             raise ValueError(f"capture_blocks {self.capture_blocks} is out of range: use 2 to {LARGEST_CAPTURE_BLOCKS}")
 
@@ -319,15 +351,18 @@ class ProbeConfig:
             raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {CHANNELS}")
 
     def block_rams_needed(self, board: BoardLimits) -> int:
-        """Return how many block RAMs of ``board`` this takes at least; of a monitor exactly, as Yosys counts them."""
+        """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
-        if not self.monitors:
+        if not (self.monitors or self.measures):
             return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
-        ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
-        send = GENERATE_PORT_RAMS * self.ports if self.generates else 0
-        more = MORE_STREAMS_RAMS * (self.slots(board) > STREAM_SLOTS)
-        return MONITOR_RAMS + (MONITOR_PORT_RAMS + more) * self.ports + send + ring + cpu
+        send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
+        port = MORE_STREAMS_RAMS[self.slots(board)] + send
+        if self.measures:
+            return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
+        ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
+        fields = FIELDS_PORT_RAMS * self.sends_streams
+        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + ring + cpu
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:
@@ -335,7 +370,7 @@ class ProbeConfig:
         # Of a train: what is known before synthesis. FIFOs of the paths come on top, so a build may still not fit.
         needed = self.block_rams_needed(board)
         if needed > board.block_rams:
-            what = "ports, streams, capture_blocks, or leave the processor out (--no-cpu)" if self.monitors else (
-                "record_depth, ram_bytes or main_ram_bytes"
-            )
+            whats = ["ports, streams, capture_blocks, or leave the processor out (--no-cpu)"] * self.monitors
+            whats += ["ports, streams, or leave the processor out (--no-cpu)"] * self.measures
+            what = [*whats, "record_depth, ram_bytes or main_ram_bytes"][0]
             raise ValueError(f"memories need {needed} block RAMs, {board.name} has {board.block_rams}: lower {what}")

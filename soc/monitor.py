@@ -12,12 +12,12 @@ from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import BLOCK_WORDS
-from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.monitor_registers import MonitorPort
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.soc.main_ram import RING_ORIGIN, add_sdram
+from liteprobe.soc.measure import add_meter
 
 FIRMWARE_BYTES = 1024*1024 # Of the SDRAM; the ring has the rest.
 
@@ -35,32 +35,26 @@ def add_monitor_ports(soc):
 def add_monitor_port(soc, number):
     """Monitor what a PHY receives; return the port. One that sends nothing else sends management by itself.
 
-    Registers ``port<n>_monitor``, ``port<n>_measure``; memories ``port<n>_snapshot``, ``port<n>_streams``, ``port<n>_bins``.
+    Registers ``port<n>_monitor``, and those of the meter.
     """
     config    = soc.probe_config
     is_shared = soc.carries_management(number)
     phy       = soc.phys[number]
     port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None,
         with_line_clock = config.with_discipline and config.generates,
-        pad_ticks       = phy.rx_ticks)
-    meter  = PortMeter(slots=config.slots(soc.board))
+        pad_ticks       = phy.rx_ticks,
+        with_fields     = config.sends_streams)
     domain = soc.add_local_timebase(f"rx{number}")
     port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
     soc.add_module(name=f"port{number}_monitor", module=port)
-    soc.add_module(name=f"port{number}_measure", module=meter)
-    path   = port.path
-    seen = soc.rates.ended[number]
+    parser, ended = port.path.parser, soc.rates.ended[number]
     soc.comb += [
         phy.source.connect(port.sink),
         port.link_up.eq(phy.link_up),
-        path.measured.connect(meter.measured),
-        seen.valid.eq(path.parser.seen),
-        seen.length.eq(path.parser.frame.length),
+        ended.valid.eq(parser.seen),
+        ended.length.eq(parser.frame.length),
     ]
-    soc.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
-    soc.add_memory(f"port{number}_streams", meter.streams.bus, meter.streams.bus_words)
-    soc.add_memory(f"port{number}_bins", meter.histograms.bus, meter.histograms.bus_words)
-    soc.snapshots[f"port{number}"] = path.tally.layout
+    add_meter(soc, number, port.path)
     if is_shared and not config.generates:
         soc.port0_transmit = transmit = ManagementTransmit()
         soc.comb += transmit.source.connect(phy.sink)

@@ -13,7 +13,9 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.formats import TICKS_PER_SECOND
+from liteprobe.cores.formats import (
+    HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STREAM_WORDS, STREAMS, TICKS_PER_SECOND, Part,
+)
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
@@ -27,6 +29,7 @@ from liteprobe.cores.management.mdio import Mdio
 from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, write_boot_program
 from liteprobe.cores.management.port import ManagementPort
+from liteprobe.soc.measure import add_measure_ports
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
 from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
@@ -51,9 +54,10 @@ class ProbeIdentity(LiteXModule):
     """
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
-        self.parts            = CSRStatus(8,  reset=int(config.parts), description="Parts: 1 generate, 2 record, 4 monitor.")
+        self.parts            = CSRStatus(8,  reset=int(config.parts),
+            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure.")
         self.ports            = CSRStatus(8,  reset=config.ports)
-        self.record_depth     = CSRStatus(32, reset=0 if config.monitors else config.record_depth)
+        self.record_depth     = CSRStatus(32, reset=config.record_depth if Part.RECORD in config.parts else 0)
         if config.generates:
             self.start        = CSR(config.ports)
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
@@ -112,6 +116,8 @@ class ProbeSoC(SoCCore):
         if config.monitors:
             add_monitor_ports(self)
             add_capture(self)
+        elif config.measures:
+            add_measure_ports(self)
         else:
             for number, phy in enumerate(self.phys):
                 self.add_receive(number, phy)
@@ -141,9 +147,10 @@ class ProbeSoC(SoCCore):
     def add_csr_bridge(self, name="csr", origin=None, register=True):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
         SoCCore.add_csr_bridge(self, name, origin, register=True)
-        # With more modules than 16: a monitor with a processor, or a bank for each DMA.
+        # With more modules than 16: meters with a processor or with senders, or a bank for each DMA.
         config    = self.probe_config
-        bank_bits = BANK_BITS + (config.link == "pcie" or (config.monitors and (config.with_cpu or config.generates)))
+        has_more  = (config.monitors or config.measures) and (config.with_cpu or config.generates)
+        bank_bits = BANK_BITS + (config.link == "pcie" or has_more)
         self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus
 
@@ -234,8 +241,12 @@ class ProbeSoC(SoCCore):
         return name
 
     def add_transmit(self, number, phy):
-        """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``."""
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks)
+        """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams."""
+        streams = None
+        if self.probe_config.sends_streams:
+            from liteprobe.cores.transmit.sources.streams import StreamSource
+            streams = StreamSource()
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams)
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
@@ -246,10 +257,24 @@ class ProbeSoC(SoCCore):
             path.lease_ended.eq(self.probe.lease.ended),
             self.gate.ready[number].eq(path.ready),
         ]
-        header = wishbone.SRAM(path.header)
-        self.add_module(name=f"port{number}_header", module=header)
-        self.add_memory(f"port{number}_header", header.bus, path.header.depth)
-        self.comb += path.header_write.eq(header.bus.cyc & header.bus.stb & header.bus.we & header.bus.ack)
+        if streams is None:
+            header = wishbone.SRAM(path.header)
+            self.add_module(name=f"port{number}_header", module=header)
+            self.add_memory(f"port{number}_header", header.bus, path.header.depth)
+            bus = header.bus
+        else:
+            self.add_stream_memories(f"port{number}", path)
+            bus = streams.headers_bus
+        self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
+
+    def add_stream_memories(self, port, path):
+        """Let the host describe streams, and see what was sent of each."""
+        streams = path.streams
+        self.add_memory(f"{port}_header", streams.headers_bus, STREAMS*HEADER_WORDS_OF_STREAM)
+        self.add_memory(f"{port}_schedule", streams.streams_bus, STREAMS*STREAM_WORDS)
+        self.add_memory(f"{port}_modifiers", streams.modifiers_bus, STREAMS*MODIFIERS*MODIFIER_WORDS)
+        self.add_memory(f"{port}_lists", streams.lists_bus, LIST_WORDS)
+        self.add_memory(f"{port}_sent", path.sent_counters.bus, STREAMS*SENT_WORDS)
 
     def add_receive(self, number, phy):
         """Measure what a PHY receives, and record its probe frames.

@@ -13,7 +13,7 @@ from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 
 WORD_BITS    = 32
 BANK_BITS    = 4 # Then it is one block RAM of an ECP5.
-OFFSET_BITS  = 5
+OFFSET_BITS  = 5 # Settings are among the first 32 words of a bank.
 
 # Read Back ----------------------------------------------------------------------------------------
 
@@ -55,12 +55,14 @@ class ReadBack(LiteXModule):
         self.specials += write, read, asked
         address = Cat(bus.adr[:OFFSET_BITS], bus.adr[self.page_bits:self.page_bits + bank_bits])
         shows   = Signal()
-        self.sync += shows.eq(asked.dat_r)
+        is_low  = Signal() # A word where settings are.
+        self.sync += shows.eq(asked.dat_r & is_low)
         self.comb += [
             master.connect(bus, omit={"dat_r"}),
             # What is written to other registers lies here unread.
             *[port.adr.eq(address) for port in (write, read, asked)],
-            write.we.eq(bus.we),
+            is_low.eq(bus.adr[OFFSET_BITS:self.page_bits] == 0),
+            write.we.eq(bus.we & is_low),
             write.dat_w.eq(bus.dat_w),
             master.dat_r.eq(bus.dat_r | Mux(shows, read.dat_r, 0)),
         ]
@@ -72,17 +74,19 @@ class ReadBack(LiteXModule):
         ----------
         banks : of CSRBankArray, once it has addresses.
 
-        Raises ValueError when two registers would share a word.
+        Raises ValueError when two registers would share a word, or a setting is not among the first words of its bank.
         """
         seen = {}
         for name, registers, page, bank in banks:
             numbers = {id(word): number for number, word in enumerate(bank.simple_csrs)}
-            for number in numbers.values():
-                place = (page % 2**self.bank_bits) << OFFSET_BITS | number % 2**OFFSET_BITS
+            for number in range(min(len(numbers), 2**OFFSET_BITS)):
+                place = (page % 2**self.bank_bits) << OFFSET_BITS | number
                 seen.setdefault(place, set()).add((name, number))
             for setting in (register for register in registers if isinstance(register, WriteOnlyCSR)):
                 for word, value in zip(setting.simple_csrs, setting.initial_words(WORD_BITS)):
-                    place = (page % 2**self.bank_bits) << OFFSET_BITS | numbers[id(word)] % 2**OFFSET_BITS
+                    if numbers[id(word)] >= 2**OFFSET_BITS:
+                        raise ValueError(f"setting {setting.name} of {name} has no word in the read-back memory: move it up")
+                    place = (page % 2**self.bank_bits) << OFFSET_BITS | numbers[id(word)]
                     self.settings.init[place], self.is_setting.init[place] = value, 1
         for place, words in seen.items():
             if self.is_setting.init[place] and len(words) > 1:

@@ -16,5 +16,6 @@ from liteprobe.cores.formats.measure import *
 from liteprobe.cores.formats.pcie import *
 from liteprobe.cores.formats.phy import *
 from liteprobe.cores.formats.train import *
+from liteprobe.cores.formats.traffic import *
 from liteprobe.cores.formats.unified import *
 from liteprobe.cores.formats.wire import *

@@ -16,21 +16,24 @@ class Part(IntFlag):
     GENERATE = 1  # Ports send trains.
     RECORD = 2  # Ports keep a record of each frame of a train, and nothing else.
     MONITOR = 4  # Ports parse, filter, measure and capture all frames.
+    STREAMS = 8  # Ports send many streams.
+    MEASURE = 16  # Ports measure streams (accumulators, histograms), and keep nothing.
 
 
 #: The parts of each preset; the first one is the default.
 PRESETS: Final = {
     "train": Part.GENERATE | Part.RECORD,
     "monitor": Part.MONITOR,
-    "tester": Part.GENERATE | Part.MONITOR,
+    "generator": Part.GENERATE | Part.STREAMS | Part.MEASURE,
+    "tester": Part.GENERATE | Part.STREAMS | Part.MONITOR,
 }
 DEFAULT_PRESET: Final = "train"
 
 
 def preset_of(parts: int) -> str:
-    """Return the preset of a probe with ``parts``; ValueError where there is none."""
+    """Return the preset of a probe with ``parts``, with or without many streams; ValueError where there is none."""
     for name, its_parts in PRESETS.items():
-        if its_parts == parts:
+        if parts in (its_parts, its_parts & ~Part.STREAMS):
             return name
     raise ValueError(f"no preset has the parts {parts:#x}: was the gateware built by a later version?")
 

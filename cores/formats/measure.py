@@ -1,16 +1,17 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a monitor measures without keeping frames."""
+"""What a port measures without keeping frames."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-#: Of a port that monitors: slot 0 has the port and the probe frames of no stream, each other slot has a stream. A small
-#: build has `STREAM_SLOTS`, one with room `STREAM_SLOTS_MAX`.
+#: Of a port that measures: slot 0 has the port and the probe frames of no stream, each other slot has a stream. A small
+#: build has `STREAM_SLOTS`, one with room more of them, up to `STREAM_SLOTS_MAX`.
 STREAM_SLOTS: Final = 8
-STREAM_SLOTS_MAX: Final = 16
+STREAM_SLOTS_MAX: Final = 32
+STREAM_SLOT_COUNTS: Final = (8, 16, 32)
 STREAM_SLOT_WORDS: Final = 32  # In the bus memory ``port<n>_streams``.
 STREAM_WINDOW: Final = 128  # Frames that the memory of a slot's sequence numbers covers.
 
@@ -36,12 +37,14 @@ PORT_ACCUMULATORS: Final = {
     "first_stamp": Accumulator(4, 2),
     "last_stamp": Accumulator(6, 2),
 }
-#: In each slot: good probe frames of its stream. ``lost`` follows from the others (`lost_frames`).
+#: In each slot: good probe frames of its stream. ``lost`` follows from the others (`lost_frames`). `BIT_ERRORS` are counted
+#: where the fill is checked, else 0: bits of it that are not PRBS-31's; damaged are frames with a bad FCS.
 STREAM_ACCUMULATORS: Final = {
     "expected": Accumulator(8),
     "duplicated": Accumulator(9),
     "reordered": Accumulator(10),
     "beyond_window": Accumulator(11),
+    "damaged_bit_errors": Accumulator(12),
     "delay_square_sum": Accumulator(13, 3),
     "octets": Accumulator(16, 2),
     "first_stamp": Accumulator(18, 2),
@@ -50,7 +53,9 @@ STREAM_ACCUMULATORS: Final = {
     "delay_max": Accumulator(24, 2, is_signed=True),
     "delay_sum": Accumulator(26, 2, is_signed=True),
     "frames": Accumulator(28, 2),
+    "bit_errors": Accumulator(30, 2),
 }
+BIT_ERRORS: Final = ("damaged_bit_errors", "bit_errors")
 
 
 def lost_frames(accumulators: Mapping[str, int]) -> int:
@@ -61,6 +66,37 @@ def lost_frames(accumulators: Mapping[str, int]) -> int:
     """
     came = accumulators["frames"] - accumulators["duplicated"] - accumulators["beyond_window"]
     return (accumulators["expected"] - came) % (1 << 32)
+
+
+HEAD_OCTETS: Final = 256  # Of a frame, in which a field with a stamp may lie.
+PLACE_WORDS: Final = 32  # In the bus memory ``port<n>_places``, a word a slot.
+#: Bits of such a word: first and number of each field. ``shift`` is in nibbles; with ``nibble`` the first four bits of the
+#: field are not of the stamp.
+PLACE_FIELDS: Final = {"offset": (0, 8), "octets": (8, 3), "shift": (11, 4), "nibble": (15, 1), "enable": (16, 1)}
+
+
+class StampPlace(NamedTuple):
+    """Where a frame has its TX stamp, in the place of a probe's header: ``octets`` octets from octet ``offset`` on.
+
+    The field has bits from 4 * ``shift`` on of the stamp (ns), the highest first. With ``is_nibble`` the upper half of its
+    first octet belongs to something else.
+    """
+
+    offset: int
+    octets: int
+    shift: int = 0
+    is_nibble: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Bits of the stamp that the field has."""
+        return 8 * self.octets - 4 * self.is_nibble
+
+    @property
+    def word(self) -> int:
+        """The word of ``port<n>_places``; 0 is none: the stamp is that of the probe's header."""
+        values = {"offset": self.offset, "octets": self.octets - 1, "shift": self.shift, "nibble": self.is_nibble, "enable": 1}
+        return sum(int(value) << PLACE_FIELDS[name][0] for name, value in values.items())
 
 
 class BinKind(IntEnum):

@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.formats import STREAM_SLOTS, STREAM_WINDOW
+from liteprobe.cores.measure.field_delay import FieldDelay
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
@@ -25,19 +26,23 @@ class PortMeter(LiteXModule):
         Of a bin.
     slots, window : int
         As of `StreamMeter`.
+    with_fields : bool
+        Counts bit errors, and takes TX stamps from fields: with ``fields``.
 
     Attributes
     ----------
     measured : Endpoint(measured_layout), in
-    clear, latch, measure_passed, stream_base : in
+    clear, latch, measure_passed, stream_base, prbs : in
         As the registers, and as of `StreamMeter`.
-    streams, histograms : StreamMeter, Histograms
-        ``streams.bus`` and ``histograms.bus`` are their Wishbone slaves.
+    streams, histograms, fields : StreamMeter, Histograms, FieldDelay
+        ``streams.bus``, ``histograms.bus`` and ``fields.bus`` are their Wishbone slaves.
     """
-    def __init__(self, with_csr=True, count_bits=32, slots=STREAM_SLOTS, window=STREAM_WINDOW):
-        self.streams    = streams    = StreamMeter(slots, window)
-        self.histograms = histograms = Histograms(count_bits, slots)
+    def __init__(self, with_csr=True, count_bits=32, slots=STREAM_SLOTS, window=STREAM_WINDOW, with_fields=False):
+        self.with_fields = with_fields
+        self.streams     = streams    = StreamMeter(slots, window, with_fields)
+        self.histograms  = histograms = Histograms(count_bits, slots)
         self.measured       = streams.measured
+        self.prbs           = streams.prbs
         self.clear          = streams.clear
         self.latch          = streams.latch
         self.measure_passed = streams.measure_passed
@@ -49,6 +54,14 @@ class PortMeter(LiteXModule):
             histograms.sample.eq(streams.sample),
             histograms.clear.eq(streams.clear),
         ]
+        if with_fields:
+            self.fields   = fields = FieldDelay(slots)
+            self.measured = fields.measured
+            self.comb += [
+                fields.stream_base.eq(streams.stream_base),
+                fields.clear.eq(streams.clear),
+                fields.source.connect(streams.measured),
+            ]
         if with_csr:
             self.add_csr()
 
@@ -59,6 +72,10 @@ class PortMeter(LiteXModule):
         self._clear          = CSRStorage(1, name="clear", description="Write: clear accumulators and histograms.")
         self._latch          = CSRStorage(1, name="latch", description="Write: snapshot of all accumulators.")
         self._saturated      = CSRStatus(1, name="saturated", description="A bin was full and has missed values.")
+        if self.with_fields:
+            slots            = self.streams.slots
+            self._prbs       = WriteOnlyCSR(slots, name="prbs", description="Slots whose streams' fill is PRBS-31.")
+            self.comb       += self.prbs.eq(self._prbs.storage)
         self._length_origin  = WriteOnlyCSR(16, name="length_origin", description="Least length of the first bin (octets).")
         self._delay_origin   = WriteOnlyCSR(64, name="delay_origin", description="Least delay of the first bin (ns, signed).")
         self._arrival_origin = WriteOnlyCSR(32, name="arrival_origin", description="Least interarrival time of the first bin (ns).")

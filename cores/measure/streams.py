@@ -9,12 +9,14 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import BinKind, FAULTS, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW
+from liteprobe.cores.formats import BinKind, FAULTS, RecordFlag, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW
 from liteprobe.cores.measure.banks import Banks
-from liteprobe.cores.measure.measured import measured_layout, sample_layout
+from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout, sample_layout
+from liteprobe.cores.measure.order import StepOrder
+from liteprobe.cores.measure.slots import BegunSlots, SlotFinder
 from liteprobe.cores.measure.square import DelaySquare
 from liteprobe.cores.measure.steps import (
-    DELAY_STEPS, LAST_STEP, PORT_STEPS, carried_steps, lowest_steps_of, steps_of,
+    DAMAGED_STEP, DELAY_STEPS, ERROR_STEPS, PORT_STEPS, carried_steps, lowest_steps_of, steps_of,
 )
 from liteprobe.cores.measure.window import SequenceWindow
 from liteprobe.cores.measure.words import WordAdder, late
@@ -32,12 +34,16 @@ class StreamMeter(LiteXModule):
     moves it on. An earlier one is a duplicate if the window remembers it, beyond the window if it is too old for that, else
     reordered. Duplicates and late frames enter counts and delays.
 
+    ``with_fields``: in slots of ``prbs`` bit errors are counted, those of frames with a bad FCS (but giants) apart, in the slot
+    that their headers say; and frames that are ``is_bare`` are in slot 0 as if they were a probe's, in no order.
+
     Parameters
     ----------
     slots : int
         A power of two. With 2, slot 0 has no window: there each frame that is behind counts as reordered.
     window : int
         Frames that each window covers; a power of two.
+    with_fields : bool
 
     Attributes
     ----------
@@ -46,8 +52,11 @@ class StreamMeter(LiteXModule):
         Modulo 2^16.
     measure_passed : Signal(), in
         Takes only frames that pass the filter.
+    prbs : Signal(slots), in
+        Slots whose frames' fill is PRBS-31.
     latch : Signal(), in
-        One cycle: takes a snapshot of one instant, at most 32 cycles later: of all frames up to this cycle and the next.
+        One cycle: takes a snapshot of one instant, at most 32 cycles later (``with_fields`` 34): of all frames up to this cycle
+        and the next.
     clear : Signal(), in
         One cycle: all is 0, and a frame under way leaves no trace. The snapshot stays.
     sample : Record(sample_layout(slots)), out
@@ -55,19 +64,23 @@ class StreamMeter(LiteXModule):
         frame; in the slot of a stream the same. Values of a slot and kind come 32 cycles apart, others two.
     bus : wishbone.Interface, slave
         The snapshot: ``STREAM_SLOT_WORDS`` words a slot, the lowest word of each accumulator first; 0 before the first
-        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch. ``bus_words`` words in all.
+        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch; ``with_fields``, where good probe frames follow
+        each other by 32 cycles and no more, until one is farther. ``bus_words`` words in all.
     ordered : Signal(), out
-        One cycle for each frame, 14 cycles after ``measured.valid``; from then on for six cycles:
+        One cycle for each frame (``with_fields``: of a stream), 14 cycles after ``measured.valid``; from then on for six cycles:
     is_foreign, is_duplicate, is_reordered, is_beyond : Signal(), out
         What a probe frame is; of the last three at most one, of good frames of a stream.
 
     Source: RFC 4737, section 3 (NextExp); RFC 5560 (duplicates); RFC 7679 (one-way delay).
     """
-    def __init__(self, slots=STREAM_SLOTS, window=STREAM_WINDOW):
+    def __init__(self, slots=STREAM_SLOTS, window=STREAM_WINDOW, with_fields=False):
         self.slots, self.bus_words = slots, slots*STREAM_SLOT_WORDS
+        self.with_fields    = with_fields
         self.measured       = measured = stream.Endpoint(measured_layout)
-        self.stream_base    = Signal(16)
+        self.finder         = finder = SlotFinder(slots)
+        self.stream_base    = finder.stream_base
         self.measure_passed = Signal()
+        self.prbs           = Signal(slots)
         self.latch          = Signal()
         self.clear          = Signal()
         self.sample         = Record(sample_layout(slots))
@@ -81,29 +94,24 @@ class StreamMeter(LiteXModule):
 
         # Steps.
         # ------
-        self.running = running = Signal()
-        self.step    = [Signal(max=STREAM_SLOT_WORDS)] # Now, and some cycles ago.
-        step         = self.step[0]
-        start        = Signal()
-        self.comb += start.eq(measured.valid & (measured.passed | ~self.measure_passed))
-        self.sync += [
-            step.eq(step + running),
-            If(step == LAST_STEP, running.eq(0)),
-            If(start,      step.eq(0), running.eq(1)),
-            If(self.clear, running.eq(0)),
+        self.order   = order = StepOrder(is_tight=with_fields)
+        self.running = order.running
+        step         = order.step
+        self.step    = [late(self, step, n) for n in range(4)] # Now, and some cycles ago.
+        self.comb += [
+            order.comes.eq(measured.valid),
+            order.start.eq(measured.valid & (measured.passed | ~self.measure_passed)),
+            *[getattr(order, name).eq(getattr(self, name)) for name in ("latch", "clear")],
         ]
-        self.step += [late(self, step, n) for n in range(1, 4)]
 
-        # Which slot.
-        # -----------
-        number          = Signal(16, reset_less=True) # From stream_base on.
-        self.slot       = Signal(max=slots, reset_less=True)
+        # Which slot, and whether it counts there.
+        # ----------------------------------------
+        self.slot       = finder.slot
         self.is_counted = Signal()
-        self.sync += [
-            number.eq(measured.stream_id - self.stream_base),
-            self.slot.eq(Mux(number < slots - 1, number[:len(self.slot)] + 1, 0)),
-            self.is_counted.eq(measured.is_probe & ((measured.flags & int(FAULTS)) == 0)),
-        ]
+        self.is_written = self.is_counted # Words of the slot are.
+        self.is_bare    = measured.is_bare if with_fields else Constant(0, 1)
+        self.comb += finder.stream_id.eq(measured.stream_id)
+        self.sync += self.is_counted.eq((measured.is_probe | self.is_bare) & ((measured.flags & int(FAULTS)) == 0))
 
         # Delay.
         # ------
@@ -118,6 +126,8 @@ class StreamMeter(LiteXModule):
         self.bus    = self.words.reader.bus
         self.window = SequenceWindow(slots if slots > 2 else 1, window)
         self.comb  += self.words.cancel.eq(self.clear)
+        if with_fields:
+            self.add_fields()
         self.add_places()
         self.add_values()
         self.add_choices(window)
@@ -131,50 +141,74 @@ class StreamMeter(LiteXModule):
         domain += is_one.eq(terms)
         return is_one
 
+    def add_fields(self):
+        """Let frames of slot 0 be bare, and write words of damaged frames, too."""
+        measured, step = self.measured, self.step[0]
+        fcs_error, giant = (measured.flags[log2_int(int(flag))] for flag in (RecordFlag.FCS_ERROR, RecordFlag.GIANT))
+        self.slot       = Signal(max=self.slots)
+        self.is_damaged = Signal() # And has bit errors that count.
+        self.is_written = Signal()
+        self.errors     = Signal(ERROR_BITS, reset_less=True)
+        is_checked      = Signal()
+        self.comb += If(~late(self, self.is_bare, 2), self.slot.eq(self.finder.slot))
+        self.comb += self.is_written.eq(self.is_counted | self.is_damaged)
+        self.sync += [
+            self.is_damaged.eq(measured.is_probe & fcs_error & ~giant),
+            is_checked.eq(measured.is_probe & Array(self.prbs[n] for n in range(self.slots))[self.slot]),
+            If(step == PORT_STEPS, self.errors.eq(measured.bit_errors & Replicate(is_checked, ERROR_BITS))),
+        ]
+
     def add_places(self):
         """Read and write words of the banks that are live, between snapshots; show those of the last one."""
         words, reader = self.words, self.words.reader
         self.port    = port    = Banks(1)
         self.streams = streams = Banks(self.slots)
-        self.fresh   = Signal()
+        self.fresh   = Signal() # A frame is the first of the port, or of its slot.
         self.counts  = Signal() # The step counts for something.
-        waiting      = Signal()
-        take         = Signal()
-        last         = Signal()
-        since        = Signal(5) # The snapshot: what was under way is written.
+        is_fresh     = Signal() # The step's word has not been written.
+        order        = self.order
         self.comb += [
-            # The banks must stand when a frame starts, a cycle later.
-            take.eq(waiting & ~self.running & ~self.measured.valid),
-            last.eq(self.running & (self.step[0] == LAST_STEP) & ~self.clear),
-            port.done.eq(last),
-            streams.done.eq(last & self.is_counted),
+            order.is_written.eq(self.is_written),
             streams.group.eq(self.slot),
-            [[banks.take.eq(take), banks.clear.eq(self.clear)] for banks in (port, streams)],
-            reader.is_free.eq(~self.running & ~self.latch & ~waiting & (since == 0)),
+            reader.is_free.eq(order.is_free),
+            *[port.done.eq(order.port_done),       port.take.eq(order.take_port),       port.clear.eq(self.clear)],
+            *[streams.done.eq(order.streams_done), streams.take.eq(order.take_streams), streams.clear.eq(self.clear)],
         ]
-        self.sync += If(self.latch, waiting.eq(1)).Elif(take, waiting.eq(0)), since.eq(Cat(take, since))
 
-        asked       = reader.bus.adr[:log2_int(self.bus_words)]
-        is_port     = Signal()
-        shows_port  = Signal()
-        self.slot_0 = slot = Signal(max=self.slots)
+        asked        = reader.bus.adr[:log2_int(self.bus_words)]
+        self.is_port = is_port = Signal()
+        shows_port   = Signal()
+        self.slot_0  = slot = Signal(max=self.slots)
         self.comb += [
             is_port.eq(self.step[0] < PORT_STEPS),
             shows_port.eq(asked[3:5] == 0),
             streams.shown.eq(asked[5:]),
             If(~is_port, slot.eq(self.slot)),
-            self.fresh.eq(Mux(is_port, port.is_fresh, streams.is_fresh)),
+            is_fresh.eq(Mux(is_port, port.is_fresh, streams.is_fresh)),
+            self.fresh.eq(Mux(is_port, port.is_fresh, self.first_of_slot())),
             If(self.running,
                 words.address.eq(Cat(self.step[0], slot, Mux(is_port, port.read_bank, streams.read_bank))),
-                words.is_fresh.eq(self.fresh),
+                words.is_fresh.eq(is_fresh),
             ).Else(
                 words.address.eq(Cat(asked, Mux(shows_port, port.shown_bank, streams.shown_bank))),
                 words.is_fresh.eq(Mux(shows_port, port.shown_fresh, streams.shown_fresh)),
             ),
             words.target.eq(Cat(self.step[0], slot, Mux(is_port, port.write_bank, streams.write_bank))),
             self.counts.eq(self.running & (is_port | self.is_counted) & ~self.clear),
-            words.writes.eq(self.counts),
+            words.writes.eq(self.running & (is_port | self.is_written) & ~self.clear),
         ]
+
+    def first_of_slot(self):
+        """Return whether a frame is the first good one of its slot."""
+        if not self.with_fields:
+            return self.streams.is_fresh
+        self.begun = begun = BegunSlots(self.slots)
+        self.comb += [
+            begun.slot.eq(self.slot),
+            begun.mark.eq(self.streams.done & self.is_counted),
+            begun.clear.eq(self.clear),
+        ]
+        return ~begun.is_begun
 
     def add_values(self):
         """Say what each step adds."""
@@ -198,6 +232,11 @@ class StreamMeter(LiteXModule):
             (self.at(1, squares[0:1]),         square[:32]),
             (self.at(1, squares[1:2]),         square[32:]),
         ]
+        if self.with_fields:
+            self.words.values += [
+                (self.at(1, [DAMAGED_STEP])    & self.is_damaged, self.errors),
+                (self.at(1, ERROR_STEPS[0:1]) & self.is_counted, self.errors),
+            ]
         pairs = steps_of("last_stamp", "delay_min", "delay_max")
         self.comb += [
             self.words.subtracts.eq(self.at(1, pairs + steps_of("expected"))),
@@ -214,11 +253,20 @@ class StreamMeter(LiteXModule):
         kept      = Signal()
         expected  = steps_of("expected")
         is_behind = words.difference[-1]
+        in_order  = Signal()  # The sequence number says something.
+        keeps_all = Constant(0, 1)
+        carried   = carried_steps()
+        if self.with_fields:
+            # A damaged frame leaves what good ones have written.
+            carried   += ERROR_STEPS[1:]
+            keeps_all  = Signal()
+            self.comb += keeps_all.eq(late(self, self.is_damaged, 3) & ~late(self, self.is_port, 3) & ~self.at(3, [DAMAGED_STEP]))
         self.comb  += [
+            in_order.eq(~self.is_bare),
             keeps.eq(~fresh_2 & (words.is_less ^ self.at(2, least[1:]))),
             words.keeps.eq(
                 (self.at(3, [least[0], most[0]]) & keeps) | (self.at(3, [least[1], most[1]]) & kept) |
-                (self.at(3, expected) & is_behind) | self.at(3, DELAY_STEPS)),
+                (self.at(3, expected) & (is_behind | ~in_order)) | self.at(3, DELAY_STEPS) | keeps_all),
         ]
         self.sync += kept.eq(keeps)
 
@@ -227,8 +275,8 @@ class StreamMeter(LiteXModule):
         was_behind = Signal()
         is_near    = Signal()
         self.sync += If(self.at(3, expected),
-            was_behind.eq(is_behind),
-            is_near.eq(words.difference[place_bits:] == 2**(32 - place_bits) - 1), # 1 to ``window`` behind.
+            was_behind.eq(is_behind & in_order),
+            is_near.eq((words.difference[place_bits:] == 2**(32 - place_bits) - 1) & in_order), # 1 to ``window`` behind.
         )
         has_window = (self.slot != 0) | (self.slots > 2)
         is_known   = self.window.is_known & has_window
@@ -239,10 +287,10 @@ class StreamMeter(LiteXModule):
             self.is_reordered.eq(is_near & ~is_known & self.is_counted),
             self.is_beyond.eq(was_behind & ~is_near  & self.is_counted),
 
-            words.carries.eq(self.at(3, carried_steps())),
+            words.carries.eq(self.at(3, carried)),
             words.adds.eq(
-                self.at(3, lowest_steps_of("frames")) |
-                (self.at(3, expected)                  & ~is_behind) |
+                (self.at(3, lowest_steps_of("frames")) & ~keeps_all) |
+                (self.at(3, expected)                  & ~is_behind & in_order & ~keeps_all) |
                 (self.at(3, steps_of("duplicated"))    & self.is_duplicate) |
                 (self.at(3, steps_of("reordered"))     & self.is_reordered) |
                 (self.at(3, steps_of("beyond_window")) & self.is_beyond)),
@@ -251,7 +299,7 @@ class StreamMeter(LiteXModule):
             self.window.clear.eq(self.clear),
             # The last use of ``is_known`` is past.
             self.window.commit.eq(
-                self.at(1, [20]) & self.running & self.is_counted & has_window & ~self.is_beyond & ~self.clear),
+                self.at(1, [20]) & self.running & self.is_counted & has_window & ~self.is_beyond & in_order & ~self.clear),
         ]
 
     def add_sample(self):

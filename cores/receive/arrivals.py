@@ -11,12 +11,15 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.formats import DAMAGE, FAULTS, UnifiedFlag
+from liteprobe.cores.formats import DAMAGE, FAULTS, Layer3, UnifiedFlag
+from liteprobe.cores.measure.measured import ERROR_BITS, HEADS, passing_layout
+from liteprobe.cores.measure.prbs import FillCheck
 from liteprobe.cores.measure.tally import Event
 from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
 from liteprobe.cores.receive.unified import UnifiedParser
+from liteprobe.cores.receive.unified.numbers import transport
 
 # Arrivals -----------------------------------------------------------------------------------------
 
@@ -36,6 +39,8 @@ class Arrivals(LiteXModule):
         before it that became no frame.
     with_management : bool
         Stores frames ``for_management``.
+    with_fields : bool
+        With ``bit_errors``, ``passing`` and ``head``.
 
     Attributes
     ----------
@@ -53,16 +58,25 @@ class Arrivals(LiteXModule):
         Of the frame that was classified last, from ``ready`` to the next ``parser.ended``: its stamp (ns), 0 where it has none.
     events : list of Event
         What a port counts of any frame.
+    bit_errors : Signal(17), out
+        As of `FillCheck`: of the frame that was classified last, from two cycles after ``parser.ended`` to one after the next.
+    passing : Record(passing_layout()), out
+        Words of the frames as they come.
+    head : Signal(2), out
+        ``passing.head`` of the frame that was classified last, from ``parser.ended`` to the next.
 
     Limits: sys from 48 MHz for gigabit. At least 32 cycles lie between frames that are classified.
     """
-    def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0):
+    def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0, with_fields=False):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.management_source = stream.Endpoint(eth_phy_description(32))
         self.for_management    = Signal()
         self.ready             = Signal()
         self.stamp             = Signal(64)
         self.has_stamp         = Signal()
+        self.bit_errors        = Signal(ERROR_BITS)
+        self.passing           = Record(passing_layout())
+        self.head              = Signal(max=HEADS, reset_less=True)
 
         # # #
 
@@ -91,6 +105,8 @@ class Arrivals(LiteXModule):
         self.comb += self.ready.eq(age == wait)
         if with_management:
             self.add_management()
+        if with_fields:
+            self.add_fields()
         self.events = self.add_events(with_management)
 
     def add_management(self):
@@ -105,6 +121,30 @@ class Arrivals(LiteXModule):
         self.comb += [
             store.refuse.eq(~self.for_management),
             store.source.connect(self.management_source),
+        ]
+
+    def add_fields(self):
+        """Check the fill of probe frames, and let others keep the first octets of all."""
+        source, parser, passing = self.mac.source, self.parser, self.passing
+        walk = parser.walk
+        self.check = check = FillCheck()
+        self.comb += [
+            check.valid.eq(source.valid),
+            check.data.eq(source.data),
+            check.last.eq(source.last),
+            check.last_be.eq(source.last_be),
+            # The word with the stamp's last octets: only a probe's header comes so far.
+            check.starts.eq(walk.take & (walk.state == transport) & (walk.position == 5)),
+            check.is_ipv6.eq(walk.layer3 == Layer3.IPV6),
+            check.ended.eq(parser.ended),
+            self.bit_errors.eq(check.errors),
+            passing.valid.eq(source.valid),
+            passing.last.eq(source.last),
+            passing.data.eq(source.data),
+        ]
+        self.sync += [
+            If(parser.classifies, passing.head.eq(passing.head + 1)),
+            If(parser.asks,       self.head.eq(passing.head - 1)),
         ]
 
     def add_events(self, with_management):

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
-from liteprobe.cores.measure.measured import measured_layout
+from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout
 from liteprobe.cores.receive.sample import Sampler
 from liteprobe.cores.receive.unified.key import probe_layout
 
@@ -30,6 +30,8 @@ def finding_layout():
         ("is_lost",    1), # Or they found no room.
         ("place",      4), # Of its unified header.
         ("has_place",  1),
+        ("bit_errors", ERROR_BITS), # As of `measured_layout`, as the next one.
+        ("head",       2),
     ]
 
 def answer_layout():
@@ -153,7 +155,7 @@ class Decision(LiteXModule):
         self.sync += [
             measured.valid.eq(decides),
             If(decides,
-                *copied(measured, taken, "stamp", "length", "is_probe", "stream_id", "sequence", "tx_stamp"),
+                *copied(measured, taken, "stamp", "length", "is_probe", "stream_id", "sequence", "tx_stamp", "bit_errors", "head"),
                 measured.flags.eq(flags),
                 measured.passed.eq(answer.passed),
                 *copied(verdict, taken, "hash", "snapped", "is_lost", "place", "has_place"),

@@ -47,6 +47,8 @@ class MonitorPath(LiteXModule):
         Of the staging memory; a power of two.
     pad_ticks : int
         As of `ArrivalStamper`.
+    with_fields : bool
+        As of `Arrivals`.
 
     Attributes
     ----------
@@ -54,6 +56,8 @@ class MonitorPath(LiteXModule):
         Rename eth_rx to the port's own domain.
     measured : Endpoint(measured_layout), out
         One cycle of ``valid`` for each frame that is classified, 32 cycles apart at the least; all is held until the next.
+    arrivals : Arrivals
+        ``arrivals.passing`` is for the meter's ``fields``.
     descriptor, header, data : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Endpoint([("data", 32)]), out
         Of each frame that is kept: its descriptor; then words 4 to 31 of its unified header where ``has_header``, and
         ``words`` words of its octets, both with ``last``.
@@ -74,7 +78,7 @@ class MonitorPath(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit.
     """
-    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096, pad_ticks=0):
+    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096, pad_ticks=0, with_fields=False):
         self.measured          = stream.Endpoint(measured_layout)
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
@@ -97,7 +101,7 @@ class MonitorPath(LiteXModule):
         # # #
 
         self.arrivals = arrivals = Arrivals(clock, True, wait_cycles, with_management=management_mac is not None,
-            pad_ticks=pad_ticks)
+            pad_ticks=pad_ticks, with_fields=with_fields)
         self.sink, self.management_source = arrivals.sink, arrivals.management_source
         self.parser  = arrivals.parser
         self.staging = Staging(staging_octets)
@@ -155,6 +159,7 @@ class MonitorPath(LiteXModule):
             found.is_lost.eq(staging.is_lost),
             found.place.eq(place),
             found.has_place.eq(has_place),
+            *copied(found, self.arrivals, "bit_errors", "head"),
             decision.answered.eq(matcher.done),
             *copied(answer, matcher, "matched", "passed", "rule", "names_channel", "channel"),
             table.hash.eq(decision.flow),

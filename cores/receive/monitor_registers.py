@@ -21,7 +21,7 @@ class MonitorPort(LiteXModule):
 
     Parameters
     ----------
-    clock, matcher, port, management_mac, pad_ticks
+    clock, matcher, port, management_mac, pad_ticks, with_fields
         As of `MonitorPath`.
     with_line_clock : bool
         Latches the clock of the line: registers ``line_*``, as of `LineClockLatch`.
@@ -33,8 +33,8 @@ class MonitorPort(LiteXModule):
     link_up : Signal(), in, asynchronous
         The PHY's; 1 unless driven.
     """
-    def __init__(self, clock, matcher, port=0, management_mac=None, with_line_clock=False, pad_ticks=0):
-        self.path = path = MonitorPath(clock, matcher, port, management_mac, pad_ticks=pad_ticks)
+    def __init__(self, clock, matcher, port=0, management_mac=None, with_line_clock=False, pad_ticks=0, with_fields=False):
+        self.path = path = MonitorPath(clock, matcher, port, management_mac, pad_ticks=pad_ticks, with_fields=with_fields)
         self.sink              = path.sink
         self.management_source = path.management_source
         self.link_up           = Signal(reset=1)

@@ -11,10 +11,11 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import LevelCrossing
-from liteprobe.cores.formats import FAULTS, RECORD_SLOTS, RECORD_WINDOW, RecordFlag
+from liteprobe.cores.formats import RECORD_SLOTS, RECORD_WINDOW, RecordFlag
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.measure.tally import Tally
 from liteprobe.cores.receive.arrivals import Arrivals
+from liteprobe.cores.receive.report import FrameReport
 from liteprobe.cores.receive.unified.parser import passing_cycles
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
@@ -77,27 +78,13 @@ class ReceivePath(LiteXModule):
             *[part.clear.eq(self.clear) for part in (streams, records, tally)],
             *[part.latch.eq(self.latch) for part in (streams, tally)],
         ]
-        self.add_measured()
+        self.report = FrameReport(arrivals)
+        self.comb  += self.report.measured.connect(streams.measured)
         self.add_records()
         if with_csr:
             self.add_csr()
         if with_line_clock:
             self.line = LineClockLatch(arrivals.stamper.waiting)
-
-    def add_measured(self):
-        """Hand on each frame, once its stamp is there, before the next one ends."""
-        arrivals, parser, measured = self.arrivals, self.arrivals.parser, self.streams.measured
-        self.sync += [
-            measured.valid.eq(arrivals.ready & arrivals.has_stamp),
-            If(arrivals.ready,
-                measured.stamp.eq(arrivals.pairing.stamp),
-                measured.length.eq(parser.length),
-                measured.flags.eq(parser.flags & int(FAULTS)),
-                measured.is_probe.eq(parser.is_probe),
-                *[getattr(measured, name).eq(getattr(parser.passing, name)) for name in ("stream_id", "sequence", "tx_stamp")],
-            ),
-        ]
-        self.comb += measured.passed.eq(1)
 
     def add_records(self):
         """Keep a record of each probe frame, once it is known whether it is in order."""

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From a program to octets on the PHY: schedule -> announce -> build -> pace -> stamp -> mac."""
+"""From a program to octets on the PHY: source -> announce -> build -> pace -> stamp -> mac."""
 
 from migen import *
 
@@ -11,25 +11,29 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
-from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TransmitState
+from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
-from liteprobe.cores.transmit.frames import program_layout, word_description
+from liteprobe.cores.transmit.elapsed import Elapsed
+from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, program_layout, stamp_layout, word_description
 from liteprobe.cores.transmit.mac import TransmitMAC
 from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.width_converter import WidthConverter
 from liteprobe.cores.transmit.pace import TrainPacer
-from liteprobe.cores.transmit.registers import add_registers
-from liteprobe.cores.transmit.schedule import TrainSchedule
+from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
+from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
+from liteprobe.cores.transmit.streams import add_streams
 
 COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped", "disturbed"]
 
 # Transmit Path ------------------------------------------------------------------------------------
 
 class TransmitPath(LiteXModule):
-    """Sends programs of probe frames on one port, each frame on its tick, with its stamp.
+    """Sends programs of frames on one port, each frame on its tick, with its stamp.
+
+    A program is of trains, begun by ``arm``, or of streams, begun by ``streams_arm``.
 
     Parameters
     ----------
@@ -41,18 +45,31 @@ class TransmitPath(LiteXModule):
         Let management frames into the gaps.
     pad_ticks : int
         Whole ticks from ``source`` to the PHY's pads: stamps, and the first SFD of a timed program, are those at the pads.
+        With streams at most 2.
+    streams : StreamSource, or None
+        What knows the streams; the path connects all of it but its buses.
 
     Attributes
     ----------
     program : Record(program_layout), in, ``sys``
         Must stand still from ``arm`` to the end of the program.
     header : Memory(32, 32), ``sys``
-        What precedes the sequence; give it a bus port. Must stand still likewise.
+        Without streams: what precedes the sequence; give it a bus port. Must stand still likewise. With streams, trains have
+        the header of stream 0.
     program_write, header_write : Signal(), in, ``sys``
         It is written in this cycle: while a program runs this is counted.
     arm, stop, clear : Signal(), in, ``sys``
         One pulse each. ``arm`` is ignored unless idle, and for a count, a repeats or a length (below 60) that
         no program has; it clears what is counted for a program.
+    streams_mask, streams_hold : Signal(16), Signal(), in, ``sys``
+        With streams, as all below: those that ``streams_arm`` begins, and whether the program goes on when none is active.
+    streams_arm : Signal(), in, ``sys``
+        One pulse; ignored unless idle.
+    streams_begin, streams_end : Signal(16), in, ``sys``
+        Pulses: begin and end single streams while the program runs.
+    streams_active : Signal(16), out, ``sys``
+    sent_counters : SentCounters
+        Give it a bus port.
     lease_ended : Signal(), in, ``sys``
         One pulse: the host that held the probe is gone, and with it the program, if its register ``attached`` is set.
     state : Signal(3), out, ``sys``
@@ -70,7 +87,7 @@ class TransmitPath(LiteXModule):
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     """
-    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0):
+    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, streams=None):
         self.program      = Record(program_layout)
         self.program_write = Signal()
         self.header_write  = Signal()
@@ -90,34 +107,50 @@ class TransmitPath(LiteXModule):
         # # #
 
         # Without this LiteX gives every memory in there a page of the CSR bus.
-        self.autocsr_exclude = {"header", "build", "management"}
+        self.autocsr_exclude = {"header", "build", "management", "streams", "sent_counters"}
 
+        with_streams   = streams is not None
+        self.streams   = streams
         self.schedule  = TrainSchedule()
-        self.announce  = Announcer()
-        self.build     = FrameBuild(data_width)
+        self.announce  = Announcer(with_streams)
+        self.build     = FrameBuild(data_width, with_streams)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
         self.pace      = TrainPacer(pad_ticks)
         self.stamp     = Stamp()
         self.mac       = TransmitMAC()
+        self.elapsed   = Elapsed()
         self.counters  = TransmitCounters()
-        self.header    = self.build.header
         self.is_busy   = Signal() # From arm to the end of the program, in ``sys``.
         self.taken     = Signal() # A program begins.
+        self.asked     = Signal() # Somebody wants one to.
+        self.begins    = Signal() # The source may.
+        self.is_stopped = Signal()
+        self.of_streams = Signal() # The program is of streams.
+        self.descriptors = stream.Endpoint(descriptor_description())
         self.add_stream()
         self.add_program()
         self.add_state()
         self.add_time(clock, pad_ticks)
         self.add_counters()
+        if with_streams:
+            assert pad_ticks <= 2 # Or a stamp at STAMP_OFFSET_MIN is not known in time.
+            add_streams(self)
+        else:
+            self.header = self.build.header
+            self.comb += [
+                self.schedule.source.connect(self.descriptors),
+                self.asked.eq(self.arm),
+            ]
         if with_management:
             self.add_management()
 
     def add_stream(self):
         """Join the stages in the order of the data."""
         self.comb += [
-            self.schedule.source.connect(self.announce.sink),
+            self.descriptors.connect(self.announce.sink),
             self.announce.build.connect(self.build.sink),
-            self.announce.source.connect(self.pace.descriptors),
+            self.announce.source.connect(self.pace.descriptors, omit={name for name, _ in stamp_layout}),
             self.build.source.connect(self.crossing.sink),
             self.crossing.source.connect(self.converter.sink),
             self.converter.source.connect(self.pace.sink),
@@ -140,51 +173,74 @@ class TransmitPath(LiteXModule):
             If((program.interval_ticks == 0) & (program.interval_fraction == 0), interval.eq(program.length + OVERHEAD)),
             interval_gap.eq(interval + program.gap_ticks),
             is_good.eq((program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
-            take.eq(Cat(self.arm & ~self.is_busy, take)),
+            take.eq(Cat(self.asked & ~self.is_busy, take)),
         ]
         self.comb += [
-            self.taken.eq(take[-1] & is_good & ~self.is_busy),
+            self.taken.eq(take[-1] & (is_good | self.of_streams) & ~self.is_busy),
             crossing.i.eq(program.raw_bits()),
             crossing.take.eq(self.taken),
             shown.raw_bits().eq(crossing.o),
             self.pace.arm.eq(crossing.taken),
             *[getattr(self.pace, name).eq(getattr(shown, name)) for name in ("timed", "start_time")],
-            *[getattr(self.schedule, name).eq(getattr(program, name))
-                for name in ("count", "repeats", "length", "interval_fraction")],
+            *[getattr(self.schedule, name).eq(getattr(program, name)) for name in (
+                "count", "repeats", "length", "interval_fraction", "payload_offset", "fill", "checksum_enable", "checksum_seed")],
             self.schedule.interval.eq(interval),
             self.schedule.interval_gap.eq(interval_gap),
-            self.build.payload_offset.eq(program.payload_offset),
-            self.build.fill.eq(program.fill),
-            self.stamp.payload_offset.eq(shown.payload_offset),
-            self.stamp.checksum_enable.eq(shown.checksum_enable),
-            self.stamp.checksum_seed.eq(shown.checksum_seed),
+        ]
+        if self.streams is None:
+            self.add_stamp_settings(shown)
+
+    def add_stamp_settings(self, shown):
+        """Tell the stamp of the program: its settings stand still."""
+        stamp = self.stamp
+        self.comb += [
+            stamp.payload_offset.eq(shown.payload_offset),
+            stamp.checksum_enable.eq(shown.checksum_enable),
+            stamp.checksum_seed.eq(shown.checksum_seed),
+            stamp.enable.eq(1),
+            stamp.is_late.eq(0),
+            stamp.offset.eq(shown.payload_offset + STAMP_OFFSET),
+            stamp.octets.eq(STAMP_OCTETS - 1),
+            stamp.shift.eq(0),
+            stamp.nibble.eq(0),
+            stamp.mend.eq(0),
         ]
 
     def add_state(self):
-        """Start and stop the schedule, and say how far the program is."""
-        is_stopped    = Signal()
+        """Start and stop the source, and say how far the program is."""
+        is_stopped    = self.is_stopped
+        is_over       = Signal() # The pacer is through.
         begin         = Signal(3) # Held program, then what the stages derive from it, are still by then.
-        self.paced    = paced    = WordCrossing(3, "timebase", "sys")
+        paced         = Signal(3) # State of the pacer.
+        self.pacer    = pacer    = WordCrossing(len(paced) + DUE_BITS, "timebase", "sys")
         self.finished = finished = PulseCrossing("timebase", "sys")
         self.stopping = stopping = LevelCrossing("timebase")
         self.comb += [
-            paced.i.eq(self.pace.state),
+            pacer.i.eq(Cat(self.pace.state, self.pace.elapsed)),
+            Cat(paced, self.elapsed.ticks).eq(pacer.o),
+            self.elapsed.is_running.eq(paced == TransmitState.RUNNING),
+            self.announce.elapsed.eq(self.elapsed.elapsed),
+            self.announce.stop.eq(is_stopped),
             finished.i.eq(self.pace.finished),
             stopping.i.eq(is_stopped),
             self.pace.stop.eq(stopping.o),
-            self.schedule.start.eq(begin[-1]),
+            self.begins.eq(begin[-1]),
+            self.schedule.start.eq(self.begins & ~self.of_streams),
             self.schedule.stop.eq(is_stopped),
             If(self.is_busy,
-                self.state.eq(paced.o),
-                If(paced.o == TransmitState.IDLE, self.state.eq(TransmitState.ARMED)),
+                self.state.eq(paced),
+                If((paced == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),
             ),
         ]
         self.sync += [
             begin.eq(Cat(self.taken, begin)),
             If(self.taken, self.is_busy.eq(1)),
             If(self.stop & self.is_busy, is_stopped.eq(1)),
-            If(finished.o,
+            If(finished.o, is_over.eq(1)),
+            # Only then is its count of ticks no more that of this program.
+            If(is_over & (paced == TransmitState.IDLE),
                 self.is_busy.eq(0),
+                is_over.eq(0),
                 is_stopped.eq(0),
             ),
         ]
@@ -218,7 +274,7 @@ class TransmitPath(LiteXModule):
             counters.events["management_held"].eq(self.pace.management_held),
             counters.clear.eq(self.clear),
             counters.clear_program.eq(self.taken),
-            counters.disturbs.eq((self.program_write | self.header_write) & self.is_busy),
+            counters.disturbs.eq((self.program_write | (self.header_write & ~self.of_streams)) & self.is_busy),
             link.i.eq(self.phy_link_up),
             self.link_up.eq(link.o),
             *[getattr(self, name).eq(getattr(counters, name)) for name in COUNTERS],
@@ -240,3 +296,5 @@ class TransmitPath(LiteXModule):
     def add_csr(self):
         """Add the registers of the contract."""
         add_registers(self)
+        if self.streams is not None:
+            add_stream_registers(self)

@@ -9,59 +9,77 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.crossing import PulseCrossing, StillCrossing
-from liteprobe.cores.formats import OVERHEAD
-from liteprobe.cores.transmit.frames import descriptor_description, pace_description, timing_layout
+from liteprobe.cores.formats import HORIZON, OVERDUE_MAX, OVERHEAD
+from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, pace_description
 from liteprobe.cores.transmit.line import LINE_TICKS
 
 # Announcer ----------------------------------------------------------------------------------------
 
 class Announcer(LiteXModule):
-    """Shows each frame to the pacer while it is built; from ``sys`` to ``timebase``.
+    """Shows each frame to the pacer while it is built, once it is due soon; from ``sys`` to ``timebase``.
 
     A descriptor stands still until its frame is built and the pacer has taken it, so nothing is stored, and no octets of
     the next frame come before that. An ``empty`` descriptor is shown, and nothing is built. Some 30 ticks pass from a
     descriptor that is taken to the first octet of the next frame: less than the shortest slot, 84.
+
+    The pacer compares ticks modulo 2^20. So a frame is held back, and not built either, until it is due in fewer than
+    HORIZON ticks; one that is overdue by more than OVERDUE_MAX is shown as if by so many.
+
+    Parameters
+    ----------
+    with_streams : bool
+        Show what the stamp needs to know of each frame, too.
 
     Attributes
     ----------
     sink : Endpoint(descriptor_description()), in, ``sys``
     build : Endpoint(descriptor_description()), out, ``sys``
         The same, without the empty ones.
-    source : Endpoint(pace_description()), out, ``timebase``
+    source : Endpoint(pace_description(with_streams)), out, ``timebase``
+    elapsed : Signal((64, True)), in, ``sys``
+        Ticks since the start of the program, never ahead of those of the pacer.
+    stop : Signal(), in, ``sys``
+        Level: hold nothing back, for the pacer throws it away.
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(descriptor_description())
-        self.build  = build  = stream.Endpoint(descriptor_description())
-        self.source = source = stream.Endpoint(pace_description())
+    def __init__(self, with_streams=False):
+        self.sink    = sink   = stream.Endpoint(descriptor_description())
+        self.build   = build  = stream.Endpoint(descriptor_description())
+        self.source  = source = stream.Endpoint(pace_description(with_streams))
+        self.elapsed = Signal((64, True))
+        self.stop    = Signal()
 
         # # #
 
-        told     = Record(pace_description().payload_layout)
-        stream.set_reset_less(told) # Follows the descriptor at once.
-        is_new   = Signal(reset=1)  # What stands in ``told`` may be of the descriptor before.
+        told     = Record(pace_description(with_streams).payload_layout)
+        stream.set_reset_less(told)
+        is_open  = Signal() # It is due soon; ``told`` is of this descriptor and stands still.
         is_built = Signal()
         is_taken = Signal()
+        is_told  = Signal()
         self.crossing = crossing = StillCrossing(len(told), "sys", "timebase")
         self.taken    = taken    = PulseCrossing("timebase", "sys")
-        is_told  = Signal()
+        self.add_due()
         self.comb += [
             sink.connect(build, omit={"valid", "ready"}),
-            build.valid.eq(sink.valid & ~is_built & ~sink.empty),
-            sink.ready.eq((is_built | sink.empty) & is_taken),
+            build.valid.eq(is_open & ~is_built & ~sink.empty),
+            sink.ready.eq(is_open & (is_built | sink.empty) & is_taken),
             crossing.i.eq(told.raw_bits()),
-            crossing.take.eq(sink.valid & ~is_new & ~is_told),
+            crossing.take.eq(is_open & ~is_told),
             source.payload.raw_bits().eq(crossing.o),
             taken.i.eq(source.valid & source.ready),
         ]
         self.sync += [
-            told.hold.eq(sink.length + OVERHEAD - LINE_TICKS),
-            *[getattr(told, name).eq(getattr(sink, name)) for name, _ in timing_layout],
-            is_new.eq(~sink.valid),
+            If(~is_open,
+                told.hold.eq(sink.length + OVERHEAD - LINE_TICKS),
+                told.due.eq(self.due),
+                *[getattr(told, name).eq(getattr(sink, name)) for name, _ in told.layout if name not in ("hold", "due")],
+            ),
+            If(sink.valid & (self.is_near | self.stop | sink.empty), is_open.eq(1)),
             If(crossing.take, is_told.eq(1)),
             If(build.valid & build.ready, is_built.eq(1)),
             If(taken.o, is_taken.eq(1)),
-            If(sink.valid & sink.ready,
-                is_new.eq(1),
+            If(sink.ready,
+                is_open.eq(0),
                 is_told.eq(0),
                 is_built.eq(0),
                 is_taken.eq(0),
@@ -70,4 +88,20 @@ class Announcer(LiteXModule):
         self.sync.timebase += [
             If(source.ready, source.valid.eq(0)),
             If(crossing.taken, source.valid.eq(1)),
+        ]
+
+    def add_due(self):
+        """Tell whether the frame is due soon, and when, within what the pacer can tell apart."""
+        near, most   = log2_int(HORIZON), log2_int(OVERDUE_MAX)
+        ahead        = Signal(64) # Ticks until it is due, in two's complement.
+        oldest       = Signal(DUE_BITS)
+        is_overdue   = Signal()
+        self.is_near = Signal()
+        self.due     = Signal(DUE_BITS)
+        self.comb += [
+            ahead.eq(self.sink.due - self.elapsed),
+            self.is_near.eq(ahead[-1] | (ahead[near:-1] == 0)),
+            is_overdue.eq(ahead[-1] & (ahead[most:-1] != 2**(63 - most) - 1)),
+            oldest.eq(self.elapsed[:DUE_BITS] - OVERDUE_MAX),
+            self.due.eq(Mux(is_overdue, oldest, self.sink.due[:DUE_BITS])),
         ]

@@ -3,35 +3,19 @@
 
 """What stands in a probe frame."""
 
-from functools import reduce
-from operator import xor
-
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import FILL_OFFSET, HEADER_WORDS, PRBS_BITS, PRBS_SEED, PRBS_TAPS, SEQUENCE_OFFSET, Fill
+from liteprobe.cores.formats import (
+    FILL_OFFSET, HEADER_WORDS, PRBS_BITS, PRBS_SEED, SEQUENCE_OFFSET, STREAMS, Fill,
+)
 from liteprobe.cores.last_be import last_be_of_length, words_of_length
+from liteprobe.cores.prbs import LANE, prbs_advance
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description, word_description
 
-LANE        = 32 # Bits; header, sequence and stamp are 32-bit aligned in every layout.
-FILL_LANES  = (FILL_OFFSET - SEQUENCE_OFFSET)*8//LANE # From the sequence to the fill.
-
-# PRBS ---------------------------------------------------------------------------------------------
-
-def prbs_advance(state):
-    """Return (lane, next state): the next 32 bits of PRBS-31, first bit in bit 7 of byte 0."""
-    bits = [[n] for n in range(PRBS_BITS)] # Each bit as the list of state bits that it is the sum of.
-    sent = []
-    for _ in range(LANE):
-        new  = sorted(set(bits[PRBS_TAPS[0] - 1]) ^ set(bits[PRBS_TAPS[1] - 1]))
-        bits = [new] + bits[:-1]
-        sent.append(new)
-    def total(terms):
-        return reduce(xor, [state[n] for n in terms])
-    lane = [total(sent[8*(n//8) + 7 - n%8]) for n in range(LANE)]
-    return Cat(*lane), Cat(*[total(terms) for terms in bits])
+FILL_LANES = (FILL_OFFSET - SEQUENCE_OFFSET)*8//LANE # Words from the sequence to the fill.
 
 # Frame Build --------------------------------------------------------------------------------------
 
@@ -43,42 +27,63 @@ class FrameBuild(LiteXModule):
     Parameters
     ----------
     data_width : int
-        32 or 64.
+        32 or 64; with streams 32.
+    with_streams : bool
+        Headers of 16 streams, in a memory outside; else one, in a memory of its own.
 
     Attributes
     ----------
     sink : Endpoint(descriptor_description()), in
+        Of the settings: ``stream``, ``header_words``, ``with_probe`` and ``fill``.
     source : Endpoint(word_description(data_width)), out
-    payload_offset : Signal(8), in
-        Start of the UDP payload; ``payload_offset + 6`` must be a multiple of 4. Must stand still while frames are built, as
-        all inputs below.
-    fill : Signal(2), in
-        ``formats.Fill``.
     header : Memory(32, 32)
-        Everything before the sequence, byte 0 in bits 7..0 of word 0.
+        Without streams: everything before the sequence, byte 0 in bits 7..0 of word 0. Must stand still while frames are built.
+    header_adr, header_re, header_dat : Signal(9), Signal(), Signal(32), out, out and in
+        With streams: reads word ``header_adr`` (32 for each stream, likewise), which is there in the next cycle, and until
+        the next read.
+    builds, build_stream, build_word : Signal(), Signal(4), Signal(5), out
+        With streams: this frame's header is not read to its end, and ``build_word`` is the word that is read next.
     """
-    def __init__(self, data_width=32):
-        assert data_width in [32, 64]
-        self.sink           = stream.Endpoint(descriptor_description())
-        self.source         = source = stream.Endpoint(word_description(data_width))
+    def __init__(self, data_width=32, with_streams=False):
+        assert data_width in ([32] if with_streams else [32, 64])
+        self.sink   = stream.Endpoint(descriptor_description())
+        self.source = source = stream.Endpoint(word_description(data_width))
         stream.set_reset_less(source.payload)
-        self.payload_offset = Signal(8)
-        self.fill           = Signal(2)
-        self.header         = Memory(LANE, HEADER_WORDS, name="header")
 
         # # #
 
-        self.specials += self.header
         self.lanes    = data_width//LANE
         self.advance  = Signal()
         self.beat     = Signal(LENGTH_BITS)
         self.sequence = Signal(32, reset_less=True) # Of the frame in the second stage.
+        self.fill     = Signal(2,  reset_less=True)
         self.is_valid = Signal()
         self.is_last  = Signal()
         self.last_be  = Signal(data_width//8)
         self.comb += self.advance.eq(source.ready | ~source.valid)
+        if with_streams:
+            self.add_streams()
+        else:
+            self.header    = Memory(LANE, HEADER_WORDS, name="header")
+            self.specials += self.header
         self.add_address(data_width)
         self.add_words(data_width)
+
+    def add_streams(self):
+        """Read headers from a memory outside, and say how far."""
+        self.header_adr   = Signal(log2_int(STREAMS*HEADER_WORDS))
+        self.header_re    = Signal()
+        self.header_dat   = Signal(LANE)
+        self.builds       = Signal()
+        self.build_stream = Signal(log2_int(STREAMS))
+        self.build_word   = Signal(log2_int(HEADER_WORDS))
+        self.comb += [
+            self.header_adr.eq(Cat(self.build_word, self.build_stream)),
+            self.header_re.eq(self.advance),
+            self.builds.eq(self.sink.valid & (self.beat < self.sink.header_words)),
+            self.build_stream.eq(self.sink.stream),
+            self.build_word.eq(self.beat),
+        ]
 
     def add_address(self, data_width):
         """Walk the words of the frame; the header memory answers in the second stage."""
@@ -92,6 +97,7 @@ class FrameBuild(LiteXModule):
             self.is_valid.eq(sink.valid),
             self.is_last.eq(is_last),
             self.sequence.eq(sink.sequence),
+            self.fill.eq(sink.fill),
             self.last_be.eq(Mux(is_last, last_be_of_length(sink.length, data_width), 0)),
             If(sink.valid,
                 self.beat.eq(self.beat + 1),
@@ -130,31 +136,41 @@ class FrameBuild(LiteXModule):
 
     def add_lane(self, number):
         """Tell, in the second stage, where 32-bit word ``number`` of the beat lies in the frame."""
-        port = self.header.get_port(has_re=True, mode=READ_FIRST)
-        self.specials += port
         bits  = LENGTH_BITS - log2_int(LANE//8)
         index = Signal(bits)
-        first = Signal(bits) # Index of the sequence.
+        fill  = Signal(bits) # Index of the first word of the fill.
         lane  = {
-            "header": port.dat_r, **{name: Signal(name=name) for name in ("is_header", "is_sequence", "is_fill")},
+            "header": Signal(LANE, name="header"),
+            **{name: Signal(name=name) for name in ("is_header", "is_sequence", "is_fill")},
             "number": Signal(6, name="fill_number"), # Of the word in the fill, modulo 64.
             "prbs":   Signal(LANE, name="prbs"),
         }
+        first = self.sink.header_words
         self.comb += [
             index.eq(Cat(Constant(number, log2_int(self.lanes)), self.beat) if self.lanes > 1 else self.beat),
+            fill.eq(first + Mux(self.sink.with_probe, FILL_LANES, 0)),
+        ]
+        self.sync += If(self.advance,
+            lane["is_header"].eq(index < first),
+            lane["is_sequence"].eq(self.sink.with_probe & (index == first)),
+            lane["is_fill"].eq(index >= fill),
+            lane["number"].eq(index - fill),
+        )
+        self.add_header(lane["header"], index)
+        return lane
+
+    def add_header(self, header, index):
+        """Read a word of the header for the second stage."""
+        if hasattr(self, "header_dat"):
+            self.comb += header.eq(self.header_dat)
+            return
+        port = self.header.get_port(has_re=True, mode=READ_FIRST)
+        self.specials += port
+        self.comb += [
             port.adr.eq(index),
             port.re.eq(self.advance),
+            header.eq(port.dat_r),
         ]
-        self.sync += [
-            first.eq((self.payload_offset + SEQUENCE_OFFSET)[2:]),
-            If(self.advance,
-                lane["is_header"].eq(index < first),
-                lane["is_sequence"].eq(index == first),
-                lane["is_fill"].eq(index >= first + FILL_LANES),
-                lane["number"].eq(index - first - FILL_LANES),
-            ),
-        ]
-        return lane
 
     def add_prbs(self, lanes):
         """Run one generator over the lanes of the fill, in order; each frame starts it anew."""

@@ -35,6 +35,8 @@ class TransmitCounters(LiteXModule):
         Of a program, too.
     first_late : Signal(32), out, ``sys``
         Sequence of the first late frame; NO_SEQUENCE if there was none.
+    pulses : dict of Signal(), out, ``sys``
+        One pulse for each event, as it is counted.
     """
     def __init__(self):
         self.events             = {name: Signal(name=name) for name in EVENTS}
@@ -53,7 +55,7 @@ class TransmitCounters(LiteXModule):
 
         # # #
 
-        pulses = {"management_dropped": self.dropped, "disturbed": self.disturbs}
+        self.pulses = pulses = {"management_dropped": self.dropped, "disturbed": self.disturbs}
         for name in EVENTS:
             crossing = PulseCrossing("timebase", "sys")
             self.submodules += crossing

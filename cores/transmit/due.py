@@ -1,175 +1,142 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When the next frame is due."""
+"""When the next frame is due, and when a timed program starts."""
 
 from migen import *
 
 from litex.gen import *
 
 from liteprobe.cores.formats import TICK_NS_BITS
+from liteprobe.cores.transmit.frames import DUE_BITS
 
-TICK_BITS = 61 # A tick is 8 ns, so ticks and nanoseconds share one 64-bit comparison.
-HALF      = 32
-AFTER_BITS = 33 # Ticks from frame to frame: an interval and a gap.
+HALF = 32
 
-# From an event to the first start: the same for all ports, and longer than the longest management frame.
-LEAD_TICKS  = 2048
+# From a start to tick 0 of its program: the same for all ports, and longer than the longest management frame.
+LEAD_TICKS   = 2050
+DUE_TO_START = 2  # Ticks from the tick at which a frame is due to its start.
 # From the tick whose ``now`` lies TIMED_NS before ``start_time``, to the first start.
-TIMED_NS    = 512
-FAR_BITS    = 14 # Of nanoseconds: 16 us, beyond any management frame.
-SETTLE_BITS = 4  # 16 ticks after an event all outputs follow it.
+TIMED_NS     = 512
+FAR_BITS     = 14 # Of nanoseconds: 16 us, beyond any management frame.
 
 # Due Time -----------------------------------------------------------------------------------------
 
 class DueTime(LiteXModule):
-    """Keeps the tick at which the next frame is due, in absolute time; in ``timebase``.
+    """Counts the ticks of a program and tells when the next frame is due; in ``timebase``.
 
-    Each advance adds to the tick that was due, not to the tick of the start: a late frame moves none that follow.
+    All ticks are since the start of the program, modulo 2^20. A frame's tick stands in its descriptor, in absolute time: one
+    that starts late moves none that follow.
+
+    Attributes
+    ----------
+    runs : Signal(), in
+        The program has started.
+    lead : Signal(12), in
+        Ticks from the first one in which ``runs`` is high to tick 0; must stand still for two ticks before.
+    elapsed : Signal(20), out
+        Present tick; constant while no program runs.
+    due : Signal(20), in
+        Tick of the frame in waiting: at most 2^19 ticks from now, either way.
+    is_there : Signal(), in
+        A frame is in waiting.
+    is_due : Signal(), out
+        From DUE_TO_START ticks after the due tick on, or after the frame came; until as many after it went. Registered.
+    is_late : Signal(), out
+        Likewise, from a tick later on.
+    min_ticks : Signal(11), in
+        For ``fits``; must stand still for three ticks before ``fits`` counts.
+    fits : Signal(), out
+        At least ``min_ticks`` + 1 ticks are left to the due tick of the frame in waiting. Three ticks late.
+    """
+    def __init__(self):
+        self.runs      = Signal()
+        self.lead      = Signal(12)
+        self.elapsed   = Signal(DUE_BITS)
+        self.due       = Signal(DUE_BITS)
+        self.is_there  = Signal()
+        self.is_due    = Signal()
+        self.is_late   = Signal()
+        self.min_ticks = Signal(FAR_BITS - TICK_NS_BITS)
+        self.fits      = Signal()
+
+        # # #
+
+        counts  = Signal()
+        left    = Signal(DUE_BITS, reset_less=True) # Ticks, less one, a tick ago.
+        there   = Signal(2)
+        is_past = Signal()
+        beyond  = Signal()
+        enough  = Signal()
+        unused  = Signal()
+        self.comb += is_past.eq(left[-1])
+        self.sync.timebase += [
+            counts.eq(self.runs),
+            If(counts,
+                self.elapsed.eq(self.elapsed + 1),
+            ).Else(
+                self.elapsed.eq(1 - self.lead),
+            ),
+            # One subtraction: the borrow comes in through an extra lowest bit.
+            Cat(unused, left).eq(Cat(Constant(0, 1), self.due) - Cat(Constant(1, 1), self.elapsed)),
+            there.eq(Cat(self.is_there, there)),
+            self.is_due.eq(is_past & there[0]),
+            self.is_late.eq(is_past & there[0] & (left != 2**DUE_BITS - 1)),
+            beyond.eq(left[len(self.min_ticks):-1] != 0),
+            enough.eq(left[:len(self.min_ticks)] >= self.min_ticks),
+            self.fits.eq((beyond | enough) & ~self.is_due & there[1]),
+        ]
+
+# Start Time ---------------------------------------------------------------------------------------
+
+class StartTime(LiteXModule):
+    """Compares the present with the time at which a timed program starts; in ``timebase``.
 
     Attributes
     ----------
     now : Signal(64), in
         Present time (ns), a tick late.
-    ticks : Signal(61), out
-        Counts ticks. A count of its own, because 61 wires from the one of the clock, across the chip to each port, crowd it.
-    after, carry : Signal(33), Signal(), in
-        Ticks from the frame that is due to the next one, and one more; count in the tick after ``advance``.
     start_time : Signal(64), in
         ns, of the first SFD; must stand still.
-    is_timed : Signal(), in
-        While high, outputs are about ``start_time`` and ``now``; else about the next frame.
-    begin : Signal(), in
-        One pulse: the first frame is due ``lead`` ticks after the next one.
-    lead : Signal(12), in
-        With ``begin``.
-    advance : Signal(), in
-        One pulse as a frame starts: the next one is due ``after`` ticks later.
-    disturb : Signal(), in
-        Holds ``is_settled`` back, as an event does: a mode will change.
-    is_due : Signal(), out
-        Four ticks after the due tick, until the next advance; only when settled. Registered.
     is_reached : Signal(), out
-        ``start_time`` is at most TIMED_NS (plus six ticks) ahead. Registered.
+        ``start_time`` is at most TIMED_NS (plus five ticks) ahead. Registered.
     is_far : Signal(), out
-        More than 2^FAR_BITS ns are left. Six ticks late.
-    min_ticks : Signal(11), in
-        For ``fits``; must stand still for three ticks before ``fits`` counts.
-    fits : Signal(), out
-        At least ``min_ticks`` + 1 ticks are left to the due tick. Five ticks late.
-    is_settled : Signal(), out
+        More than 2^FAR_BITS ns are left. Five ticks late.
     """
     def __init__(self):
-        self.now               = Signal(64)
-        self.ticks             = Signal(TICK_BITS)
-        self.after             = Signal(AFTER_BITS)
-        self.carry             = Signal()
-        self.start_time        = Signal(64)
-        self.is_timed          = Signal()
-        self.begin             = Signal()
-        self.lead              = Signal(12)
-        self.advance           = Signal()
-        self.disturb           = Signal()
-        self.is_due            = Signal()
-        self.is_reached        = Signal()
-        self.is_far            = Signal()
-        self.min_ticks         = Signal(FAR_BITS - TICK_NS_BITS)
-        self.fits              = Signal()
-        self.is_settled        = Signal()
+        self.now        = Signal(64)
+        self.start_time = Signal(64)
+        self.is_reached = Signal()
+        self.is_far     = Signal()
 
         # # #
 
-        # Numbers go without a reset: they count only once settled.
-        self.due       = Signal(TICK_BITS, reset_less=True) # Tick.
-        self.remaining = Signal(64, reset_less=True)        # ns left, less one, three ticks ago.
-        self.add_schedule()
-        self.add_remaining()
-        self.add_verdicts()
-
-    def add_schedule(self):
-        """Add what is between two frames in two halves, a tick each."""
-        begin    = Signal() # Events are registered: they come late in the tick and go far.
-        advance  = Signal()
-        lead     = Signal(12, reset_less=True)
-        carry    = Signal(reset_less=True)
-        carry_d  = Signal(reset_less=True)
-        step     = Signal(AFTER_BITS, reset_less=True)
-        add_low  = Signal()
-        add_high = Signal()
-        unused   = Signal(2)
-        self.sync.timebase += [
-            self.ticks.eq(self.ticks + 1),
-            begin.eq(self.begin),
-            advance.eq(self.advance),
-            lead.eq(self.lead),
-            add_low.eq(begin | advance),
-            add_high.eq(add_low),
-            If(advance,
-                step.eq(self.after),
-                carry.eq(self.carry),
-            ),
-            If(begin,
-                step.eq(lead),
-                carry.eq(0),
-                self.due.eq(self.ticks),
-            ),
-            If(add_low,
-                # One adder each: the carry comes in through an extra lowest bit.
-                Cat(unused[0], self.due[:HALF], carry_d).eq(
-                    Cat(Constant(1, 1), self.due[:HALF]) + Cat(carry, step[:HALF])),
-            ),
-            If(add_high,
-                Cat(unused[1], self.due[HALF:]).eq(
-                    Cat(Constant(1, 1), self.due[HALF:]) + Cat(carry_d, step[HALF:])),
-            ),
-        ]
-
-    def add_remaining(self):
-        """Subtract the present from what is waited for, in two halves, a tick apart."""
-        is_timed  = Signal() # Registered: it goes to every bit.
-        target    = Signal(64, reset_less=True)
-        present   = Signal(64, reset_less=True)
-        present_d = Signal(64 - HALF, reset_less=True)
+        # Subtract in two halves, a tick apart.
+        # -------------------------------------
+        high      = Signal(64 - HALF, reset_less=True) # Of the present, a tick ago.
         low       = Signal(HALF, reset_less=True)
         borrow    = Signal(reset_less=True)
+        remaining = Signal(64, reset_less=True) # ns left, less one, two ticks ago.
         unused    = Signal(2)
         self.sync.timebase += [
-            is_timed.eq(self.is_timed),
-            target.eq(Mux(is_timed, self.start_time, Cat(Constant(0, TICK_NS_BITS), self.due))),
-            present.eq(Mux(is_timed, self.now, Cat(Constant(0, TICK_NS_BITS), self.ticks))),
-            present_d.eq(present[HALF:]),
-            # One subtraction each: the borrow comes in through an extra lowest bit. An inverted operand would cost LUTs.
-            Cat(unused[0], low, borrow).eq(Cat(Constant(0, 1), target[:HALF]) - Cat(Constant(1, 1), present[:HALF])),
-            self.remaining[:HALF].eq(low),
-            Cat(unused[1], self.remaining[HALF:]).eq(Cat(Constant(0, 1), target[HALF:]) - Cat(borrow, present_d)),
+            high.eq(self.now[HALF:]),
+            # The borrow comes in through an extra lowest bit. An inverted operand would cost LUTs.
+            Cat(unused[0], low, borrow).eq(Cat(Constant(0, 1), self.start_time[:HALF]) - Cat(Constant(1, 1), self.now[:HALF])),
+            remaining[:HALF].eq(low),
+            Cat(unused[1], remaining[HALF:]).eq(Cat(Constant(0, 1), self.start_time[HALF:]) - Cat(borrow, high)),
         ]
 
-    def add_verdicts(self):
-        """Compare what remains."""
-        reach    = log2_int(TIMED_NS)
-        is_past  = self.remaining[-1]
-        beyond   = Signal(2) # At or beyond 2^FAR_BITS ns, by half.
-        above    = Signal()
-        between  = Signal() # Some bit from TIMED_NS to there.
-        past_d   = Signal()
-        enough   = Signal()
-        settling = Signal(SETTLE_BITS + 1)
+        # Compare what remains.
+        # ---------------------
+        reach   = log2_int(TIMED_NS)
+        beyond  = Signal(2) # At or beyond 2^FAR_BITS ns, by half.
+        between = Signal()  # Some bit from TIMED_NS to there.
+        is_past = Signal()
+        above   = Signal()
         self.comb += above.eq(beyond != 0)
         self.sync.timebase += [
-            self.is_reached.eq((past_d | ~(above | between)) & self.is_settled),
-            self.is_far.eq(above & ~past_d & self.is_settled),
-            beyond.eq(Cat(self.remaining[FAR_BITS:HALF] != 0, self.remaining[HALF:] != 0)),
-            between.eq(self.remaining[reach:FAR_BITS] != 0),
-            past_d.eq(is_past),
-            self.is_due.eq(is_past & self.is_settled),
-            enough.eq(self.remaining[TICK_NS_BITS:FAR_BITS] >= self.min_ticks),
-            self.fits.eq((above | enough) & ~past_d & self.is_settled),
-            If(self.begin | self.advance | self.disturb,
-                settling.eq(0),
-                self.is_settled.eq(0),
-            ).Elif(~settling[-1],
-                settling.eq(settling + 1),
-            ).Else(
-                self.is_settled.eq(1),
-            ),
+            beyond.eq(Cat(remaining[FAR_BITS:HALF] != 0, remaining[HALF:] != 0)),
+            between.eq(remaining[reach:FAR_BITS] != 0),
+            is_past.eq(remaining[-1]),
+            self.is_reached.eq(is_past | ~(above | between)),
+            self.is_far.eq(above & ~is_past),
         ]

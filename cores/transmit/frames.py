@@ -21,24 +21,56 @@ program_layout = [
     ("checksum_seed",     16), # One's complement sum of pseudo-header and UDP header.
 ]
 
-# When a frame leaves, and what ends with it. An empty one is not a frame: it only says that a stopped program ends here.
-timing_layout = [
-    ("after", 33), # Ticks from its start to the one of the next frame.
-    ("carry",  1), # One tick more, of the fractions of intervals: whoever adds has a carry to spare.
-    ("final",  1), # The last of its program.
-    ("empty",  1),
-]
-
 LENGTH_BITS = 14
 HOLD_BITS   = 14
+DUE_BITS    = 20 # Of the tick at which a frame is due, as the pacer knows it: HORIZON and OVERDUE_MAX are far below half of it.
+
+# Of a program or a stream: what `FrameBuild` puts into its frames,
+build_layout = [
+    ("stream",       4), # Of the port, from 0; 0 for a train.
+    ("header_words", 6), # 32-bit words that come from the header memory.
+    ("with_probe",   1), # Sequence and place of the stamp follow; then, or else at once, the fill.
+    ("fill",         2), # formats.Fill.
+]
+
+# and what `Stamp` writes into them as they leave.
+stamp_layout = [
+    ("payload_offset",   8), # Octets before what the checksum complement covers.
+    ("checksum_enable",  1),
+    ("checksum_seed",   16),
+    ("stamp_enable",     1),
+    ("stamp_offset",     8), # Of the stamp's first octet in the frame.
+    ("stamp_octets",     3), # Less one.
+    ("stamp_shift",      4), # Nibbles by which the time is shifted right.
+    ("stamp_nibble",     1), # The high nibble of the first octet stays.
+    ("stamp_mend",       1), # The two octets from stamp_offset + 6 are the checksum of an IPv4 header, the stamp is part of it.
+]
 
 def descriptor_description():
-    """A frame before it is built: what stands in it, and when it leaves."""
-    return EndpointDescription([("sequence", 32), ("length", LENGTH_BITS)] + timing_layout)
+    """A frame before it is built: what stands in it, and when it leaves.
 
-def pace_description():
-    """A frame as the pacer knows it, while its octets wait; ``hold``: ticks that it holds the line, less LINE_TICKS."""
-    return EndpointDescription([("hold", HOLD_BITS)] + timing_layout)
+    ``due``: whole ticks since the start of its program, in two's complement. ``final``: it is the last of its program. An
+    ``empty`` one is not a frame: it only says that the program ends here.
+    """
+    return EndpointDescription([
+        ("sequence", 32),
+        ("length",   LENGTH_BITS),
+        ("due",      64),
+        ("final",    1),
+        ("empty",    1),
+    ] + build_layout + stamp_layout)
+
+def pace_description(with_streams=False):
+    """A frame as the pacer knows it, while its octets wait; ``hold``: ticks that it holds the line, less LINE_TICKS.
+
+    ``due`` is modulo 2^DUE_BITS. With streams, each frame brings what `Stamp` needs.
+    """
+    return EndpointDescription([
+        ("hold",  HOLD_BITS),
+        ("due",   DUE_BITS),
+        ("final", 1),
+        ("empty", 1),
+    ] + (stamp_layout if with_streams else []))
 
 def word_description(data_width):
     """Words of a frame, as LiteEth's."""

@@ -9,17 +9,18 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.cores.transmit.due import LEAD_TICKS, TIMED_NS, DueTime
-from liteprobe.cores.transmit.frames import octet_description, pace_description
+from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS, TIMED_NS, DueTime, StartTime
+from liteprobe.cores.transmit.frames import DUE_BITS, octet_description, pace_description
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 
 START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
-# Of the ticks from the comparison with ``start_time`` to the SFD, six pass before ``is_reached``, one until
-# ``lead`` counts and four between the due tick and ``is_due``.
-TIMED_LEAD_TICKS = TIMED_NS//8 - 6 - 1 - 4 - START_TO_SFD
-# A management frame is compared with what was left six ticks ago, a start comes four ticks after its due
+# Of the ticks from the comparison with ``start_time`` to the SFD, five pass before ``is_reached``, and one until the program
+# runs.
+TIMED_LEAD_TICKS = TIMED_NS//8 - 5 - 1 - DUE_TO_START - START_TO_SFD
+# A management frame is compared with what was left four ticks ago, a start comes two ticks after its due
 # tick, one tick is in the comparison.
 MANAGEMENT_TICKS = LINE_TICKS + 1
+LONELY_BITS      = 8 # After so many ticks (as a power of two) without a frame in waiting none is due within a management frame.
 
 # Train Pacer --------------------------------------------------------------------------------------
 
@@ -31,14 +32,15 @@ class TrainPacer(LiteXModule):
     pad_ticks : int
         Whole ticks from the MAC's source to the PHY's pads, where ``start_time`` is that of the first SFD.
 
-    It knows nothing of a program but its start: each frame brings its own timing. A frame starts in the first tick at or
-    after ``due`` at which the line is free and the frame is there; ``due`` moves in absolute time. A management frame
-    starts only where its slot ends before the next start, or outside of a program. All in ``timebase``.
+    It knows nothing of a program but its start: each frame brings the tick at which it is due. A frame starts in the first
+    tick at or after that one in which the line is free and the frame is there. A management frame starts only where its slot
+    ends before the next start, or outside of a program; with no frame in waiting, once the line has been free for 256 ticks:
+    what comes then is due much later (``HORIZON``). All in ``timebase``.
 
     Attributes
     ----------
     descriptors : Endpoint(pace_description()), in
-        Frames of the program, in order, up to a ``final`` one.
+        Frames of the program, in order, up to a ``final`` one. The next one must come four ticks after one is taken, or later.
     sink : Endpoint(octet_description()), in
         Octets of these frames, but for an ``empty`` one. The first of a frame must come later than its descriptor.
     management : Endpoint(octet_description()), in
@@ -52,12 +54,16 @@ class TrainPacer(LiteXModule):
         Present time (ns), a tick late.
     arm : Signal(), in
         One pulse: a program is coming.
+    is_primed : Signal(), in
+        It may start, though no frame of it is in waiting. Must be low with ``arm``.
     stop : Signal(), in
         Level: end after the present frame, throw away what comes up to ``final``.
     start_strobe : Signal(), in
         Starts the program when ready: first SFD a fixed number of ticks later, or at ``start_time``.
     ready : Signal(), out
-        The first frame is in waiting.
+        The first frame is in waiting, or it needn't be.
+    elapsed : Signal(20), out
+        Ticks since the start of the program, modulo 2^20.
     state : Signal(3), out
         ``formats.TransmitState``.
     management_waiting : Signal(), in
@@ -82,9 +88,11 @@ class TrainPacer(LiteXModule):
         self.start_time         = Signal(64)
         self.now                = Signal(64)
         self.arm                = Signal()
+        self.is_primed          = Signal()
         self.stop               = Signal()
         self.start_strobe       = Signal()
         self.ready              = Signal()
+        self.elapsed            = Signal(DUE_BITS)
         self.state              = Signal(3)
         self.management_waiting = Signal()
         self.management_hold    = Signal(11)
@@ -97,12 +105,14 @@ class TrainPacer(LiteXModule):
 
         # # #
 
-        self.due  = DueTime()
-        self.line = Line()
-        self.fsm  = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
+        self.due        = DueTime()
+        self.start_at   = StartTime()
+        self.line       = Line()
+        self.fsm        = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
         self.start      = Signal()
         self.is_begun   = Signal() # The tick after a start, which is known late in its own.
         self.in_program = Signal()
+        self.runs       = Signal() # From the start of the program on.
         self.comb += [
             self.sink.connect(self.line.probe),
             self.management.connect(self.line.management),
@@ -111,10 +121,13 @@ class TrainPacer(LiteXModule):
             self.line.choose_management.eq(self.start_management),
             self.line.probe_hold.eq(self.descriptors.hold),
             self.line.management_hold.eq(self.management_hold),
-            self.due.now.eq(self.now),
-            self.due.start_time.eq(self.start_time),
-            *[getattr(self.due, name).eq(getattr(self.descriptors, name)) for name in ("after", "carry")],
-            self.due.advance.eq(self.is_begun),
+            self.start_at.now.eq(self.now),
+            self.start_at.start_time.eq(self.start_time),
+            self.due.runs.eq(self.runs),
+            self.due.lead.eq(Mux(self.timed, TIMED_LEAD_TICKS - pad_ticks, LEAD_TICKS)),
+            self.due.due.eq(self.descriptors.due),
+            self.due.is_there.eq(self.descriptors.valid),
+            self.elapsed.eq(self.due.elapsed),
         ]
         self.sync.timebase += [
             self.is_begun.eq(self.start),
@@ -122,7 +135,7 @@ class TrainPacer(LiteXModule):
         ]
         self.add_starts()
         self.add_descriptors()
-        self.add_waiting(pad_ticks)
+        self.add_waiting()
         self.add_running()
         self.add_lateness()
         self.add_management()
@@ -139,9 +152,13 @@ class TrainPacer(LiteXModule):
         self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
 
     def add_descriptors(self):
-        """Take the descriptor of each frame that has started, two ticks after it did, or was thrown away."""
+        """Take the descriptor of each frame that has started, two ticks after it did, or was thrown away; and an empty one."""
         descriptors, line = self.descriptors, self.line
-        self.comb += descriptors.ready.eq(self.started | (self.fsm.ongoing("DRAIN") & (line.discarded | descriptors.empty)))
+        is_draining = self.fsm.ongoing("DRAIN")
+        self.comb += descriptors.ready.eq(
+            self.started
+            | (is_draining & line.discarded)
+            | ((is_draining | self.fsm.ongoing("RUN")) & descriptors.empty))
         # Registered: many conditions meet in the next state, where a tick doesn't matter.
         self.is_over   = Signal() # The descriptor of the final frame was taken.
         self.was_there = Signal()
@@ -153,41 +170,31 @@ class TrainPacer(LiteXModule):
             self.is_quiet.eq(line.is_free & ~line.is_sending & ~line.is_discarding),
         ]
 
-    def add_waiting(self, pad_ticks):
+    def add_waiting(self):
         """Take a program from arm to its start."""
-        fsm, due = self.fsm, self.due
+        fsm = self.fsm
         fsm.act("IDLE",
             If(self.arm, NextState("ARMED")),
         )
         fsm.act("ARMED",
             self.state.eq(TransmitState.ARMED),
-            If(self.stop, NextState("DRAIN")).Elif(self.was_there, NextState("READY")),
+            If(self.stop, NextState("DRAIN")).Elif(self.was_there | self.is_primed, NextState("READY")),
         )
         fsm.act("READY",
             self.state.eq(TransmitState.READY),
             self.ready.eq(1),
-            due.lead.eq(LEAD_TICKS),
-            due.disturb.eq(1), # Whatever comes next begins unsettled.
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.start_strobe,
-                If(self.timed,
-                    NextState("WAIT"),
-                ).Else(
-                    due.begin.eq(1),
-                    NextState("RUN"),
-                ),
+                If(self.timed, NextState("WAIT")).Else(NextState("RUN")),
             ),
         )
         fsm.act("WAIT",
             self.state.eq(TransmitState.WAITING),
             self.in_program.eq(1),
-            due.is_timed.eq(1),
-            due.lead.eq(TIMED_LEAD_TICKS - pad_ticks),
             If(self.stop,
                 NextState("DRAIN"),
-            ).Elif(due.is_reached,
-                due.begin.eq(1),
+            ).Elif(self.start_at.is_reached,
                 NextState("RUN"),
             ),
         )
@@ -198,6 +205,7 @@ class TrainPacer(LiteXModule):
         fsm.act("RUN",
             self.state.eq(TransmitState.RUNNING),
             self.in_program.eq(1),
+            self.runs.eq(1),
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.is_over,
@@ -207,11 +215,13 @@ class TrainPacer(LiteXModule):
         # A stopped program ends at its final frame, which is thrown away with the rest.
         fsm.act("DRAIN",
             self.state.eq(TransmitState.RUNNING),
+            self.runs.eq(1),
             self.line.discard.eq(1),
             If(self.is_over, NextState("FINISH")),
         )
         fsm.act("FINISH",
             self.state.eq(TransmitState.RUNNING),
+            self.runs.eq(1),
             If(self.is_quiet,
                 self.finished.eq(1),
                 NextState("IDLE"),
@@ -220,12 +230,10 @@ class TrainPacer(LiteXModule):
 
     def add_lateness(self):
         """Tell a start after its tick from one on it."""
-        was_due  = Signal()
-        was_late = Signal() # A start in the tick before would have been late.
+        was_late = Signal() # With the start.
         is_first = Signal()
         self.sync.timebase += [
-            was_due.eq(self.due.is_due),
-            was_late.eq(was_due & ~is_first),
+            was_late.eq(self.due.is_late & ~is_first),
             If(self.arm, is_first.eq(1)),
             If(self.is_begun, is_first.eq(0)),
             self.started.eq(self.is_begun),
@@ -234,7 +242,8 @@ class TrainPacer(LiteXModule):
 
     def add_management(self):
         """Let management frames into the gaps."""
-        fsm, due, line = self.fsm, self.due, self.line
+        fsm, line  = self.fsm, self.line
+        lonely     = Signal(LONELY_BITS + 1) # Ticks; stops once its top bit is set.
         is_there   = Signal(5) # Long enough for ``fits`` to be about this frame.
         is_allowed = Signal()
         had_to     = Signal()
@@ -243,7 +252,16 @@ class TrainPacer(LiteXModule):
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
             If(~self.management_waiting | ~self.management.valid | line.is_sending | is_begun, is_there.eq(0)),
-            is_allowed.eq(~self.in_program | (fsm.ongoing("WAIT") & due.is_far) | (fsm.ongoing("RUN") & due.fits)),
+            # While a frame is sent, the next one may not be built yet.
+            If(self.descriptors.valid | ~fsm.ongoing("RUN") | ~(line.is_free | line.is_management),
+                lonely.eq(0),
+            ).Elif(~lonely[-1],
+                lonely.eq(lonely + 1),
+            ),
+            is_allowed.eq(
+                ~self.in_program
+                | (fsm.ongoing("WAIT") & self.start_at.is_far)
+                | (fsm.ongoing("RUN") & (self.due.fits | lonely[-1]))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),
             self.management_held.eq(is_begun & had_to),

@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.formats import STREAMS
 from liteprobe.cores.transmit.frames import program_layout
 
 PROGRAM = {
@@ -44,6 +45,34 @@ STATUS = {
     "link_up":            "The PHY's link is up.",
     "disturbed":          "Writes to the program or its header while it ran: what it sent is not to be trusted.",
 }
+
+STREAM_SETTINGS = {
+    "streams_mask": (STREAMS, "Streams that streams_arm begins, bit n is stream n."),
+    "streams_hold": (1, "The program goes on when no stream has frames any more, until stop."),
+}
+
+STREAM_STROBES = {
+    "streams_begin": "Write: begin these streams while the program runs.",
+    "streams_end":   "Write: end these streams while the program runs.",
+}
+
+def add_stream_registers(path):
+    """Give a TransmitPath the registers of its streams."""
+    for name, (width, description) in STREAM_SETTINGS.items():
+        register = WriteOnlyCSR(width, name=name, description=description)
+        setattr(path, f"_{name}", register)
+        path.comb += getattr(path, name).eq(register.storage)
+    register = CSRStorage(1, name="streams_arm",
+        description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
+    path._streams_arm = register
+    path.comb += path.streams_arm.eq(register.re)
+    for name, description in STREAM_STROBES.items():
+        register = CSRStorage(STREAMS, name=name, description=description)
+        setattr(path, f"_{name}", register)
+        path.comb += If(register.re, getattr(path, name).eq(register.storage))
+    register = CSRStatus(STREAMS, name="streams_active", description="Streams that have frames left, bit n is stream n.")
+    path._streams_active = register
+    path.comb += register.status.eq(path.streams_active)
 
 def add_registers(path):
     """Give a TransmitPath its registers, in the order of the contract."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY
-from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
-from liteprobe.soc.config import LINKS, RINGS, ProbeConfig, most_ports
+from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address")
 
@@ -37,10 +37,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add_options(parser)
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
-    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor on a LFE5U-25F)")
+    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor or generator on a LFE5U-25F)")
     parser.add_argument(
         "--link", choices=LINKS,
-        help="management link (default: pcie on a board that has it; own in a monitor that leaves a port for it; else shared)",
+        help="management link (default: pcie on a board that has it; own in a monitor or generator that leaves a port for it; "
+        "else shared)",
     )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
@@ -55,7 +56,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
     )
     parser.add_argument("--ring", choices=RINGS, default=default.ring, help="where a capture waits for the host (monitor)")
-    parser.add_argument("--streams", type=int, default=default.streams, help="measured at each port of a monitor: 7 or 15")
+    parser.add_argument("--streams", type=int, default=default.streams, help="measured at each port with meters: 7, 15 or 31")
+    parser.add_argument(
+        "--traffic", dest="with_streams", action=argparse.BooleanOptionalAction,
+        help="ports send many streams, in a generator or tester (default: where there is room)",
+    )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
@@ -66,13 +71,13 @@ def default_link(target: Any, preset: str, ports: int) -> str:
     """Return the management link of a probe, where nobody says which."""
     if target.with_pcie:
         return "pcie"
-    return "own" if preset == "monitor" and ports < target.ports else ProbeConfig.link
+    return "own" if preset in ("monitor", "generator") and ports < target.ports else ProbeConfig.link
 
 
-def holds_cpu(target: Any, fields: dict[str, Any]) -> bool:
-    """Return whether a monitor has room for a processor and its firmware."""
-    config = ProbeConfig(**fields | {"with_cpu": True})
-    return config.fits(target) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
+def holds(target: Any, fields: dict[str, Any], share: float = 1.0) -> bool:
+    """Return whether a share of a board has room for a configuration, its memories too."""
+    config = ProbeConfig(**fields)
+    return config.fits(target, share) and (target.block_rams is None or config.block_rams_needed(target) <= target.block_rams)
 
 
 def main_ram_of(text: str) -> dict[str, Any]:
@@ -85,8 +90,16 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
     args.link = args.link or default_link(target, args.preset, args.ports)
     fields = {name: getattr(args, name) for name in NAMES} | main_ram_of(args.main_ram)
+    # The processor first: without it a clock has no firmware that keeps it on a PPS.
+    is_generator = Part.MEASURE in PRESETS[args.preset]
     if args.with_cpu is None:
-        fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds_cpu(target, fields)
+        least = {"with_streams": bool(args.with_streams) or (args.with_streams is None and is_generator), "with_cpu": True}
+        # A generator with one that just fits a LFE5U-25F was not routed.
+        share = COMFORT if is_generator else 1.0
+        fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, share)
+    if args.with_streams is None:
+        args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
+    fields["with_streams"] = args.with_streams
     return ProbeConfig(**fields)
 
 

@@ -29,11 +29,12 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
-`--record-depth`, `--streams`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change what is built in.
+`--record-depth`, `--streams`, `--traffic`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change
+what is built in.
 
-A section says when it was built. Of the present gateware are: preset `train` of the Colorlight 5A-75B 8.0 with three
-seeds, its `monitor` with seed 3 (the router does not settle with 1, 2, 4 and 5), and `tester` of the i9 with seed 1. All
-others are older, and were not routed again. The 5A-75E was never routed.
+A section says when it was built, and with which seeds. Of the present gateware are the `train` and the `monitor` of the
+Colorlight 5A-75B 8.0, and the `tester` and the `generator` of the i9. All others are older, and were not routed again.
+The 5A-75E was never routed.
 """
 
 

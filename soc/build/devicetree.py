@@ -39,6 +39,8 @@ PORT_COMPATIBLES = {
     "monitor": "liteprobe,monitor",
     "measure": "liteprobe,measure",
 }
+#: A port without this register in its block ``rx`` counts frames there, and has its meters elsewhere.
+METERED, ARRIVALS = "stream_id", "liteprobe,arrivals"
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 PORT_BLOCK = re.compile(r"port(\d+)_(tx|rx|monitor|measure)")
@@ -73,6 +75,8 @@ class Block:
     def compatible(self) -> str:
         """What a driver binds to."""
         match = PORT_BLOCK.fullmatch(self.name)
+        if match and match[2] == "rx" and not any(span.name == METERED for span in self.spans):
+            return ARRIVALS
         if match:
             return PORT_COMPATIBLES[match[2]]
         return COMPATIBLES.get(self.name, f"liteprobe,{self.name.replace('_', '-')}")
@@ -110,7 +114,7 @@ def blocks_of(soc: Mapping[str, Any]) -> list[Block]:
     for name, entry in soc["memories"].items():
         port = re.fullmatch(r"port(\d+)_(header|records|streams)", name)
         if port:
-            receives = "rx" if f"port{port[1]}_rx" in blocks else "measure"
+            receives = "measure" if f"port{port[1]}_measure" in blocks else "rx"
             owner = blocks[f"port{port[1]}_{'tx' if port[2] == 'header' else receives}"]
             # Beside the registers of LiteX, some of which have the same name.
             owner.spans.append(Span(f"{port[2]}_memory", entry["base"], entry["size"]))

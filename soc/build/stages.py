@@ -153,13 +153,27 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     from liteprobe.cores.transmit.build import FrameBuild
     from liteprobe.cores.transmit.mac import TransmitMAC
     from liteprobe.cores.transmit.pace import TrainPacer
-    from liteprobe.cores.transmit.schedule import TrainSchedule
+    from liteprobe.cores.transmit.sources.modifiers import ModifierEngine
+    from liteprobe.cores.transmit.sources.scheduler import StreamScheduler
+    from liteprobe.cores.transmit.sources.streams import StreamSource
+    from liteprobe.cores.transmit.sources.train import TrainSchedule
     from liteprobe.cores.transmit.stamp import Stamp
+
+    def scheduler() -> Made:
+        core = StreamScheduler()
+        return core, [core, core.memory]
+
+    def modifiers() -> Made:
+        core = ModifierEngine()
+        return core, [core, core.memory]
 
     return {
         "Time": {"clock": lambda: alone(Clock()), "PPS input": lambda: alone(PpsInput(Clock()))},
         "Transmit": {
             "schedule": lambda: alone(TrainSchedule()),
+            "streams: scheduler and draws": scheduler,
+            "streams: modifiers": modifiers,
+            "streams, whole source": lambda: alone(StreamSource()),
             "announce": lambda: alone(Announcer()),
             "build": lambda: alone(FrameBuild()),
             "pace": lambda: alone(TrainPacer()),

@@ -1,13 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which frames a program consists of, and when each leaves."""
+"""Which frames a program of trains consists of, and when each is due."""
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.formats import SEQUENCE_OFFSET, STAMP_OCTETS, STAMP_OFFSET
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
 
 # Train Schedule -----------------------------------------------------------------------------------
@@ -15,7 +16,8 @@ from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
 class TrainSchedule(LiteXModule):
     """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains; in ``sys``.
 
-    The interval has a fraction of 2^-32 ticks, which is carried from frame to frame: no rounding error adds up.
+    The first frame is due in tick 0. The interval has a fraction of 2^-32 ticks, which is carried from frame to frame: no
+    rounding error adds up.
 
     Attributes
     ----------
@@ -31,6 +33,11 @@ class TrainSchedule(LiteXModule):
         The same after the last frame of a train.
     interval_fraction : Signal(32), in
         2^-32 ticks, added to both.
+    payload_offset : Signal(8), in
+        Start of the UDP payload; ``payload_offset + 6`` must be a multiple of 4.
+    fill : Signal(2), in
+        ``formats.Fill``.
+    checksum_enable, checksum_seed : Signal(), Signal(16), in
     start : Signal(), in
         Begins the program; ignored while active.
     stop : Signal(), in
@@ -45,6 +52,10 @@ class TrainSchedule(LiteXModule):
         self.interval          = Signal(32)
         self.interval_gap      = Signal(33)
         self.interval_fraction = Signal(32)
+        self.payload_offset    = Signal(8)
+        self.fill              = Signal(2)
+        self.checksum_enable   = Signal()
+        self.checksum_seed     = Signal(16)
         self.start             = Signal()
         self.stop              = Signal()
         self.is_active         = Signal()
@@ -54,22 +65,22 @@ class TrainSchedule(LiteXModule):
         frames     = Signal(32, reset_less=True) # Frames of this train, this one included.
         trains     = Signal(32, reset_less=True) # Trains, this one included.
         sequence   = Signal(32, reset_less=True)
-        fraction   = Signal(32, reset_less=True) # By which this frame is due later than its tick.
-        summed     = Signal(33)
+        due        = Signal(64, reset_less=True)
+        fraction   = Signal(32, reset_less=True) # Of due, 2^-32 ticks.
+        step       = Signal(33)
         train_last = Signal()
         is_empty   = Signal()
         taken      = Signal()
         self.comb += [
             taken.eq(source.valid & source.ready),
             train_last.eq(frames == 1),
-            summed.eq(fraction + self.interval_fraction),
+            step.eq(Mux(train_last, self.interval_gap, self.interval)),
             source.valid.eq(self.is_active),
             source.first.eq(1),
             source.last.eq(1),
             source.sequence.eq(sequence),
             source.length.eq(self.length),
-            source.after.eq(Mux(train_last, self.interval_gap, self.interval)),
-            source.carry.eq(summed[32]),
+            source.due.eq(due),
             source.final.eq(is_empty | (train_last & (trains == 1))),
             source.empty.eq(is_empty),
         ]
@@ -80,7 +91,7 @@ class TrainSchedule(LiteXModule):
             ),
             If(taken,
                 sequence.eq(sequence + 1),
-                fraction.eq(summed),
+                Cat(fraction, due).eq(Cat(fraction, due) + Cat(self.interval_fraction, step)),
                 frames.eq(frames - 1),
                 If(train_last,
                     frames.eq(self.count),
@@ -93,7 +104,28 @@ class TrainSchedule(LiteXModule):
                 frames.eq(self.count),
                 trains.eq(self.repeats),
                 sequence.eq(0),
+                due.eq(0),
                 fraction.eq(0),
                 self.is_active.eq(1),
             ),
+        ]
+        self.add_settings()
+
+    def add_settings(self):
+        """Say what stands in each frame: the same in all, a probe's header with its stamp."""
+        source = self.source
+        self.comb += [
+            source.stream.eq(0),
+            source.header_words.eq((self.payload_offset + SEQUENCE_OFFSET)[2:]),
+            source.with_probe.eq(1),
+            source.fill.eq(self.fill),
+            source.payload_offset.eq(self.payload_offset),
+            source.checksum_enable.eq(self.checksum_enable),
+            source.checksum_seed.eq(self.checksum_seed),
+            source.stamp_enable.eq(1),
+            source.stamp_offset.eq(self.payload_offset + STAMP_OFFSET),
+            source.stamp_octets.eq(STAMP_OCTETS - 1),
+            source.stamp_shift.eq(0),
+            source.stamp_nibble.eq(0),
+            source.stamp_mend.eq(0),
         ]
