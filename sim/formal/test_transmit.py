@@ -9,16 +9,15 @@ from migen.fhdl.tools import list_signals
 
 from liteprobe.cores.formats import slot_octets
 from liteprobe.cores.transmit import pace
-from liteprobe.cores.transmit.due import TICK_BITS
-from liteprobe.cores.transmit.frames import HOLD_BITS
+from liteprobe.cores.transmit.frames import DUE_BITS, HOLD_BITS
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.sim.bench.tools.formal import Proof, Run, prove
 
-DUE_TO_START = 4  # Ticks from the due tick to the start; the lead makes up for them.
+DUE_TO_START = 2  # Ticks from the due tick to the start; the lead makes up for them.
 SHORTEST     = slot_octets(60)
 LONGEST      = slot_octets(1536) # Of a management frame.
-FAR          = 2**50 # Ticks; a program that is a hundred days late is not looked at.
+FAR          = 2**18 # Ticks; frames that are due or overdue by more are not shown to the pacer.
 
 
 def internal(module, name):
@@ -36,11 +35,12 @@ class PacerProof(Proof):
         self.dut = dut = TrainPacer()
         self.is_running  = dut.fsm.ongoing("RUN")
         self.is_draining = dut.fsm.ongoing("DRAIN")
+        self.runs        = dut.runs
         dut.finalize() # From here on, nothing can be added to it.
         for endpoint in (dut.sink, dut.management):
             self.free(endpoint.valid, endpoint.first, endpoint.last, endpoint.payload)
         self.free(dut.descriptors.valid, dut.descriptors.payload)
-        self.free(dut.now, dut.arm, dut.stop, dut.start_strobe)
+        self.free(dut.now, dut.arm, dut.is_primed, dut.stop, dut.start_strobe)
         self.free(dut.timed, dut.start_time, dut.management_waiting, dut.management_hold)
         self.add_surroundings()
         self.add_schedule()
@@ -63,37 +63,42 @@ class PacerProof(Proof):
         is_later = Signal()
         is_told  = Signal()
         is_held  = Signal()
+        taken    = Signal(3) # A descriptor was, a tick ago, and before.
         self.sync.timebase += [
             before.eq(start),
             told.eq(waits.payload.raw_bits()),
             hold.eq(dut.management_hold),
             is_later.eq(1),
             is_told.eq(waits.valid & ~waits.ready),
+            taken.eq(Cat(waits.valid & waits.ready, taken)),
             is_held.eq(dut.management_waiting & dut.management.valid & ~dut.line.is_sending & ~dut.start_management),
         ]
         self.promise(~is_later | (start == before))
         self.promise(~is_told | (waits.valid & (waits.payload.raw_bits() == told)))
         self.promise(~(dut.is_over & waits.valid))
+        self.promise(~waits.valid | (taken == 0))
         self.promise(~is_held | (dut.management_hold == hold))
         self.promise(~waits.valid | (waits.hold >= self.shortest - LINE_TICKS))
         self.promise(dut.management_hold >= self.shortest - LINE_TICKS)
         self.promise(dut.management_hold <= self.longest - LINE_TICKS)
 
     def add_schedule(self):
-        """The schedule as it is meant: one sum, at once."""
-        due = self.dut.due
-        self.exact = exact = Signal(TICK_BITS)
-        self.left  = left  = Signal(TICK_BITS) # Ticks to the start, in two's complement.
-        self.comb += left.eq((exact + DUE_TO_START - due.ticks)[:TICK_BITS])
+        """The schedule as it is meant: the tick of the program, and one subtraction at once."""
+        due, waits = self.dut.due, self.dut.descriptors
+        self.tick = tick = Signal(DUE_BITS, reset=-pace.LEAD_TICKS)
+        self.left = left = Signal(DUE_BITS) # Ticks to the start, in two's complement.
+        self.comb += left.eq((waits.due + DUE_TO_START - tick)[:DUE_BITS])
+        is_begun = Signal() # Tick 0 has come.
         self.sync.timebase += [
-            If(due.advance, exact.eq(exact + self.dut.descriptors.after + self.dut.descriptors.carry)),
-            If(due.begin, exact.eq((due.ticks + 1 + due.lead)[:TICK_BITS])),
+            If(self.runs, tick.eq(tick + 1)).Else(tick.eq(-due.lead)),
+            is_begun.eq(self.runs & (is_begun | (tick == 0))),
         ]
-        self.promise(self.shifted(FAR) < 2*FAR)
+        self.promise(~waits.valid | (self.shifted(FAR) < 2*FAR))
+        self.promise(~waits.valid | is_begun | (waits.due < FAR))
 
     def shifted(self, ticks):
         """Return ``left`` and so many ticks more; by name, or Verilog would widen the sum."""
-        total = Signal(TICK_BITS)
+        total = Signal(DUE_BITS)
         self.comb += total.eq(self.left + ticks)
         return total
 
@@ -135,14 +140,21 @@ def claims_of(proof, early=0, overlap=0, intrusion=0):
     ahead  = proof.shifted(early)
     spare  = proof.shifted(-(dut.management_hold + LINE_TICKS + intrusion))
     before = Signal()
-    proof.sync.timebase += before.eq((proof.taken == 1) & bool(overlap))
+    was_due = Signal()
+    waited  = Signal(3) # The descriptor was there a tick ago, and before.
+    proof.sync.timebase += [
+        before.eq((proof.taken == 1) & bool(overlap)),
+        was_due.eq(dut.due.is_due),
+        waited.eq(Cat(dut.descriptors.valid, waited)),
+    ]
     return {
         "early"     : ~dut.start | (ahead == 0) | ahead[-1],
-        "late"      : ~dut.start | internal(dut, "was_due") | (ahead == 0), # Unless something else held it up.
+        "late"      : ~dut.start | was_due | (ahead == 0) | ~waited[-1], # Unless something else held it up.
+        "told"      : ~dut.start | (dut.due.is_late == ahead[-1]),
         "overlap"   : ~line.start | ((proof.taken == 0) & ~before),
         "both"      : ~(dut.start & dut.start_management),
         # Management is through by the tick of the next start.
-        "intrusion" : ~(dut.start_management & proof.is_running) | ~spare[-1],
+        "intrusion" : ~(dut.start_management & proof.is_running & dut.descriptors.valid) | ~spare[-1],
     }
 
 
@@ -164,7 +176,7 @@ def test_frames_start_neither_early_nor_late(monkeypatch):
     monkeypatch.setattr(pace, "LEAD_TICKS", 16)
     proof = PacerProof(shortest=12, longest=16)
     claims = claims_of(proof)
-    proof.assert_all(claims["early"], claims["late"])
+    proof.assert_all(claims["early"], claims["late"], claims["told"])
     prove(proof, "pacer_start", Run("bmc", 25))
 
 

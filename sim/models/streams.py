@@ -35,6 +35,8 @@ class MeasuredFrame:
     sequence: int = 0
     tx_stamp: int = 0
     passed: bool = True
+    bit_errors: int = 0
+    is_bare: bool = False
 
 
 @dataclass
@@ -65,14 +67,16 @@ class StreamModel:
     remembers: bool = True
     counts: Counts = field(default_factory=Counts)
     delay: DelayModel = field(default_factory=DelayModel)
+    bit_errors: int = 0
+    damaged_bit_errors: int = 0
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
         self.sequence = SequenceModel(self.window, self.remembers)
 
     def arrive(self, frame: MeasuredFrame) -> tuple[RecordFlag, int | None]:
-        """Take a good probe frame; return its flag, and the time since the one before (ns), None for the first."""
-        flag = self.sequence.arrive(frame.sequence)
+        """Take a good frame; return its flag, and the time since the one before (ns), None for the first."""
+        flag = RecordFlag.NONE if frame.is_bare else self.sequence.arrive(frame.sequence)
         self.delay.arrive(frame.stamp, frame.tx_stamp)
         return flag, self.counts.arrive(frame)
 
@@ -88,6 +92,8 @@ class StreamModel:
             "delay_sum": self.delay.total,
             "delay_square_sum": self.delay.squares,
             "lost": self.sequence.lost,
+            "bit_errors": self.bit_errors,
+            "damaged_bit_errors": self.damaged_bit_errors,
         }
 
 
@@ -106,10 +112,11 @@ class BinSettings:
 
 @dataclass
 class PortMeterModel:
-    """Accumulators and bins of a port, frame by frame."""
+    """Accumulators and bins of a port, frame by frame; ``prbs`` has a bit for each slot whose fill is PRBS-31."""
 
     stream_base: int = 0
     measure_passed: bool = False
+    prbs: int = 0
     settings: BinSettings = field(default_factory=BinSettings)
     bin_limit: int = WORD - 1
     slots: int = STREAM_SLOTS
@@ -138,11 +145,13 @@ class PortMeterModel:
         since = self.port.arrive(frame)
         self.count(0, BinKind.LENGTH, frame.length)
         self.count(0, BinKind.ARRIVAL, since)
-        if not frame.is_probe:
+        slot = 0 if frame.is_bare else self.slot_of(frame.stream_id)
+        errors = frame.bit_errors if frame.is_probe and self.prbs >> slot & 1 else 0
+        if frame.is_probe and frame.flags & (RecordFlag.FCS_ERROR | RecordFlag.GIANT) == RecordFlag.FCS_ERROR:
+            self.streams[slot].damaged_bit_errors += errors
+        if not (frame.is_probe or frame.is_bare) or frame.flags & FAULTS:
             return RecordFlag.NONE
-        if frame.flags & FAULTS:
-            return RecordFlag.NONE
-        slot = self.slot_of(frame.stream_id)
+        self.streams[slot].bit_errors += errors
         flag, since = self.streams[slot].arrive(frame)
         delay = signed(frame.stamp - frame.tx_stamp)
         self.count(0, BinKind.DELAY, delay)

@@ -208,6 +208,8 @@ def test_etherbone_answers_in_band_under_full_load(preset: str, tmp_path: Path) 
 
 
 def test_a_monitor_refuses_trains(monitor: Monitored) -> None:
-    with pytest.raises(UsageError, match="without the part generate: build and load one with --preset train or tester"):
+    with pytest.raises(
+        UsageError, match="without the part generate: build and load one with --preset train or generator or tester"
+    ):
         monitor.probe.train(TrainProgram(length=60, count=10))
     assert monitor.probe.info()["preset"] == "monitor"

@@ -3,6 +3,7 @@
 
 """One probe that sends on both ports and sees all of it at once: starts, records, streams and histograms against the pins."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from liteprobe.cores.formats import Part, RecordFlag
+from liteprobe.cores.formats import Fill, Part, RecordFlag, StampPlace
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.errors import ProbeError, UsageError
@@ -22,6 +23,9 @@ from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
 from liteprobe.sim.bench.system.tester import CABLE, field, joined, probe_frames, send_and_see
+from liteprobe.sim.models.delay import signed
+from liteprobe.sim.models.fields import field_stamp, fill_errors
+from liteprobe.sim.models.probe_frame import ProbeFrame
 
 HEADERS = (Headers(), Headers(source_ip="2001:2::1", destination_ip="2001:2::2"), Headers(vlan_tags=(5, 7)))
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
@@ -190,10 +194,42 @@ def on_pins(tester: Monitored, port: int) -> list[tuple[int, int, int, int]]:
 
 
 def test_a_part_that_is_missing_is_named(both: Monitored) -> None:
-    assert both.probe.parts == Part.GENERATE | Part.MONITOR
+    assert both.probe.parts == Part.GENERATE | Part.STREAMS | Part.MONITOR
     assert both.probe.info()["preset"] == "tester"
     with pytest.raises(UsageError, match="without the part record: build and load one with --preset train"):
         both.probe.need(Part.RECORD)
+
+
+def test_bit_errors_and_delays_by_a_field_are_those_of_the_pins(both: Monitored) -> None:
+    rng, frames = random.Random(5), []
+    for number in range(300):
+        octets = bytearray(
+            ProbeFrame(rng.randrange(60, 400), stream_id=3 + number % 3, fill=Fill.PRBS).octets(number, 0)
+        )
+        for _ in range(number % 4):
+            octets[rng.randrange(60, len(octets) + 1) - 1] ^= 1 << rng.randrange(8)
+        octets[18:20] = rng.randbytes(2)
+        frames.append(bytes(octets))
+    monitor = Monitor(both.probe, 1)
+    place = StampPlace(18, 2, 1)
+    monitor.watch(stream_base=3, prbs=[1, 2], places={2: place, 3: place})
+    both.play(1, frames)
+    both.harness.run(2_000_000)
+    came = [(stamp, octets) for stamp, octets in both.pins(1) if octets[42:46] == b"LPRO"]
+    assert [octets for _, octets in came] == frames
+    for stream in both.probe.measure(1).streams[1:4]:
+        mine = [(stamp, octets) for stamp, octets in came if octets[47] == stream.stream_id]
+        wanted = sum(fill_errors(octets, 42, is_ipv6=False) for _, octets in mine)
+        assert stream.bit_errors == (wanted if stream.slot in (1, 2) else None)
+        sent = [
+            field_stamp(octets, place, stamp) if stream.slot > 1 else field(octets, 52, 60) for stamp, octets in mine
+        ]
+        delays = [signed(stamp - (tx or 0)) for (stamp, _), tx in zip(mine, sent, strict=True)]
+        assert (stream.delay_min_ns, stream.delay_max_ns, stream.delay_sum_ns) == (
+            min(delays),
+            max(delays),
+            sum(delays),
+        )
 
 
 def test_a_script_sends_captures_and_measures(tester: Path, tmp_path: Path) -> None:

@@ -33,8 +33,11 @@ REFUSED = [
         {"preset": "monitor"},
         "24288 LUT sites and .* build with .*--ports 1.*, or take the board colorlight_i9 or versa_ecp5",
     ),
-    ({"preset": "monitor", "with_cpu": False}, "build with --ports 1, or --preset train, or take the board"),
+    ({"preset": "monitor", "with_cpu": False}, "build with --ports 1, or --preset train, or take"),
     ({"preset": "tester", "ports": 1}, "too small for preset tester with 1 port: .*--preset train"),
+    ({"preset": "generator", "ports": 1, "streams": 30}, "30 streams are not supported: use 7, 15 or 31"),
+    ({"preset": "generator", "ports": 1, "main_ram_bytes": 262144}, "lower ports, streams, or leave the processor out"),
+    ({"preset": "monitor", "ports": 1, "streams": 16}, "16 streams are not supported: use 7, 15 or 31"),
     ({"preset": "monitor", "ports": 1, "link": "own"}, "build with no processor .--no-cpu., or .*--link shared"),
     (
         {"preset": "monitor", "ports": 1, "with_cpu": False, "capture_blocks": 64},
@@ -100,6 +103,14 @@ def test_more_streams_are_taken_where_they_are_routed_with_any_seed_or_asked_for
     assert config.slots(Board(lut_sites=43848, block_rams=108)) == 16
 
 
+@pytest.mark.parametrize(("with_cpu", "block_rams", "slots"), [(True, 56, 32), (False, 56, 32), (True, 42, 16), (True, 36, 8)])
+def test_a_port_that_sends_streams_measures_31_where_they_fit(with_cpu, block_rams, slots):
+    config = ProbeConfig(preset="generator", ports=1, link="own", with_cpu=with_cpu)
+    board = Board(sdram_bytes=1, block_rams=block_rams)
+    config.check(board)
+    assert config.slots(board) == slots
+
+
 @pytest.mark.parametrize(("preset", "ports"), [("train", 2), ("monitor", 1), ("tester", 1)])
 def test_most_ports_of_a_small_board(preset, ports):
     assert most_ports(Board(), preset) == ports
@@ -113,6 +124,7 @@ def test_most_ports_of_a_small_board(preset, ports):
         {"preset": "monitor", "ports": 1, "link": "own"},
         {"preset": "monitor"},
         {"preset": "tester"},
+        {"preset": "generator"},
         {"preset": "tester", "ports": 1, "link": "own"},
     ],
 )
@@ -129,8 +141,12 @@ def test_what_is_built_in_adds_up(fields):
         with pytest.raises(ValueError, match=f"{sites} LUT sites"):
             config.check(board)
         for advice in config.smaller(board):
-            less = {"no processor (--no-cpu)": {"with_cpu": False}}.get(advice)
-            less = less or {"no discipline of the clock (--no-discipline)": {"with_discipline": False}}.get(advice)
+            words = {
+                "no processor (--no-cpu)": {"with_cpu": False},
+                "no streams to send (--no-traffic)": {"with_streams": False},
+                "no discipline of the clock (--no-discipline)": {"with_discipline": False},
+            }
+            less = words.get(advice)
             name, _, value = advice.removeprefix("--").partition(" ")
             less = less or {name: int(value) if name == "ports" else value}
             assert replace(config, **less).fits(board), advice

@@ -193,7 +193,8 @@ def test_registers_start_where_they_do_in_every_build(with_cpu):
     ("name", "fields"),
     [
         ("colorlight_5a_75b", {}),
-        ("colorlight_i9", {"preset": "tester"}),
+        ("colorlight_i9", {"preset": "tester", "with_streams": False}),
+        ("colorlight_i9", {"preset": "generator"}),
         # Theirs are of the same cores, but for PCIe and the Versa's PHY.
         pytest.param("versa_ecp5", {"preset": "monitor", "with_cpu": False}, marks=pytest.mark.full),
         pytest.param("sqrl_acorn", {"preset": "monitor", "link": "pcie"}, marks=pytest.mark.full),

@@ -117,6 +117,29 @@ def test_a_setting_gives_its_strobe_behind_a_write_of_its_low_word_alone():
     run(dut, process())
     assert seen == [0, 1, 0]
 
+def test_registers_beyond_the_first_words_are_no_settings_and_change_none():
+    class LongBank(Bank):
+        def __init__(self):
+            Bank.__init__(self)
+            for number in range(40):
+                setattr(self, f"_late{number:02}", CSRStorage(32, name=f"late{number:02}"))
+    dut = Probe({"one": LongBank()})
+    def process():
+        settings = dut.words("one", "first") + dut.words("one", "wide") + dut.words("one", "narrow")
+        for number, address in enumerate(settings):
+            yield from write(dut, address, number + 1)
+        for number in range(40):
+            yield from write(dut, dut.words("one", f"late{number:02}")[0], MASK - number)
+        for number, address in enumerate(settings):
+            assert (yield from read(dut, address)) == number + 1
+        for number in range(40):
+            assert (yield from read(dut, dut.words("one", f"late{number:02}")[0])) == MASK - number
+    run(dut, process())
+
+def test_a_setting_beyond_the_first_words_is_refused():
+    with pytest.raises(ValueError, match="has no word in the read-back memory"):
+        Probe({"one": Bank(early=31)})
+
 def test_two_registers_that_would_share_a_word_are_refused():
     with pytest.raises(ValueError, match="share a word of the read-back memory"):
-        Probe({"one": Bank(early=31)})
+        Probe({f"bank{number:02}": Bank() for number in range(17)})

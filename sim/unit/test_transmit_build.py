@@ -13,8 +13,8 @@ from liteprobe.cores.formats import Fill, slot_octets
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.line import LINE_TICKS
-from liteprobe.cores.transmit.schedule import TrainSchedule
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.cores.transmit.sources.train import TrainSchedule
+from liteprobe.sim.models.probe_frame import ProbeFrame, fill_octets
 from liteprobe.sim.models.schedule import starts
 
 CLOCKS = {"sys": 20, "timebase": 8}
@@ -46,8 +46,8 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
         yield dut.schedule.interval.eq(int(INTERVAL))
         yield dut.schedule.interval_gap.eq(int(INTERVAL) + GAP)
         yield dut.schedule.interval_fraction.eq(int(INTERVAL % 1 * 2**32))
-        yield dut.build.payload_offset.eq(frame.payload_offset)
-        yield dut.build.fill.eq(frame.fill)
+        yield dut.schedule.payload_offset.eq(frame.payload_offset)
+        yield dut.schedule.fill.eq(frame.fill)
         yield dut.schedule.count.eq(count)
         yield dut.schedule.repeats.eq(repeats)
         yield
@@ -59,6 +59,8 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
         while not told or not told[-1][2] or len(frames) < len(told) - told[-1][3]:
             ready = rng.random() >= stall
             yield source.ready.eq(ready)
+            if told:
+                yield dut.announce.elapsed.eq(told[-1][1])
             if stop_at is not None and cycles >= stop_at:
                 yield dut.schedule.stop.eq(1)
             yield
@@ -86,8 +88,7 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
             yield paced.ready.eq(is_ready)
             yield
             if is_ready and (yield paced.valid):
-                after = (yield paced.after) + (yield paced.carry)
-                told.append(((yield paced.hold), after, (yield paced.final), (yield paced.empty)))
+                told.append(((yield paced.hold), (yield paced.due), (yield paced.final), (yield paced.empty)))
     run_simulation(dut, {"sys": process(), "timebase": listen()}, clocks=CLOCKS)
     return frames, told
 
@@ -127,28 +128,28 @@ def test_stalls_change_nothing(stall, data_width):
         assert frames == [frame.octets(sequence, 0) for sequence in range(5)]
 
 @pytest.mark.parametrize("data_width", [32, 64])
-def test_a_word_leaves_each_cycle_but_one_between_frames_at_most(data_width):
-    """So 60 octets take 16 cycles of 20 ns at 32 bits: half of their 672 ns on the wire."""
+def test_a_word_leaves_each_cycle_but_two_between_frames_at_most(data_width):
+    """So 60 octets take 17 cycles of 20 ns at 32 bits: half of their 672 ns on the wire."""
     words  = -(-60*8//data_width)
     dut    = ScheduleAndBuild(data_width)
     cycles = []
     def process():
         yield dut.schedule.length.eq(60)
         yield dut.announce.source.ready.eq(1)
-        yield dut.build.payload_offset.eq(42)
+        yield dut.schedule.payload_offset.eq(42)
         yield dut.schedule.count.eq(20)
         yield dut.schedule.repeats.eq(1)
         yield
         yield
         yield dut.schedule.start.eq(1)
         yield dut.build.source.ready.eq(1)
-        for cycle in range(25*words):
+        for cycle in range(30*words):
             yield
             if (yield dut.build.source.valid) and (yield dut.build.source.last):
                 cycles.append(cycle)
             yield dut.schedule.start.eq(0)
     run_simulation(dut, process(), clocks=CLOCKS)
-    assert {b - a for a, b in zip(cycles, cycles[1:])} == {words + 1} and len(cycles) == 20
+    assert {b - a for a, b in zip(cycles, cycles[1:])} == {words + 2} and len(cycles) == 20
 
 @pytest.mark.parametrize("count, repeats", [(1, 1), (1, 4), (4, 1), (3, 3)])
 def test_the_pacer_is_told_when_each_frame_leaves_and_which_is_the_last(count, repeats):
@@ -156,9 +157,9 @@ def test_the_pacer_is_told_when_each_frame_leaves_and_which_is_the_last(count, r
     frames, told = run_build(frame, 32, count, repeats, stall=0.2)
     total = count*repeats
     assert frames == [frame.octets(sequence, 0) for sequence in range(total)]
-    expected = starts(count, repeats + 1, INTERVAL, GAP)
+    expected = starts(count, repeats, INTERVAL, GAP)
     hold = slot_octets(60) - LINE_TICKS
-    assert told == [(hold, expected[k + 1] - expected[k], int(k == total - 1), 0) for k in range(total)]
+    assert told == [(hold, expected[k], int(k == total - 1), 0) for k in range(total)]
 
 @pytest.mark.parametrize("stop_at", [0, 1, 15, 16, 17, 40])
 def test_a_stopped_program_ends_in_an_empty_final_frame(stop_at):
@@ -167,3 +168,78 @@ def test_a_stopped_program_ends_in_an_empty_final_frame(stop_at):
     assert frames == [frame.octets(sequence, 0) for sequence in range(len(frames))]
     assert [one[2:] for one in told] == [(0, 0)]*len(frames) + [(1, 1)]
     assert len(frames) in (stop_at//16, stop_at//16 + 1, stop_at//16 + 2)
+
+# Headers of streams -------------------------------------------------------------------------------
+
+def word_of(stream, version, word):
+    """Return a word of a header: each stream's differ, and those of each frame."""
+    return stream << 24 | version << 8 | word
+
+def run_chased(frames, stall, seed):
+    """Return the octets of each of ``frames``: (stream, words of its header, length, with_probe, fill).
+
+    As each frame is shown to the builder its header is that of its number; behind the builder, and before it as far as it is of
+    another stream, all words are spoilt at once.
+    """
+    dut    = FrameBuild(with_streams=True)
+    rng    = random.Random(seed)
+    memory = {}
+    built  = []
+    @passive
+    def headers():
+        while True:
+            yield
+            if (yield dut.header_re):
+                yield dut.header_dat.eq(memory[(yield dut.header_adr)])
+            builds, stream, word = (yield dut.builds), (yield dut.build_stream), (yield dut.build_word)
+            for place in memory:
+                # This cycle's word is read.
+                if not (builds and place//32 == stream and place % 32 >= word):
+                    memory[place] = 0xdeadbeef
+    def show():
+        for number, (stream, words, length, with_probe, fill) in enumerate(frames):
+            yield dut.sink.stream.eq(stream)
+            yield dut.sink.header_words.eq(words)
+            yield dut.sink.length.eq(length)
+            yield dut.sink.with_probe.eq(with_probe)
+            yield dut.sink.fill.eq(fill)
+            yield dut.sink.sequence.eq(number)
+            yield dut.sink.valid.eq(1)
+            yield
+            # Now it is shown; ``headers`` looks at this cycle next.
+            memory.update({32*stream + word: word_of(stream, number, word) for word in range(32)})
+            while not (yield dut.sink.ready):
+                yield
+            yield dut.sink.valid.eq(0)
+            yield
+    def take():
+        octets = b""
+        while len(built) < len(frames):
+            ready = rng.random() >= stall
+            yield dut.source.ready.eq(ready)
+            yield
+            if ready and (yield dut.source.valid):
+                octets += (yield dut.source.data).to_bytes(4, "little")
+                if (yield dut.source.last):
+                    built.append(octets[:len(octets) - 4 + (yield dut.source.last_be).bit_length()])
+                    octets = b""
+    memory.update(dict.fromkeys(range(512), 0))
+    run_simulation(dut, [show(), take(), headers()])
+    return built
+
+@pytest.mark.parametrize("stall", [0, 0.4])
+def test_a_header_that_is_edited_behind_the_builder_is_read_as_it_was(stall):
+    seed = 11
+    print("seed", seed)
+    rng    = random.Random(seed)
+    frames = []
+    for _ in range(40):
+        words = rng.randrange(1, 33)
+        length = max(60, 4*words + 18) + rng.randrange(30)
+        frames.append((rng.randrange(3), words, length, rng.random() < 0.5, rng.choice(list(Fill))))
+    built = run_chased(frames, stall, seed)
+    for number, ((stream, words, length, with_probe, fill), octets) in enumerate(zip(frames, built, strict=True)):
+        expected = b"".join(word_of(stream, number, word).to_bytes(4, "little") for word in range(words))
+        if with_probe:
+            expected += number.to_bytes(4, "big") + bytes(8)
+        assert octets == expected + fill_octets(fill, length - len(expected))

@@ -8,9 +8,10 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.formats import NO_SEQUENCE
+from liteprobe.cores.formats import NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit import counters
 from liteprobe.cores.transmit.counters import COUNTER_BITS, EVENTS, TransmitCounters
+from liteprobe.cores.transmit.sent import SentCounters
 
 APART = 20 # Ticks; a slot is longer.
 
@@ -62,3 +63,56 @@ def test_a_narrow_counter_stops_at_its_highest(monkeypatch, name):
         assert run(200, **{strobe: set(range(5, 14))})[name] == 7
     else:
         assert run(APART*9, {name: {APART*n for n in range(9)}})[name] == 7
+
+# Of each stream -----------------------------------------------------------------------------------
+
+def run_sent(frames, clear_at=None, first=(0, 0, NO_SEQUENCE)):
+    """Return (sent, late, first late) of each stream after ``frames``, (stream, sequence, late); each begins with ``first``."""
+    dut = SentCounters()
+    sent, late, first_late = first
+    dut.memory.init = [sent & 2**32 - 1, sent >> 32, late, first_late]*STREAMS
+    dut.seen.reset  = Constant(2**STREAMS - 1)
+    found = {}
+    def process():
+        for number, (stream, sequence, is_late) in enumerate(frames):
+            yield dut.stream.eq(stream)
+            yield dut.sequence.eq(sequence)
+            for cycle in range(33):
+                yield dut.taken.eq(cycle == 2)
+                yield dut.late.eq(cycle == 1 + number % 3 and is_late)
+                yield dut.sent.eq(cycle == 5)
+                yield dut.clear.eq((number, cycle) == clear_at)
+                yield
+                if cycle == 2:
+                    yield dut.stream.eq(15 - stream) # The next one waits.
+        for stream in range(STREAMS):
+            words = []
+            for word in range(SENT_WORDS):
+                words.append((yield from dut.bus.read(SENT_WORDS*stream + word)))
+            found[stream] = (words[1] << 32 | words[0], words[2], words[3])
+    run_simulation(dut, process())
+    return found
+
+def expected_sent(frames, first=(0, 0, NO_SEQUENCE)):
+    counts = dict.fromkeys(range(STREAMS), first)
+    for stream, sequence, is_late in frames:
+        sent, late, first_late = counts[stream]
+        counts[stream] = (sent + 1, late + is_late, sequence if is_late and late == 0 else first_late)
+    return counts
+
+def test_frames_of_each_stream_are_counted_and_its_first_late_one_is_remembered():
+    rng    = random.Random(6)
+    frames = [(rng.randrange(STREAMS), rng.getrandbits(32), rng.random() < 0.3) for _ in range(100)]
+    assert run_sent(frames) == expected_sent(frames)
+
+def test_frames_sent_are_counted_in_64_bits():
+    first  = (2**32 - 2, 5, 77)
+    frames = [(stream, 1, True) for stream in (3, 3, 3, 4, 3)]
+    assert run_sent(frames, first=first) == expected_sent(frames, first)
+
+@pytest.mark.parametrize("cycle", range(18))
+def test_a_clear_forgets_all_and_loses_no_frame_after_it(cycle):
+    frames = [(stream % 3, stream, True) for stream in range(12)]
+    found  = run_sent(frames, clear_at=(5, cycle), first=(7, 7, 7))
+    # From the pulse that it is sent on a frame takes ten cycles.
+    assert found == expected_sent(frames[5:] if cycle < 6 else frames[6:])

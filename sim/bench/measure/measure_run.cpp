@@ -3,9 +3,9 @@
 
 // Drives a measure_bench by a script and writes what the bus reads.
 //
-// Usage: Vmeasure_bench SCRIPT WORDS. The script is a list of struct step, in the order of their cycles; a step later than its
-// turn ends the run with 1. WORDS gets what each READ reads, in their order: 512 words of accumulators, or 2048 of bins and
-// one that says whether they are saturated. The last line of the output is the number of cycles.
+// Usage: Vmeasure_bench SCRIPT WORDS SLOTS. The script is a list of struct step, in the order of their cycles; a step later than
+// its turn ends the run with 1. WORDS gets what each READ reads, in their order: of each slot 32 words of accumulators, or 128
+// of bins; and behind bins a word that says whether they are saturated. The last line of the output is the number of cycles.
 
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include "Vmeasure_bench.h"
 
 enum kind : uint32_t { FRAME, LATCH, CLEAR, SET, READ_STREAMS, READ_BINS };
+enum is : uint8_t { PROBE = 1, PASSED = 2, BARE = 4 };
 
 struct step {
     uint64_t cycle;
@@ -25,15 +26,17 @@ struct step {
     uint16_t length;
     uint16_t flags;
     uint16_t stream_id;
-    uint8_t is_probe;
-    uint8_t passed;
+    uint16_t is;
+    uint32_t bit_errors;
+    uint32_t unused;
     // SET: stamp is the origin of delays, sequence that of arrivals, length that of lengths, flags the shifts (5 bits each,
-    // length lowest), stream_id the base, passed measure_passed.
+    // length lowest), stream_id the base, PASSED measure_passed, bit_errors the slots of prbs.
 };
 
 static Vmeasure_bench top;
 static FILE *out;
 static uint64_t cycle;
+static uint32_t slots;
 static std::deque<uint32_t> asked;
 static const uint32_t SATURATED = 0xffffffff;
 
@@ -72,8 +75,10 @@ static void apply(const step &s)
         top.frame_length = s.length;
         top.frame_flags = s.flags;
         top.frame_stream_id = s.stream_id;
-        top.frame_is_probe = s.is_probe;
-        top.frame_passed = s.passed;
+        top.frame_is_probe = !!(s.is & PROBE);
+        top.frame_passed = !!(s.is & PASSED);
+        top.frame_is_bare = !!(s.is & BARE);
+        top.frame_bit_errors = s.bit_errors;
         break;
     case LATCH:
         top.latch = 1;
@@ -89,14 +94,15 @@ static void apply(const step &s)
         top.delay_shift = s.flags >> 5 & 31;
         top.arrival_shift = s.flags >> 10 & 31;
         top.stream_base = s.stream_id;
-        top.measure_passed = s.passed;
+        top.measure_passed = !!(s.is & PASSED);
+        top.prbs = s.bit_errors;
         break;
     case READ_STREAMS:
-        for (uint32_t k = 0; k < 512; k++)
+        for (uint32_t k = 0; k < 32 * slots; k++)
             asked.push_back(k);
         break;
     case READ_BINS:
-        for (uint32_t k = 0; k < 2048; k++)
+        for (uint32_t k = 0; k < 128 * slots; k++)
             asked.push_back(1 << 16 | k);
         asked.push_back(SATURATED);
         break;
@@ -108,10 +114,11 @@ static void apply(const step &s)
 
 int main(int argc, char **argv)
 {
-    FILE *in = argc == 3 ? fopen(argv[1], "rb") : nullptr;
-    out = argc == 3 ? fopen(argv[2], "wb") : nullptr;
+    FILE *in = argc == 4 ? fopen(argv[1], "rb") : nullptr;
+    out = argc == 4 ? fopen(argv[2], "wb") : nullptr;
     if (!in || !out)
         return 2;
+    slots = atoi(argv[3]);
     top.sys_rst = 1;
     for (int k = 0; k < 4; k++)
         clock_cycle();

@@ -14,8 +14,8 @@ from liteprobe.sim.bench.measure.measure_run import Kind, MeasureRun, Script, ru
 from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
 
 LEAST_SPACING = 32
-READ_CYCLES = 512 * 70
-"""Cycles that a read of a snapshot takes at the most."""
+READ_CYCLES = 32 * 70
+"""Cycles that a read of a slot of a snapshot takes at the most."""
 
 CYCLE_NS = 20
 DAMAGES = (RecordFlag.FCS_ERROR, RecordFlag.RUNT, RecordFlag.GIANT, RecordFlag.SYMBOL_ERROR)
@@ -73,16 +73,23 @@ class Traffic:
     seed : int
     bin_limit : int
         A bin stays there.
-    slots, window : int
+    slots, window, with_fields : int, int, bool
         Of the meters.
     """
 
     def __init__(
-        self, seed: int, bin_limit: int = (1 << 32) - 1, slots: int = STREAM_SLOTS, window: int = STREAM_WINDOW
+        self,
+        seed: int,
+        bin_limit: int = (1 << 32) - 1,
+        slots: int = STREAM_SLOTS,
+        window: int = STREAM_WINDOW,
+        with_fields: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         self.script = Script()
         self.model = PortMeterModel(bin_limit=bin_limit, slots=slots, window=window)
+        self.with_fields = with_fields
+        self.read_cycles = READ_CYCLES * slots * (1 + with_fields)
         self.cycle = 100
         self.stamp = self.rng.getrandbits(60)
         self.snapshots: list[list[int]] = []
@@ -99,7 +106,8 @@ class Traffic:
         model = self.model
         model.stream_base = rng.choice([0, 1, 65533, rng.getrandbits(16)])
         model.measure_passed = rng.random() < 0.3
-        kinds = [(1 << rng.randrange(1, 63), rng.randrange(1, 40)) for _ in range(10)]
+        model.prbs = rng.getrandbits(model.slots) if self.with_fields else 0
+        kinds = [(1 << rng.randrange(1, 63), rng.randrange(1, 40)) for _ in range(max(10, model.slots + 2))]
         self.streams = [Stream(rng, rng.choice([-1, 1]) * far, 1 << near, window=model.window) for far, near in kinds]
         self.shares = [rng.random() for _ in self.streams]
         some = rng.choice(self.streams)
@@ -116,7 +124,7 @@ class Traffic:
             },
         )
         self.cycle += 100
-        self.script.set(self.cycle, model.settings, model.stream_base, model.measure_passed)
+        self.script.set(self.cycle, model.settings, model.stream_base, model.measure_passed, model.prbs)
         self.clear()
 
     def clear(self) -> None:
@@ -136,15 +144,19 @@ class Traffic:
         stream = self.streams[number]
         stream_id = (self.model.stream_base - 1 + number) % (1 << 16)
         self.ids.add(stream_id)
+        is_probe = rng.random() < 0.8
+        has_fields = self.with_fields and rng.random() < 0.8
         return MeasuredFrame(
             stamp=self.stamp,
             length=rng.choice([rng.randrange(1 << 16), rng.randrange(60, 1515), 0, 60, 1514, 65535]),
             flags=flags,
-            is_probe=rng.random() < 0.8,
+            is_probe=is_probe,
             stream_id=stream_id,
             sequence=stream.next(),
             tx_stamp=(self.stamp - stream.delay()) % (1 << 64),
             passed=rng.random() < 0.9,
+            bit_errors=rng.getrandbits(rng.choice([0, 1, 17])) if has_fields else 0,
+            is_bare=has_fields and not is_probe,
         )
 
     def run(self, frames: int) -> None:
@@ -170,7 +182,7 @@ class Traffic:
                 self.script.do(self.cycle, Kind.READ_BINS)
                 self.bins.append(None)
                 self.saturated.append(False)
-                self.free_cycle = self.cycle + READ_CYCLES
+                self.free_cycle = self.cycle + self.read_cycles
 
     def snapshot(self, after: int) -> None:
         """Latch so many cycles after the last frame, of which it must know; and read."""
@@ -178,7 +190,7 @@ class Traffic:
         self.script.do(self.cycle + after, Kind.READ_STREAMS)
         self.snapshots.append(self.model.words())
         self.cycle += after
-        self.free_cycle = self.cycle + READ_CYCLES
+        self.free_cycle = self.cycle + self.read_cycles
 
     def end(self) -> None:
         """Let all be still, and read it."""
@@ -188,7 +200,7 @@ class Traffic:
         self.script.do(self.cycle, Kind.READ_BINS)
         self.bins.append([count for slot in self.model.bins for count in slot])
         self.saturated.append(self.model.saturated)
-        self.cycle += READ_CYCLES
+        self.cycle += self.read_cycles
 
 
 @dataclass(frozen=True)
@@ -232,14 +244,15 @@ def random_run(
     count_bits: int = 32,
     slots: int = STREAM_SLOTS,
     window: int = STREAM_WINDOW,
+    with_fields: bool = False,
 ) -> Outcome:
     """Send frames in segments, each with settings and streams of its own, and compare all that is read."""
-    traffic = Traffic(seed, (1 << count_bits) - 1, slots, window)
+    traffic = Traffic(seed, (1 << count_bits) - 1, slots, window, with_fields)
     while traffic.frames < frames:
         traffic.begin()
         traffic.run(min(segment, frames - traffic.frames))
         traffic.end()
-    return compare(traffic, run(traffic.script, count_bits, slots, window))
+    return compare(traffic, run(traffic.script, count_bits, slots, window, with_fields))
 
 
 def sums_of_bins(model: PortMeterModel) -> list[dict[BinKind, int]]:

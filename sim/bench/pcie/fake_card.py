@@ -63,6 +63,9 @@ class CardProbe(MonitorProbe):
         for number, name in enumerate(names):
             registers[name] = {"addr": first + 4 * number, "size": 1, "type": "rw"}
             self._words[first + 4 * number] = (name, 0)
+        for port in range(2):  # Its snapshot has ``rx_passed``, too.
+            snapshot, passed = self.map["memories"][f"port{port}_snapshot"], registers[f"port{port}_rx_passed"]
+            snapshot["size"] = passed["addr"] + 4 - snapshot["base"]
         self.map["memories"] |= {
             "capture_channels": {"base": TABLE, "size": 4 * CHANNEL_WORDS * CHANNELS, "type": "io"},
             "filter": {"base": FILTER, "size": 4096, "type": "io"},

@@ -1,12 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Two ports that monitor, as a Verilog module with plain pins, for a compiled bench."""
+"""Two ports that monitor, or one beside a port that measures streams, as a Verilog module with plain pins, for a compiled bench."""
 
 from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.capture.descriptors import descriptor_layout
+from liteprobe.cores.formats import STREAM_SLOTS_MAX
+from liteprobe.cores.measure.field_delay import FieldDelay
+from liteprobe.cores.receive.measure_path import MeasurePath
 from liteprobe.cores.receive.monitor import MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
 from liteprobe.sim.bench.tools.module import write_module
@@ -94,9 +100,14 @@ class Now(LiteXModule):
         self.sync.timebase += self.now.eq(self.now + 8)
 
 class MonitorBench(LiteXModule):
-    """Ports on pins: ``<domain>_clk``, ``<domain>_rst``, settings for both, and ``p<n>_*`` of each port."""
-    def __init__(self):
-        self.pins = set()
+    """Ports on pins: ``<domain>_clk``, ``<domain>_rst``, settings for both, and ``p<n>_*`` of each port.
+
+    ``with_fields``: port 0 checks fills and takes stamps from fields, and so does port 1, which only measures; it has the pins of
+    a monitor, too, on which nothing comes.
+    """
+    def __init__(self, with_fields=False):
+        self.pins    = set()
+        self.layouts = []
         for name in ("sys", "timebase", "eth_rx"):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
@@ -106,33 +117,65 @@ class MonitorBench(LiteXModule):
             ("snap_length", 16), ("keep_headers", 1), ("keep_damaged", 1), ("keep_own", 1), ("enable", 1), ("sample_shift", 3),
             ("sample_by_hash", 1), ("sample_seed", 32), ("table_write", 1), ("table_number", 7), ("table_value", 3),
             ("clear", 1), ("latch", 1), ("drop", 1)]}
+        self.fields = {name: self.add_pin(name, width) for name, width in [
+            ("stream_base", 16), ("place_write", 1), ("place_number", 5), ("place_value", 32)]}
         for port in range(PORTS):
-            self.add_port(port, shared)
+            add = self.add_measure if with_fields and port else self.add_monitor
+            self.add_port(port, add(port, shared, with_fields), with_fields)
 
-    def add_port(self, port, shared):
-        """Add a port with its pins."""
+    def add_monitor(self, port, shared, with_fields):
+        """Return the path of a port that monitors."""
         matcher = ParityMatcher()
-        path    = MonitorPath(self.clock, matcher, port, management_mac=MAC if port == 0 else None)
+        path    = MonitorPath(self.clock, matcher, port, management_mac=MAC if port == 0 else None, with_fields=with_fields)
         self.submodules += matcher, path
         self.comb += matcher.drop.eq(shared["drop"])
         for name, pin in shared.items():
             if name != "drop":
                 self.comb += getattr(path, name).eq(pin)
+        return path
+
+    def add_measure(self, port, shared, with_fields):
+        """Return the path of a port that measures streams."""
+        path = MeasurePath(self.clock, with_management=True, with_csr=False)
+        self.submodules += path
+        self.comb += [getattr(path, name).eq(shared[name]) for name in ("clear", "latch")]
+        path.skip = Signal()
+        for name, layout in [("descriptor", descriptor_layout()), ("header", [("data", 32)]), ("data", [("data", 32)])]:
+            setattr(path, name, stream.Endpoint(layout))
+        return path
+
+    def add_fields(self, path):
+        """Take stamps from fields, and return what is measured then."""
+        fields = FieldDelay(STREAM_SLOTS_MAX)
+        self.submodules += fields
+        bus = fields.bus
+        self.comb += [
+            fields.passing.eq(path.arrivals.passing),
+            path.measured.connect(fields.measured),
+            fields.stream_base.eq(self.fields["stream_base"]),
+            bus.cyc.eq(self.fields["place_write"]), bus.stb.eq(bus.cyc), bus.we.eq(bus.cyc),
+            bus.adr.eq(self.fields["place_number"]),
+            bus.dat_w.eq(self.fields["place_value"]),
+        ]
+        return fields.source
+
+    def add_port(self, port, path, with_fields):
+        """Add the pins of a port."""
         for name in ("valid", "data", "error"):
             signal = getattr(path.sink, name)
             self.comb += signal.eq(self.add_pin(f"p{port}_sink_{name}", len(signal)))
         self.comb += path.skip.eq(self.add_pin(f"p{port}_skip", 1))
         for name in ("descriptor", "header", "data", "management_source"):
             self.add_stream(f"p{port}_{name}", getattr(path, name))
-        self.add_stream(f"p{port}_measured", path.measured)
-        parser, bus = path.parser, path.tally.bus
+        self.add_stream(f"p{port}_measured", self.add_fields(path) if with_fields else path.measured)
+        parser, bus = path.arrivals.parser, path.tally.bus
         for name, signal in [("seen", parser.seen), ("is_classified", parser.frame.is_classified), ("length", parser.frame.length),
             ("busy", path.tally.busy), ("bus_dat_r", bus.dat_r), ("bus_ack", bus.ack)]:
             self.comb += self.add_pin(f"p{port}_{name}", len(signal)).eq(signal)
         for name in ("adr", "cyc", "stb"):
             signal = getattr(bus, name)
             self.comb += signal.eq(self.add_pin(f"p{port}_bus_{name}", len(signal)))
-        self.layout = path.tally.layout
+        self.layouts.append(path.tally.layout)
 
     def add_stream(self, prefix, source):
         """Add pins for a stream that leaves."""
@@ -151,11 +194,11 @@ class MonitorBench(LiteXModule):
         self.pins.add(pin)
         return pin
 
-def write_verilog(path):
+def write_verilog(path, with_fields=False):
     """Write the bench to ``path`` as module ``monitor_bench``."""
-    bench = MonitorBench()
+    bench = MonitorBench(with_fields)
     write_module(bench, "monitor_bench", path)
 
-def counters() -> dict[str, tuple[int, int]]:
-    """Return where the snapshot of a port has each counter: name to first word and words."""
-    return MonitorBench().layout
+def counters(with_fields=False) -> list[dict[str, tuple[int, int]]]:
+    """Return where the snapshot of each port has each counter: name to first word and words."""
+    return MonitorBench(with_fields).layouts

@@ -7,7 +7,7 @@
 // u32 count; u32 place of an RX_ER, or more than that; octets}; and, written: seen<n> {u32 length | is classified << 31; u32
 // cycle}, measured<n>, records<n> and management<n>, of the layouts below. STALL: of 256 cycles, those in which the reader of
 // a port takes nothing (at random); SKIP: of 256 records, those of which it takes the descriptor alone. PAUSE: it takes nothing at all in every second stretch of so many cycles (0: never).
-// NAME=VALUE: settings; tableN=VALUE: of the channel table. Clocks: 50 MHz for sys, 125 MHz for the others.
+// NAME=VALUE: settings; tableN=VALUE: of the channel table; placeN=VALUE: of the places of stamps. Clocks: 50 MHz for sys, 125 MHz for the others.
 // Output: a line "<port> <words of its snapshot>" for each port. Ends with 1 when what comes out has no form.
 
 #include <cstdint>
@@ -42,8 +42,8 @@ static void put(FILE *file, std::vector<uint32_t> words) { fwrite(words.data(), 
 
 // What a port has on its pins in a cycle of sys.
 struct Pins {
-    bool seen, classified, measured, is_probe, passed;
-    uint32_t length, measured_length, flags, stream_id, sequence;
+    bool seen, classified, measured, is_probe, passed, is_bare;
+    uint32_t length, measured_length, flags, stream_id, sequence, bit_errors;
     uint64_t stamp, tx_stamp;
     bool descriptor, has_header, lost, header, header_last, data, data_last, management, management_last;
     uint32_t head[4], hash, words, header_word, data_word, management_word, management_last_be;
@@ -136,7 +136,8 @@ struct Port {
         if (pins.measured)
             put(measured, {(uint32_t)pins.stamp, (uint32_t)(pins.stamp >> 32), (uint32_t)pins.tx_stamp,
                 (uint32_t)(pins.tx_stamp >> 32), pins.sequence, pins.measured_length | pins.flags << 16,
-                pins.stream_id | pins.is_probe << 16 | pins.passed << 17, (uint32_t)cycles});
+                pins.stream_id | pins.is_probe << 16 | pins.passed << 17 | pins.is_bare << 18, (uint32_t)cycles,
+                pins.bit_errors});
         if (takes_words && header_left && pins.header) {
             put(records, {pins.header_word});
             if (pins.header_last != (--header_left == 0))
@@ -178,9 +179,10 @@ static Port ports[2];
     static Pins pins##n() \
     { \
         return {(bool)top.p##n##_seen, (bool)top.p##n##_is_classified, (bool)top.p##n##_measured_valid, \
-            (bool)top.p##n##_measured_is_probe, (bool)top.p##n##_measured_passed, top.p##n##_length, \
+            (bool)top.p##n##_measured_is_probe, (bool)top.p##n##_measured_passed, \
+            (bool)top.p##n##_measured_is_bare, top.p##n##_length, \
             top.p##n##_measured_length, top.p##n##_measured_flags, top.p##n##_measured_stream_id, top.p##n##_measured_sequence, \
-            top.p##n##_measured_stamp, top.p##n##_measured_tx_stamp, (bool)top.p##n##_descriptor_valid, \
+            top.p##n##_measured_bit_errors, top.p##n##_measured_stamp, top.p##n##_measured_tx_stamp, (bool)top.p##n##_descriptor_valid, \
             (bool)top.p##n##_descriptor_has_header, (bool)top.p##n##_descriptor_lost, (bool)top.p##n##_header_valid, \
             (bool)top.p##n##_header_last, (bool)top.p##n##_data_valid, (bool)top.p##n##_data_last, \
             (bool)top.p##n##_management_source_valid, (bool)top.p##n##_management_source_last, \
@@ -260,7 +262,17 @@ static void set(const std::string &name, uint32_t value)
 {
 #define SETTING(pin) if (name == #pin) { top.pin = value; return; }
     SETTING(snap_length) SETTING(keep_headers) SETTING(keep_damaged) SETTING(keep_own) SETTING(enable) SETTING(sample_shift)
-    SETTING(sample_by_hash) SETTING(sample_seed) SETTING(drop)
+    SETTING(sample_by_hash) SETTING(sample_seed) SETTING(drop) SETTING(stream_base)
+    if (name.rfind("place", 0) == 0) { // Nothing passes: a few cycles are enough.
+        top.place_write = 1;
+        top.place_number = atoi(name.c_str() + 5);
+        top.place_value = value;
+        for (int n = 0; n < 12; n++)
+            step(false);
+        top.place_write = 0;
+        step(false), step(false), step(false);
+        return;
+    }
     if (name.rfind("table", 0) != 0)
         exit(2);
     top.table_write = 1;
@@ -282,11 +294,20 @@ int main(int argc, char **argv)
     top.sys_rst = top.timebase_rst = top.eth_rx_rst = 1;
     for (int n = 0; n < 20; n++)
         step(false);
-    for (int n = 5; n < argc; n++) { // The table is a memory: a reset doesn't hold it.
-        const std::string word = argv[n];
-        const size_t sign = word.find('=');
-        set(word.substr(0, sign), strtoul(word.c_str() + sign + 1, nullptr, 0));
-    }
+    const auto set_all = [&](bool places) {
+        for (int n = 5; n < argc; n++) {
+            const std::string word = argv[n];
+            const size_t sign = word.find('=');
+            if ((word.rfind("place", 0) == 0) == places)
+                set(word.substr(0, sign), strtoul(word.c_str() + sign + 1, nullptr, 0));
+        }
+    };
+    top.sys_rst = 0; // Places are behind a bus.
+    set_all(true);
+    top.sys_rst = 1;
+    set_all(false); // The table is a memory: a reset doesn't hold it.
+    for (int n = 0; n < 20; n++)
+        step(false);
     top.sys_rst = top.timebase_rst = top.eth_rx_rst = 0;
     for (int n = 0; n < 20; n++)
         step(false);

@@ -1,14 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Plays frames into two ports that monitor, compiled by Verilator, and reads what comes out."""
+"""Plays frames into two ports that monitor or measure, compiled by Verilator, and reads what comes out."""
 
 import struct
 import subprocess
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -35,8 +35,9 @@ MEASURED_DTYPE = np.dtype(
         ("length", "<u2"),
         ("flags", "<u2"),
         ("stream_id", "<u2"),
-        ("is", "<u2"),  # Bit 0: a probe; bit 1: it passed.
+        ("is", "<u2"),  # Bit 0: a probe; bit 1: it passed; bit 2: it is bare.
         ("cycle", "<u4"),
+        ("bit_errors", "<u4"),
     ]
 )
 SEEN_DTYPE = np.dtype([("length", "<u4"), ("cycle", "<u4")])
@@ -85,15 +86,15 @@ class PortRun:
 
 
 @cache
-def build() -> Path:
+def build(with_fields: bool) -> Path:
     """Return the executable, compiled if need be."""
-    return compiled_program("monitor_bench", write_verilog, MAIN)
+    return compiled_program("monitor_bench", partial(write_verilog, with_fields=with_fields), MAIN)
 
 
 @cache
-def layout() -> dict[str, tuple[int, int]]:
-    """Return where each counter is."""
-    return dict(counters())
+def layouts(with_fields: bool) -> list[dict[str, tuple[int, int]]]:
+    """Return where each counter of each port is."""
+    return list(counters(with_fields))
 
 
 def stamps(sent: Sequence[Sent]) -> list[int]:
@@ -157,16 +158,22 @@ ALWAYS = Reader()
 AS_THEY_ARE: Mapping[str, int] = MappingProxyType({})
 
 
-def run(sent: Sequence[Sequence[Sent]], reader: Reader = ALWAYS, settings: Mapping[str, int] = AS_THEY_ARE) -> list[PortRun]:
+def run(
+    sent: Sequence[Sequence[Sent]],
+    reader: Reader = ALWAYS,
+    settings: Mapping[str, int] = AS_THEY_ARE,
+    with_fields: bool = False,
+) -> list[PortRun]:
     """Play frames into each port and return what came out.
 
     Parameters
     ----------
     sent : of each port.
     reader : of both.
-    settings : by name, of both ports; ``table<n>`` are entries of the channel table.
+    settings : by name, of both ports; ``table<n>`` are entries of the channel table, ``place<n>`` of the places of stamps.
+    with_fields : both ports check fills and take stamps from fields, and port 1 only measures.
     """
-    executable = build()
+    executable = build(with_fields)
     with TemporaryDirectory(dir=executable.parent) as name:
         folder = Path(name)
         for port in range(PORTS):
@@ -188,7 +195,7 @@ def run(sent: Sequence[Sequence[Sent]], reader: Reader = ALWAYS, settings: Mappi
                     frames_of(np.fromfile(folder / f"management{port}", np.uint32)),
                     {
                         name: sum(snapshot[first + word] << 32 * (words - 1 - word) for word in range(words))
-                        for name, (first, words) in layout().items()
+                        for name, (first, words) in layouts(with_fields)[port].items()
                     },
                 )
             )

@@ -85,7 +85,7 @@ def send_and_see(tester: Monitored, lengths: Sequence[int], count: int, snap: in
     slots_ns = [TICK_NS * (slot_octets(length) + spare_ticks) for length in lengths]
     meters = [Monitor(probe, port) for port in range(PORTS)]
     for meter in meters:
-        meter.watch(STREAM_BASE)
+        meter.watch(STREAM_BASE, prbs=range(meter.slots))
     starts_ns: list[int] = []
 
     def traffic() -> None:

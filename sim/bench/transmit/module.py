@@ -42,11 +42,19 @@ class TransmitBench(LiteXModule):
             ("start_mask", gate.mask), ("start_request", gate.request)]:
             self.add_pin(name, signal, is_input=name not in ["now", "ticks"])
 
+    def path(self, number, clock, data_width, with_management):
+        """Return the path of a port."""
+        return TransmitPath(clock, data_width, with_management)
+
+    def header_port(self, path):
+        """Return a port that writes the headers of a path."""
+        return path.header.get_port(write_capable=True)
+
     def add_port(self, number, clock, data_width, with_management):
         """Bring out one port."""
-        path = TransmitPath(clock, data_width, with_management)
+        path = self.path(number, clock, data_width, with_management)
         setattr(self, f"path{number}", path)
-        write = path.header.get_port(write_capable=True)
+        write = self.header_port(path)
         self.specials += write
         signals = {name: getattr(path.program, name) for name, _ in program_layout}
         signals.update({name: getattr(path, name) for name in ["arm", "stop", "clear"]})
