@@ -10,16 +10,28 @@ from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
 if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
+    from liteprobe.host.run.figures import TrafficResult
+    from liteprobe.host.run.traffic import Traffic
     from liteprobe.host.traffic.headers import Headers
+    from liteprobe.host.traffic.intervals import Burst, Interval
+    from liteprobe.host.traffic.lengths import IMIX, Fixed
+    from liteprobe.host.traffic.stream import Stream
     from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 __all__ = [
+    "IMIX",
+    "Burst",
     "CaptureRequest",
+    "Fixed",
     "Headers",
+    "Interval",
     "MapError",
     "NoProbeError",
     "Probe",
     "ProbeError",
+    "Stream",
+    "Traffic",
+    "TrafficResult",
     "TrainProgram",
     "TrainResult",
     "UsageError",
@@ -27,9 +39,16 @@ __all__ = [
 
 #: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
 _LATER = {
+    "IMIX": "traffic.lengths",
+    "Burst": "traffic.intervals",
     "CaptureRequest": "capture.request",
+    "Fixed": "traffic.lengths",
     "Headers": "traffic.headers",
+    "Interval": "traffic.intervals",
     "Probe": "probe",
+    "Stream": "traffic.stream",
+    "Traffic": "run.traffic",
+    "TrafficResult": "run.figures",
     "TrainProgram": "traffic.train",
     "TrainResult": "traffic.train",
 }

@@ -10,11 +10,13 @@ DEMO_REPEATS = 2  # Where nothing scatters, two trains of a kind say what ten do
 FILLS = {"zero": 0, "counting": 1, "prbs": 2}
 
 # Locally administered MACs (02 "LPT", other than those of simulated management stations), and the network of benchmarks
-# (RFC 2544, C.2.2).
+# (RFC 2544, C.2.2; RFC 5180).
 DESTINATION_MAC = "02:4c:50:54:00:02"
 SOURCE_MAC = "02:4c:50:54:00:01"
 SOURCE_IP = "198.18.0.1"
 DESTINATION_IP = "198.18.0.2"
+SOURCE_IPV6 = "2001:2::1"
+DESTINATION_IPV6 = "2001:2::2"
 SOURCE_PORT = 49184
 DESTINATION_PORT = 49185
 TTL = 64

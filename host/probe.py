@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A probe: the one object that a script needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,10 +19,14 @@ from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.execute import Execution, Progress
-from liteprobe.host.run.port import Port
-from liteprobe.host.run.receive import CapturePort, RingPort
+from liteprobe.host.run.plan import SendOptions, plan
+from liteprobe.host.run.port import Port, TransmitPort
+from liteprobe.host.run.receive import CapturePort, MeterPort, ReceivePort, RingPort
 from liteprobe.host.run.recorder import Recorder
 from liteprobe.host.run.routes import Route
+from liteprobe.host.run.streams_port import RunningStream, StreamsPort
+from liteprobe.host.run.traffic import Traffic
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 SOC_RESET = 1
@@ -85,12 +89,20 @@ class Probe:
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
 
     def _open_ports(self) -> list[Port]:
+        numbers = range(self.port_count)
+        kind = StreamsPort if Part.STREAMS in self.parts else TransmitPort
+        receivers = self._open_receivers()
+        return [Port(number, kind(self.registers, number), receivers[number]) for number in numbers]
+
+    def _open_receivers(self) -> list[ReceivePort]:
         numbers, registers = range(self.port_count), self.registers
         if Part.RECORD in self.parts:
             depth = self._identity["probe_record_depth"]
-            return [Port(registers, number, RingPort(registers, number, depth)) for number in numbers]
+            return [RingPort(registers, number, depth) for number in numbers]
+        if Part.MEASURE in self.parts:
+            return [MeterPort(registers, number) for number in numbers]
         recorder = Recorder(registers, self.port_count, self.link.wait)
-        return [Port(registers, number, CapturePort(registers, number, recorder)) for number in numbers]
+        return [CapturePort(registers, number, recorder) for number in numbers]
 
     def __enter__(self) -> "Probe":
         return self
@@ -112,12 +124,19 @@ class Probe:
         return Part(self._identity["probe_parts"])
 
     def need(self, part: Part) -> None:
-        """Raise UsageError, naming the presets that have it, unless ``part`` is built in."""
-        if part not in self.parts:
-            presets = " or ".join(name for name, parts in PRESETS.items() if part in parts)
-            raise UsageError(
-                f"{self.url} was built without the part {str(part.name).lower()}: build and load one with --preset {presets}"
+        """Raise UsageError, naming the presets that have it, unless ``part`` is built in; of several, one is enough."""
+        if not part & self.parts:
+            names = " or ".join(str(one.name).lower() for one in part)
+            own = preset_of(self.parts)
+            presets = " or ".join(name for name, parts in PRESETS.items() if part & parts and name != own)
+            fix = (
+                f"give it as preset={presets}"
+                if self.url.startswith("sim://")
+                else f"build and load one with --preset {presets}"
             )
+            if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
+                fix += f", or a {own} with --traffic, where its board has room"
+            raise UsageError(f"{self.url} was built without the part {names}: {fix}")
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
@@ -129,10 +148,10 @@ class Probe:
         Raises
         ------
         ProbeError
-            When a train runs, or waits for its time: its frames would leave at another one.
+            When a train or streams run, or wait for their time: their frames would leave at another one.
         """
         if (port := self.busy_port) is not None:
-            raise ProbeError(f"port {port} runs a train: set the time when it has ended")
+            raise ProbeError(f"port {port} runs a train or streams: set the time when they have ended")
         self.timebase.set_time(time_ns)
 
     def reset(self) -> None:
@@ -145,6 +164,8 @@ class Probe:
         if "boot_entry" in self.registers.names:
             self.registers.write("boot_entry", 0)
         self.timebase.increment = 8 * INCREMENT_ONE
+        for port in self.ports:
+            port.sends_for = port.measures_for = None
         with suppress(LeaseLostError):  # The answer to a reset comes from a probe that was reset, if at all.
             self.registers.write("ctrl_reset", SOC_RESET)
             self.registers.read("probe_lease_owner")
@@ -236,6 +257,52 @@ class Probe:
         self.need(Part.GENERATE)
         return Execution([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
 
+    def send(
+        self,
+        streams: Sequence[Stream],
+        receive: int | Mapping[int, int] | None = None,
+        seconds: float | None = None,
+        detach: bool = False,
+        latency_range_ns: tuple[int, int] | None = None,
+    ) -> Traffic:
+        """Start streams, all ports in the same tick, and return while they run.
+
+        Parameters
+        ----------
+        streams : sequence of Stream
+            Up to 16 a port; each says which port sends it.
+        receive : int, mapping of int to int, or None
+            Port that measures all of them, or those that each port sends; None: the one that the wire leads to.
+        seconds : float or None
+            Of the probe's time, after which `Traffic.wait` stops them; None: when they have sent all their frames.
+        detach : bool
+            They go on when this host lets go of the probe, or is gone: ``stop`` ends them, of any host.
+        latency_range_ns : (int, int) or None
+            Between what delays the histograms are; None: they follow the delays that come.
+
+        Returns
+        -------
+        Traffic
+            ``look``, ``wait``, ``stop``, ``start``, ``result``.
+
+        Raises
+        ------
+        UsageError
+            When the probe can't send or measure them, or those of a port add up to more than its line.
+        ProbeError
+            When a link is down.
+        """
+        options = SendOptions(receive, seconds, detach, latency_range_ns)
+        traffic = Traffic(self, plan(self, streams, options), options)
+        traffic.begin()
+        return traffic
+
+    def traffic(self) -> list[RunningStream]:
+        """Return the streams of all ports, whoever started them: what they are, whether they run, what they have sent."""
+        self.need(Part.STREAMS)
+        ports = [port.transmit for port in self.ports]
+        return [stream for port in ports if isinstance(port, StreamsPort) for stream in port.running()]
+
     def stop(self, port: int) -> bool:
         """End the program of a port after its present frame, whoever started it; return whether it had one.
 
@@ -300,7 +367,7 @@ class Probe:
         UsageError
             When the probe has no such port, or no part that measures without records.
         """
-        self.need(Part.MONITOR)
+        self.need(Part.MONITOR | Part.MEASURE)
         return Monitor(self, port).read()
 
     @property

@@ -15,6 +15,7 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
+from liteprobe.soc.build.arguments import config_of, parse
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
@@ -286,6 +287,22 @@ def test_a_monitor_has_by_default_what_its_board_holds(name, ports, has_cpu, tmp
     assert ("timer0_load" in registers) == has_cpu
 
 
+@pytest.mark.parametrize(
+    ("arguments", "ports", "with_cpu", "with_streams"),
+    [
+        (["colorlight_5a_75b", "--preset", "generator"], 1, False, True),
+        (["colorlight_i9", "--preset", "generator"], 2, True, True),
+        (["colorlight_i9", "--preset", "tester"], 2, True, False),
+        (["colorlight_i9", "--preset", "tester", "--ports", "1"], 1, True, True),
+    ],
+)
+def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_cpu, with_streams):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert (config.ports, config.with_cpu, config.sends_streams) == (ports, with_cpu, with_streams)
+
+
 def test_unknown_board_is_a_usage_error():
     result = run_build("colorlight_5a_75c")
     assert result.returncode == 2
@@ -329,5 +346,5 @@ def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
 def test_each_preset_has_the_seed_that_its_board_names(tmp_path):
     """Of a whole probe; one without processor has room, and takes the first."""
     monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
-    for config, seed in ((monitor, 3), (ProbeConfig(), 1), (replace(monitor, with_cpu=False), 1)):
+    for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
         assert elaborate("colorlight_5a_75b", config, tmp_path)[0].seed == seed

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from liteprobe.boards import board
-from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState, map_hash
+from liteprobe.cores.formats import PRESETS, ClockError, ClockMode, ClockState, TransmitState, map_hash
 from liteprobe.host.device.firmware_build import FIRMWARE
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.sim.system.board import Board
@@ -41,7 +41,15 @@ def finalized(make_board: Callable[[], Any], config: ProbeConfig) -> Any:
 
 @pytest.fixture(
     scope="module",
-    params=["simulated", "simulated-no-ram", "simulated-monitor", "colorlight_5a_75b", "colorlight_i5", "versa_ecp5"],
+    params=[
+        "simulated",
+        "simulated-no-ram",
+        "simulated-monitor",
+        "simulated-generator",
+        "colorlight_5a_75b",
+        "colorlight_i5",
+        "versa_ecp5",
+    ],
 )
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """A finalized SoC, and the folder with its csr.json, devicetree and header."""
@@ -49,7 +57,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     name = request.param
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
-        preset = "monitor" if name.endswith("monitor") else "train"
+        preset = next((preset for preset in PRESETS if name.endswith(preset)), "train")
         soc = apart(finalized, Board, ProbeConfig(preset=preset, link="own", main_ram_bytes=ram))
     else:
         soc = apart(finalized, partial(board, name), ProbeConfig())

@@ -132,7 +132,7 @@ def test_swapped_headers_are_those_of_the_answer() -> None:
         ({"destination_mac": "02:00:00:00:00:123"}, "is not a MAC address"),
         ({"source_ip": "300.0.0.1"}, "'300.0.0.1' is not an IP address"),
         ({"source_ip": "2001:2::1"}, "different families"),
-        ({"vlan_tags": (1, 2, 3)}, "3 VLAN tags are too many"),
+        ({"vlan_tags": (1, 2, 3, 4, 5)}, "5 VLAN tags are too many"),
         ({"vlan_tags": (65536,)}, "VLAN tag 65536 is out of range"),
         ({"source_port": 65536}, "source port 65536 is out of range"),
         ({"destination_port": -1}, "destination port -1 is out of range"),

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "boards/": ("boards", "cores"),
     "soc/": ("soc", "cores", "boards"),
     "host/": ("host", "cores.formats"),
-    "sim/models/": ("sim.models", "cores.formats"),
+    "sim/models/": ("sim.models", "cores.formats", "host.traffic.stream"),  # What is asked for, as data.
     "sim/": ("sim", "soc", "boards", "cores", "host"),
 }
 

@@ -3,20 +3,23 @@
 """What a monitor shows of a port is what came to it."""
 
 import math
+import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import BINS, BinKind, UnifiedFlag
+from liteprobe.cores.formats import BINS, BinKind, Part, RecordFlag, StampPlace, UnifiedFlag
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.monitor_probe import PLACES_BASE, GeneratorProbe, MonitorProbe
+from liteprobe.sim.models.probe import PORT_STRIDE, ModelProbe
 from liteprobe.sim.models.streams import MeasuredFrame
 
 MakeMonitor = Callable[[], tuple[Monitor, MonitorProbe]]
@@ -182,3 +185,91 @@ def test_a_probe_without_meters_is_refused_and_so_is_a_port_that_isnt_there(tmp_
         Monitor(probe, 0)
     with pytest.raises(UsageError, match="no port 2: give 0 to 1"):
         Monitor(probe, 2)
+
+
+# Fills and fields ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def generator(tmp_path: Path) -> tuple[Probe, GeneratorProbe]:
+    """A probe of preset generator, and what it is in truth."""
+    model = GeneratorProbe()
+    return Probe(FakeLink(model, tmp_path)), model
+
+
+def test_bit_errors_are_shown_of_streams_whose_fill_is_checked(generator: tuple[Probe, GeneratorProbe]) -> None:
+    probe, model = generator
+    monitor = Monitor(probe, 1)
+    monitor.watch(stream_base=5, prbs=[1, 3])
+    for stream_id, errors, flags in [(5, 3, 0), (5, 4, 0), (6, 7, 0), (7, 9, int(RecordFlag.FCS_ERROR))]:
+        model.arrive(1, MeasuredFrame(START, 100, flags, True, stream_id, 0, START, True, errors))
+    streams = probe.measure(1).streams
+    found = [(stream.bit_errors, stream.damaged_bit_errors, stream.frames) for stream in streams[:5]]
+    assert found == [(None, None, 0), (7, 0, 2), (None, None, 1), (0, 9, 0), (None, None, 0)]
+    monitor.watch(stream_base=5)
+    assert monitor.prbs_slots == set()
+
+
+def test_places_are_written_by_slot_and_those_of_others_are_cleared(generator: tuple[Probe, GeneratorProbe]) -> None:
+    probe, model = generator
+    monitor = Monitor(probe, 1)
+    first = PLACES_BASE + PORT_STRIDE
+    monitor.watch(places={0: StampPlace(18, 2), 7: StampPlace(15, 3, 4, is_nibble=True)})
+    assert [model.read(first + 4 * slot) for slot in range(8)] == [0x10112, 0, 0, 0, 0, 0, 0, 0x1A20F]
+    monitor.watch(places={1: StampPlace(255, 1, 14)})
+    assert [model.read(first + 4 * slot) for slot in range(8)] == [0, 0x170FF, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prbs": [8]}, "port 1 has no slot 8: give 0 to 7"),
+        ({"places": {-1: StampPlace(18, 2)}}, "port 1 has no slot -1: give 0 to 7"),
+        ({"places": {1: StampPlace(18, 9)}}, "a stamp can't have 9 octets: give 1 to 8"),
+        ({"places": {1: StampPlace(250, 7)}}, "can't lie in octets 250 to 256: give places within 256 octets"),
+        ({"places": {1: StampPlace(18, 8, 16)}}, "a stamp can't be shifted by 16 nibbles: give 0 to 15"),
+    ],
+)
+def test_a_slot_or_a_place_that_cant_be_is_refused(
+    generator: tuple[Probe, GeneratorProbe], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Monitor(generator[0], 1).watch(**settings)
+
+
+def test_a_monitor_without_fields_says_which_presets_have_them(make: MakeMonitor) -> None:
+    monitor, model = make()
+    bring(model, [1, 2, 3])
+    assert monitor.read().streams[4].bit_errors is None
+    for settings in ({"prbs": [1]}, {"places": {1: StampPlace(18, 2)}}):
+        with pytest.raises(UsageError, match="checks no fill .* with --preset generator or tester"):
+            monitor.watch(**settings)
+
+
+def test_a_train_of_a_generator_is_measured_without_records(generator: tuple[Probe, GeneratorProbe]) -> None:
+    probe, model = generator
+    model.bit_errors = 2
+    result = probe.train(TrainProgram(100, 50, repeats=2, stream_id=9, fill="prbs"), receive=0)
+    assert (result.sent, result.late, len(result.records), result.complete) == (100, 0, 0, False)
+    assert (result.counters["frames"], result.counters["lost"], result.counters["records_lost"]) == (100, 0, 0)
+    assert (result.counters["bit_errors"], result.counters["all_frames"], result.program.gap_ns) == (200, 100, 0)
+    assert (result.counters["delay_min"], result.counters["delay_max"]) == (80, 80)
+    assert "this probe keeps no records of frames: measured by accumulators" in result.notes
+    assert not any("too many for records" in note for note in result.notes)
+
+
+def test_a_probe_that_counts_no_rates_says_so(generator: tuple[Probe, GeneratorProbe]) -> None:
+    found = generator[0].measure(0)
+    assert (found.rate, found.has_rates) == (None, False)
+    with pytest.raises(UsageError, match="counts no rates: build and load one with --preset monitor or tester"):
+        Monitor(generator[0], 0).set_rate_interval(1_000_000)
+
+
+def test_a_part_that_is_missing_is_named_with_the_presets_that_have_it(
+    generator: tuple[Probe, GeneratorProbe], tmp_path: Path
+) -> None:
+    train = Probe(FakeLink(ModelProbe(), tmp_path))
+    with pytest.raises(UsageError, match="part monitor or measure: .* --preset monitor or generator or tester"):
+        train.measure(0)
+    with pytest.raises(UsageError, match="part record: build and load one with --preset train"):
+        generator[0].need(Part.RECORD)

@@ -160,15 +160,15 @@ def add_steal(group: "argparse._ArgumentGroup") -> None:
     )
 
 
-def add_probe(parser: argparse.ArgumentParser) -> None:
-    """Add what says which probe is meant."""
+def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> None:
+    """Add what says which probe is meant; ``usual``: where nobody says."""
     group = parser.add_argument_group("probe")
     group.add_argument(
         "--probe",
         metavar="URL",
-        default=os.environ.get(PROBE_VARIABLE, DEFAULT_PROBE),
+        default=os.environ.get(PROBE_VARIABLE, usual),
         help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, etherbone://HOST[:PORT], "
-        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {DEFAULT_PROBE})",
+        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
     add_steal(group)

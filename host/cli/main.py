@@ -25,6 +25,7 @@ from liteprobe.host.cli.parsers import (
     owd,
     phy,
     regs,
+    send,
     stop,
     train,
 )
@@ -35,6 +36,7 @@ from liteprobe.host.interrupt import Interrupted
 #: What each command takes; what it does is in the module of its name in ``liteprobe.host.cli``, loaded when it is run.
 COMMANDS: dict[str, ModuleType] = {
     "train": train,
+    "send": send,
     "owd": owd,
     "capture": capture,
     "monitor": monitor,
@@ -54,6 +56,7 @@ EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (
 
   liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
   liteprobe train --probe etherbone://192.168.1.50 --length 1514 --count 100 --rate 500M --report train.html
+  liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s
 """
 FAILED, USAGE = 1, 2
 

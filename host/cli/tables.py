@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
 from liteprobe.host.device.registers import Register
 
+ANY_WIDTH = 1000
+OTHER_LINES = 3  # Of a screen, above and below its tables.
+TEXT_WIDTH = 6  # Of a column of words, at least.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
@@ -22,12 +26,55 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
-def table(*columns: str, title: str | None = None, text: int = 1) -> Table:
+def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool = False) -> Table:
     """Return an empty table: the first ``text`` columns are words, the others numbers."""
     made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    if is_tight:
+        made.padding = (0, 1, 0, 0)
     for number, column in enumerate(columns):
-        made.add_column(column, justify="left" if number < text else "right", no_wrap=number >= text)
+        is_text = number < text
+        made.add_column(
+            column,
+            justify="left" if is_text else "right",
+            no_wrap=not is_text,
+            min_width=TEXT_WIDTH if is_text else None,
+        )
     return made
+
+
+class InTurn:
+    """Shows parts below one another, or where the terminal is too low, one of them.
+
+    Parameters
+    ----------
+    parts : sequence of RenderableType
+    turn : int
+        Which of them, counted on and on.
+    """
+
+    def __init__(self, parts: Sequence[RenderableType], turn: int) -> None:
+        self.parts = parts
+        self.turn = turn
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what is shown."""
+        lines = sum(len(console.render_lines(part, options.update(height=None))) for part in self.parts)
+        if lines <= options.max_height - OTHER_LINES:
+            yield from self.parts
+        else:
+            yield self.parts[self.turn % len(self.parts)]
+
+
+class Either:
+    """Shows the first of two that fits."""
+
+    def __init__(self, wide: RenderableType, narrow: RenderableType) -> None:
+        self.wide, self.narrow = wide, narrow
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what is shown."""
+        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
 
 
 def _narrow(heads: Sequence[str], title: str | None = None) -> Table:

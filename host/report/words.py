@@ -30,7 +30,13 @@ DEFINITIONS = {
         (RFC 4737).""",
     "Late": """
         Frames that left after the tick that was asked for. Each is counted; none is hidden.""",
+    "Bit errors": """
+        Bits of a payload of PRBS-31 that are not as sent, in frames whose FCS is right; in those whose FCS is wrong they
+        are counted apart. Without an error the ratio is given that would have shown one with a probability of 95 %.""",
 }
+
+#: Words of a report of trains.
+OF_TRAINS = tuple(name for name in DEFINITIONS if name != "Bit errors")
 
 PAPER = """
     Ruiz et al. (2015) measured the same sizes, counts and repeats with a board of 1400 USD. Their delays include their
@@ -93,6 +99,26 @@ OWD_BOUND = """
 SENT = """
     {frames} frames of {span} octets were sent as packet trains through: {names}. Every figure below is computed from
     all of them, or left out."""
+
+
+TRAFFIC_SENT = """
+    {streams} went through {url} for {duration} s, {end}."""
+
+TRAFFIC_DELAYS = """
+    Of the frames that came, the share that had come within a delay. A band is what the bins of the probe's histogram
+    leave open: the line is in its middle. Least and greatest delay are exact."""
+
+TRAFFIC_RATES = """
+    Bars: the rate at which a stream came, first frame to last one. Strokes: the mean that was asked for."""
+
+TRAFFIC_BINS = """
+    Arrival less departure of each frame (RFC 7679). Least, mean, deviation and greatest are of all frames that came,
+    exact to a tick. Percentiles are known by the bins of a histogram: half the width of the bin is their error."""
+
+TRAFFIC_BOUND = """
+    The clock was {state}. A delay is within {bound} ns by the probe's own account: a departure is stamped by the clock
+    that sends it; an arrival may come to its stamp up to one tick late. Rates of arrival are by the stamps of the first
+    and the last frame. Lost is what was sent and had not come when the waiting time after the last frame was over."""
 
 
 def words(text: str, **figures: str) -> str:

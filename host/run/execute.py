@@ -15,15 +15,13 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.port import Port, joint_counters
 from liteprobe.host.run.records import concatenated
-from liteprobe.host.run.routes import Devices, Job, Route, check_ports
+from liteprobe.host.run.routes import Job, Route, check_ports
+from liteprobe.host.run.start import SETTLE_PARTS, START_MARGIN_NS, await_ready, check_links, settle, start_together
 from liteprobe.host.traffic.train import TrainProgram, TrainResult, check, gap_for, schedule
 
 Progress = Callable[[int, int], None]
 
-READY_TIMEOUT_NS = 20_000_000
-START_MARGIN_NS = 1_000_000  # From the last look at the clock to the start: a few datagrams.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
-SETTLE_PARTS = 100  # Of the arrival timeout: a duplicate follows its original sooner than that.
 
 
 class Execution:
@@ -143,23 +141,23 @@ class Execution:
         program, receive = route.program, route.receiver.ports[route.receive].receive
         if program.gap_ns is not None:
             return program
-        if program.repeats == 1 or program.total <= receive.depth:
+        if program.repeats == 1 or not receive.keeps_records or program.total <= receive.depth:
             return replace(program, gap_ns=0.0)
         return replace(program, gap_ns=self.gap_ns(route, receive.record_ns(route.receiver.timebase)))
 
     def _check_links(self) -> None:
         for job in self.jobs:
-            for probe, port in ((job.route.sender, job.transmit), (job.route.receiver, job.receive)):
-                if not port.transmit.is_link_up:
-                    raise ProbeError(f"the link of {job.name_of(port)} {probe.links.trouble(port.number)}")
-                probe.links.check(port.number, port.receive.latch_line)
+            ends = ((job.route.sender, job.transmit), (job.route.receiver, job.receive))
+            check_links((probe, port, job.name_of(port)) for probe, port in ends)
         for probe in self.probes:
             self._phy_notes += probe.links.notes()
 
     def _load(self, job: Job, is_measured: bool = True) -> None:
         """Load a program; one that isn't measured goes on without this host, and leaves the meters to others."""
         job.transmit.halt(job.route.sender.timebase)  # A program that was detached may still run.
+        job.transmit.sends_for = self
         if is_measured:
+            job.receive.measures_for = self
             job.receive.receive.start(job.program, job.with_records)
         job.transmit.transmit.clear()
         job.transmit.transmit.load(job.program, job.schedule, is_attached=is_measured)
@@ -171,28 +169,15 @@ class Execution:
         starts = []
         for sender in senders:
             jobs = [job for job in self.jobs if job.route.sender is sender]
-            starts.append((sender, jobs, self._await_ready(sender, jobs)))
+            now_ns = await_ready(sender, [job.transmit for job in jobs], "its first frames")
+            starts.append((sender, jobs, now_ns))
         ends_ns = []
         for sender, jobs, now_ns in starts:
             starts_ns = [self._start_ns(job.program, now_ns) for job in jobs]
             end_ns = max(start + int(job.schedule.duration_ns) + 1 for start, job in zip(starts_ns, jobs, strict=True))
-            sender.link.expect_silence((end_ns + START_MARGIN_NS - now_ns) / 1e9)
-            sender.registers.write("probe_start", sum(1 << job.transmit.number for job in jobs))
+            start_together(sender, [job.transmit for job in jobs], (end_ns + START_MARGIN_NS - now_ns) / 1e9)
             ends_ns.append(end_ns)
         return max(ends_ns)
-
-    @staticmethod
-    def _await_ready(sender: Devices, jobs: Sequence[Job]) -> int:
-        """Wait until all ports have their first frames, and return the time of the last look at the clock (ns)."""
-        now_ns = sender.timebase.now_ns
-        deadline_ns = now_ns + READY_TIMEOUT_NS
-        while any(job.transmit.transmit.look()[0] != TransmitState.READY for job in jobs):
-            now_ns = sender.timebase.now_ns
-            if now_ns > deadline_ns:
-                raise ProbeError(
-                    "the probe doesn't get its first frames ready: reset it, and report this with the command"
-                )
-        return now_ns
 
     @staticmethod
     def _start_ns(program: TrainProgram, now_ns: int) -> int:
@@ -272,16 +257,7 @@ class Execution:
 
     def _collect(self) -> None:
         """Drain until every frame has come, or none has for the arrival timeout: a slow queue empties slowly."""
-        timeout_s = self.patience_s
-        step_s = settle_s = timeout_s / SETTLE_PARTS
-        silence_s = 0.0
-        missing = self._missing()
-        while missing > 0 and silence_s < timeout_s:
-            self.wait(step_s)
-            before, missing = missing, self._missing()
-            silence_s = 0.0 if missing < before else silence_s + step_s
-            step_s = settle_s if missing < before else min(2 * step_s, max(timeout_s - silence_s, settle_s))
-        self.wait(settle_s)
+        settle(self._missing, self.wait, self.patience_s)
         for job in self.jobs:
             job.finish()
 
@@ -389,7 +365,10 @@ def _notes(job: Job, counters: dict[str, int]) -> list[str]:
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
         f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that belies their headers": counters["length_errors"],
+        "this probe keeps no records of frames: measured by accumulators": job.route.is_recorded
+        and not job.receive.receive.keeps_records,
         f"{job.program.total} frames are too many for records: measured by accumulators": job.route.is_recorded
+        and job.receive.receive.keeps_records
         and not job.with_records,
     }
     return [note for note, holds in notes.items() if holds]

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A test port: its transmit program, and what measures and records on it."""
 
+from collections.abc import Iterable
+
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.receive import ReceivePort
 from liteprobe.host.traffic.headers import header_words
 from liteprobe.host.traffic.train import Schedule, TrainProgram
@@ -102,20 +104,22 @@ class Port:
 
     Parameters
     ----------
-    registers : Registers
     number : int
+    transmit : TransmitPort
     receive : ReceivePort
 
     Attributes
     ----------
-    transmit : TransmitPort
-    receive : ReceivePort
+    sends_for, measures_for : object or None
+        The run of this host that was the last to load its program; to set its meters.
     """
 
-    def __init__(self, registers: Registers, number: int, receive: ReceivePort) -> None:
+    def __init__(self, number: int, transmit: TransmitPort, receive: ReceivePort) -> None:
         self.number = number
-        self.transmit = TransmitPort(registers, number)
+        self.transmit = transmit
         self.receive = receive
+        self.sends_for: object | None = None
+        self.measures_for: object | None = None
 
     def halt(self, timebase: Timebase) -> bool:
         """Stop what the port sends, wait until its last frame has left, and return whether it sent anything.
@@ -133,6 +137,17 @@ class Port:
             if timebase.now_ns > deadline_ns:
                 raise ProbeError(f"port {self.number} doesn't stop sending: reset the probe, and report this")
         return True
+
+
+def check_own(run: object, senders: Iterable[Port], receivers: Iterable[Port]) -> None:
+    """Raise UsageError unless ``run`` was the last to load all of ``senders`` and to set the meters of all ``receivers``."""
+    lost = {port.number for port in senders if port.sends_for is not run}
+    lost |= {port.number for port in receivers if port.measures_for is not run}
+    if lost:
+        raise UsageError(
+            f"port {min(lost)} was reset or given something else since, so what came of these streams is gone: take the "
+            "result before"
+        )
 
 
 def joint_counters(transmit: TransmitPort, receive: ReceivePort) -> dict[str, int]:

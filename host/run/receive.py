@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The receive side of a test port: counts, accumulators of one stream, and a record of each probe frame."""
+"""The receive side of a test port: counts, accumulators of one stream, and a record of each probe frame where there are any."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liteprobe.cores.formats import FAULTS, RECORD_WORDS, RecordFlag, lost_frames
+from liteprobe.cores.formats import BIT_ERRORS, FAULTS, RECORD_WORDS, RecordFlag, lost_frames
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError
@@ -64,7 +64,14 @@ class ReceivePort(ABC):
         Whose registers ``port<n>_<module>_*`` are the port's.
     depth : int, an attribute, too
         Records of the port that wait for the host at the most.
+
+    Attributes
+    ----------
+    keeps_records : bool
+        Each probe frame has a record.
     """
+
+    keeps_records = True
 
     def __init__(self, registers: Registers, number: int, module: str, depth: int) -> None:
         self.depth = depth
@@ -131,6 +138,8 @@ class ReceivePort(ABC):
         """Return the accumulators of the first stream at the last snapshot, and the frames of all others."""
         _, other, stream, *more = read_accumulators(self._registers, self._number)
         foreign = sum(slot["frames"] for slot in (other, *more))
+        if f"port{self._number}_places" not in self._registers.memory_names:  # Nothing checks a fill.
+            stream = {name: value for name, value in stream.items() if name not in BIT_ERRORS}
         return stream | {"lost": lost_frames(stream), "foreign_streams": foreign}
 
 
@@ -198,7 +207,56 @@ class RingPort(ReceivePort):
         return decode_records(self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count))
 
 
-class CapturePort(ReceivePort):
+class MeterPort(ReceivePort):
+    """A port that measures streams (part ``measure``): a stream of its meters measures the train, and no frame has a record.
+
+    Parameters
+    ----------
+    registers, number : as of `ReceivePort`
+    module, depth : as of `ReceivePort`, of a port that has records, too
+    """
+
+    keeps_records = False
+
+    def __init__(self, registers: Registers, number: int, module: str = "rx", depth: int = 0) -> None:
+        super().__init__(registers, number, module, depth)
+        self._meter = Monitor(Meters(registers, number + 1), number)
+        self._before: Mapping[str, int] = {}
+
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Begin anew, as of `ReceivePort`; the counts of all frames go on, and are taken from here on.
+
+        Bit errors are counted where the program's fill is PRBS-31, and the probe checks fills.
+        """
+        is_checked = program.fill == "prbs" and self._meter.has_fields
+        self._meter.watch(program.stream_id, prbs=[1] if is_checked else [])
+        self._before = self._meter.events()
+
+    def drain(self) -> Records:
+        """Return no records: there are none."""
+        return concatenated([])
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return 0: nothing is fetched."""
+        return 0.0
+
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, as of `ReceivePort`."""
+        since = self._since()
+        self._latch()
+        return (
+            {name: since[name] for name in EVENTS} | self._stream_counters() | {"records_written": 0, "records_lost": 0}
+        )
+
+    def _since(self) -> dict[str, int]:
+        """Return the counts of all frames since ``start``."""
+        return {name: (count - self._before.get(name, 0)) % 2**64 for name, count in self._meter.events().items()}
+
+    def _latch(self) -> None:
+        self._registers.write(f"port{self._number}_measure_latch", 1)
+
+
+class CapturePort(MeterPort):
     """A port that monitors: its records come by the capture of the probe, and a stream of its meters measures the train.
 
     Parameters
@@ -208,21 +266,20 @@ class CapturePort(ReceivePort):
         Of the probe: all its ports share one.
     """
 
+    keeps_records = True
+
     def __init__(self, registers: Registers, number: int, recorder: Recorder) -> None:
         super().__init__(registers, number, "monitor", recorder.depth)
-        self._meter = Monitor(Meters(registers, number + 1), number)
         self._recorder = recorder
         self._with_records = False
         self._records = 0  # Good ones of the stream.
-        self._before: Mapping[str, int] = {}
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
-        """Begin anew, as of `ReceivePort`; the counts of all frames go on, and are taken from here on."""
+        """Begin anew, as of `MeterPort`."""
         self._with_records, self._records = with_records, 0
         if with_records:
             self._recorder.begin(self._number, program)
-        self._meter.watch(program.stream_id)
-        self._before = self._meter.events()
+        super().start(program, with_records)
 
     def drain(self) -> Records:
         """Take the records that have come, as of `ReceivePort`."""
@@ -250,11 +307,9 @@ class CapturePort(ReceivePort):
         any frames, those that came faster than the capture takes them. ``records_dropped``: those of all ports that found
         the ring full.
         """
-        now = self._meter.events()
-        since = {name: (now[name] - self._before.get(name, 0)) % 2**64 for name in (*EVENTS, *UNRECORDED)}
-        found = {name: since[name] for name in EVENTS}
+        since = self._since()
         self._latch()
-        found |= self._stream_counters()
+        found = {name: since[name] for name in EVENTS} | self._stream_counters()
         if not self._with_records:
             return found | dict.fromkeys(("records_written", "records_lost", "records_refused", "records_dropped"), 0)
         return found | {
@@ -263,6 +318,3 @@ class CapturePort(ReceivePort):
             "records_refused": sum(since[name] for name in UNRECORDED),
             "records_dropped": self._recorder.dropped,
         }
-
-    def _latch(self) -> None:
-        self._registers.write(f"port{self._number}_measure_latch", 1)

@@ -86,7 +86,7 @@ class Job:
     @property
     def with_records(self) -> bool:
         """Whether each frame has a record."""
-        return self.route.is_recorded and self.program.total <= RECORDS_MAX
+        return self.route.is_recorded and self.receive.receive.keeps_records and self.program.total <= RECORDS_MAX
 
     @property
     def fits(self) -> bool:

@@ -17,6 +17,7 @@ from liteprobe.host.serve.poll import Look
 
 PREFIX = "liteprobe_"
 STREAM_COUNTS = ("frames", "octets", "lost", "duplicated", "reordered", "beyond_window")
+STREAM_ERRORS = ("bit_errors", "damaged_bit_errors")
 STREAM_DELAYS = ("delay_min_ns", "delay_max_ns", "delay_mean_ns", "delay_std_ns")
 
 
@@ -101,6 +102,10 @@ def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
         name: CounterMetricFamily(f"{PREFIX}stream_{name}", "Probe frames of a stream", labels=labels)
         for name in STREAM_COUNTS
     }
+    bits = {
+        name: CounterMetricFamily(f"{PREFIX}stream_{name}", "Bits that are not PRBS-31's", labels=labels)
+        for name in STREAM_ERRORS
+    }
     delays = {
         name: GaugeMetricFamily(f"{PREFIX}stream_{name}", "One-way delay of a stream", labels=labels)
         for name in STREAM_DELAYS
@@ -112,9 +117,12 @@ def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
             values = [str(port.port), str(stream.stream_id)]
             for name, counter in counts.items():
                 counter.add_metric(values, getattr(stream, name))
+            for name, errors in bits.items():
+                if (count := getattr(stream, name)) is not None:
+                    errors.add_metric(values, count)
             for name, gauge in delays.items():
                 gauge.add_metric(values, getattr(stream, name))
-    yield from (*counts.values(), *delays.values())
+    yield from (*counts.values(), *bits.values(), *delays.values())
 
 
 def _histograms(ports: list[PortMeasurement]) -> Iterator[Metric]:

@@ -208,7 +208,7 @@ class BringUp:
         """It is up at 1 Gb/s full duplex, and a receive clock comes."""
         probe = self._probe
         if Part.GENERATE not in probe.parts:
-            raise NotDone("this probe does not send: build it with --preset train or tester")
+            raise NotDone("this probe does not send: build it with --preset train, generator or tester")
         ports = probe.ports
         if not ports[port].transmit.is_link_up:
             raise Wrong(f"the link of port {port} {probe.links.trouble(port)}")

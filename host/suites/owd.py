@@ -16,9 +16,10 @@ from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.run.execute import START_MARGIN_NS, Execution
+from liteprobe.host.run.execute import Execution
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
 from liteprobe.host.run.routes import RECORDS_MAX, Devices, Job, Route
+from liteprobe.host.run.start import START_MARGIN_NS
 from liteprobe.host.traffic.train import TrainResult, schedule
 
 Tend = Callable[[], None]

@@ -16,6 +16,7 @@ from liteprobe.host.traffic.headers import Headers
 
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
+VLAN_TAGS_OF_TRAIN = 2  # That the receiver of trains finds a payload behind.
 
 INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the increment.
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
@@ -146,6 +147,7 @@ def interval_ns_for_rate(length: int, rate_bps: float) -> float:
 def check(program: TrainProgram) -> None:
     """Raise UsageError, naming the fix, when no probe can send ``program``."""
     headers = program.headers
+    _check_headers(headers)
     shortest = max(MIN_LENGTH, headers.length_min)
     if not shortest <= program.length <= MAX_LENGTH:
         why = "" if shortest == MIN_LENGTH else " with these headers"
@@ -166,6 +168,13 @@ def check(program: TrainProgram) -> None:
         raise UsageError(f"fill '{program.fill}' is unknown: give one of {', '.join(FILLS)}")
     if program.start_time_ns is not None and not 0 <= program.start_time_ns < 2**64:
         raise UsageError(f"start time {program.start_time_ns} ns is out of range: give a time of the probe's clock")
+
+
+def _check_headers(headers: Headers) -> None:
+    if len(headers.vlan_tags) > VLAN_TAGS_OF_TRAIN:
+        raise UsageError(f"{len(headers.vlan_tags)} VLAN tags are too many: a train has up to {VLAN_TAGS_OF_TRAIN}")
+    if headers.mpls_labels or not headers.has_transport or headers.transport != "udp":
+        raise UsageError("a train has UDP over IP, without MPLS: send a stream with these headers")
 
 
 def schedule(program: TrainProgram, increment: int) -> Schedule:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -23,14 +22,14 @@ from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import Lines
 from liteprobe.host.device.timebase import bound_words
-from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, PortMeasurement, Stream
+from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, PortMeasurement
+from liteprobe.host.measure.streams import Stream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.poll import Look, Poller, document
 
 KINDS = {name: kind for kind, name in NAMES.items()}
 LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
-ANY_WIDTH = 1000
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 #: Events of a port that are not a loss; all others are shown when they aren't 0.
 PLAIN = (
@@ -142,44 +141,36 @@ def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
 
 
 def _rates(port: PortMeasurement) -> RenderableType:
+    counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
+    if not port.has_rates:
+        return Text(counts)
     line_bps = port.rate.line_bits_per_s if port.rate else math.nan
     known = line_bps if math.isfinite(line_bps) else 0.0
     style = "yellow" if known > PLENTY * LINE_RATE_BPS else "green"
     shown = Table.grid(padding=(0, 2))
     rate = "no whole interval yet" if not math.isfinite(line_bps) else f"{line_bps / 1e6:,.3f} Mb/s on the line"
     frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
-    counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
     counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
     bar = ProgressBar(total=LINE_RATE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
     shown.add_row(bar, f"{100 * known / LINE_RATE_BPS:5.1f} %", rate)
     return Group(shown, counts)
 
 
-class _Either:
-    """Shows the first of two that fits."""
-
-    def __init__(self, wide: RenderableType, narrow: RenderableType) -> None:
-        self.wide, self.narrow = wide, narrow
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
-        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
-        yield self.wide if needed <= options.max_width else self.narrow
-
-
 def _streams(streams: list[Stream]) -> RenderableType:
-    counts, delays = ("frames", "lost", "%", "dup", "reord", "late"), ("delay min", "mean", "max", "std ns")
+    with_errors = any(stream.bit_errors is not None for stream in streams)
+    counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
+    delays = ["delay min", "mean", "max", "std ns"]
     wide = tables.table("stream", *counts, *delays, text=0)
     narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
-    for name, found in _rows(streams):
+    for name, found in _rows(streams, with_errors):
         wide.add_row(name, *found)
         narrow[0].add_row(name, *found[: len(counts)])
         narrow[1].add_row(name, *found[len(counts) :])
-    return _Either(wide, Group(*narrow))
+    return tables.Either(wide, Group(*narrow))
 
 
-def _rows(streams: list[Stream]) -> Iterator[tuple[str, list[str]]]:
-    """Yield of each stream its name, what is counted of it, and its delays."""
+def _rows(streams: list[Stream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
     for stream in streams:
         name = "others" if stream.stream_id is None else str(stream.stream_id)
         counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
@@ -188,6 +179,9 @@ def _rows(streams: list[Stream]) -> Iterator[tuple[str, list[str]]]:
         else:
             order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
             ratio = f"{100 * stream.loss_ratio:.3f}"
+        if with_errors:
+            bits = [stream.bit_errors, stream.damaged_bit_errors]
+            order += ["-" if count is None else f"[red]{count:,}[/red]" if count else "0" for count in bits]
         delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
         yield name, [f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays)]
 

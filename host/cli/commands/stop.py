@@ -6,12 +6,24 @@ import argparse
 
 from liteprobe.cores.formats import Part
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.streams_port import RunningStream
 
 
 def run(args: argparse.Namespace) -> None:
     """Stop a port, or all."""
     with Probe(args.probe, args.map, args.steal) as probe:
         probe.need(Part.GENERATE)
+        running = [stream for stream in probe.traffic() if stream.is_active] if Part.STREAMS in probe.parts else []
         for port in range(probe.port_count) if args.port is None else [args.port]:
             has_sent = probe.stop(port)
             print(f"port {port}: {'stopped' if has_sent else 'nothing was sent'}")
+            for stream in running:
+                if stream.port == port and has_sent:
+                    print(f"  {_words(stream)}")
+
+
+def _words(stream: RunningStream) -> str:
+    """Return what a stream was, which another host may have named."""
+    name = "without a probe header" if stream.stream_id is None else f"of id {stream.stream_id}"
+    end = "without an end" if stream.is_endless else "with frames left"
+    return f"stream {stream.number}, {name}, {end}: {stream.sent:,} frames were sent"

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--streams",
         metavar="ID",
         type=whole,
-        help="measure the streams from ID on, 7 or 15 by the build; clears what was measured",
+        help="measure the streams from ID on, 7, 15 or 31 by the build; clears what was measured",
     )
     parser.add_argument(
         "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],

@@ -79,15 +79,15 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fill", choices=list(FILLS), default="zero", help="rest of the payload (default: zero)")
 
 
-def add_headers(parser: argparse.ArgumentParser) -> None:
-    """Add what says how the frames are addressed."""
+def add_headers(parser: argparse.ArgumentParser, tags: str = "up to twice") -> None:
+    """Add what says how the frames are addressed; ``tags``: how often a VLAN tag may be given."""
     group = parser.add_argument_group("headers")
     for option, field, kind, what, preset in HEADER_OPTIONS:
         group.add_argument(
             option, dest=field, type=kind, default=preset, metavar="X", help=f"{what} (default: {preset})"
         )
     group.add_argument(
-        "--vlan", metavar="TCI", type=whole, action="append", default=[], help="VLAN tag, up to twice, outer first"
+        "--vlan", metavar="TCI", type=whole, action="append", default=[], help=f"VLAN tag, {tags}, outer first"
     )
 
 

@@ -1,0 +1,123 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Bins of the delays of a port's streams, moved to where the delays are while frames come; no value is lost by that."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import BIN_SHIFT_MAX, BIN_SLOT_WORDS, BINS, BinKind
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import UsageError
+from liteprobe.host.measure.monitor import BinSetting
+from liteprobe.host.measure.percentiles import LEAST, MOST, Cells
+
+PLACE = BINS[BinKind.DELAY]
+FIRST_SETTING = BinSetting(0, 9)  # Before anything is known: 23 us in steps of 512 ns.
+SHIFT_MIN = 3  # A tick: no stamp of a port is finer.
+MOVES_MAX = 16  # Of the bins in a run: each reads them twice.
+SATURATED = (1 << 32) - 1
+
+
+def fitting(least_ns: int, most_ns: int) -> BinSetting:
+    """Return the narrowest bins that hold delays from ``least_ns`` to ``most_ns``.
+
+    Raises
+    ------
+    UsageError
+        When there are none.
+    """
+    for shift in range(SHIFT_MIN, BIN_SHIFT_MAX + 1):
+        origin = least_ns >> shift << shift
+        if most_ns < origin + (PLACE.regular << shift):
+            return BinSetting(origin, shift)
+    raise UsageError(
+        f"delays from {least_ns} to {most_ns} ns are too far apart for a histogram: give a range of up to "
+        f"{PLACE.regular << BIN_SHIFT_MAX} ns"
+    )
+
+
+def roomy(least_ns: int, most_ns: int) -> BinSetting:
+    """Return bins for delays that were seen from ``least_ns`` to ``most_ns``, with room for some that come."""
+    span = max(most_ns - least_ns, PLACE.regular << SHIFT_MIN >> 1)
+    first_ns = max(least_ns - span // 8, min(least_ns, 0))  # What is never negative needs no bins there.
+    return fitting(first_ns, min(most_ns + span // 2, first_ns + (PLACE.regular - 1 << BIN_SHIFT_MAX)))
+
+
+class DelayBins:
+    """The histograms of delay of some slots of a port.
+
+    Parameters
+    ----------
+    registers : Registers
+    port : int
+    slots : sequence of int
+        Which are read.
+    setting : BinSetting
+        To begin with.
+
+    Attributes
+    ----------
+    moves : int
+        How often they were moved.
+    """
+
+    def __init__(self, registers: Registers, port: int, slots: Sequence[int], setting: BinSetting) -> None:
+        self._registers = registers
+        self._prefix = f"port{port}_measure_delay_"
+        self._memory = f"port{port}_bins"
+        self._slots = tuple(slots)
+        self.setting = setting
+        self.moves = 0
+        self._kept: dict[int, list[Cells]] = {slot: [] for slot in slots}
+        self._base = {slot: np.zeros(PLACE.words, np.int64) for slot in slots}
+        self._counts = dict(self._base)
+
+    def write(self) -> None:
+        """Sort by the bins as set; whoever calls it clears the meters, or counts what comes from then on."""
+        values = {"origin": self.setting.origin, "shift": self.setting.shift}
+        self._registers.write_many({self._prefix + name: value for name, value in values.items()})
+
+    def look(self) -> None:
+        """Read the bins."""
+        self._counts = self._read()
+
+    def cells(self, slot: int, least_ns: int, most_ns: int) -> Cells:
+        """Return the delays of a slot at the last look, none of which is outside of ``least_ns`` to ``most_ns``."""
+        now = Cells.of_bins(self.setting, self._counts[slot] - self._base[slot])
+        return now.and_those(*self._kept[slot]).within(least_ns, most_ns)
+
+    def outside(self, slot: int) -> int:
+        """Return how many delays at the last look lay outside of the bins, since these were moved."""
+        counts = self._counts[slot] - self._base[slot]
+        return int(counts[0] + counts[-1])
+
+    def inside(self, slot: int) -> int:
+        """Return how many lay in them."""
+        counts = self._counts[slot] - self._base[slot]
+        return int(counts[1:-1].sum())
+
+    def move(self, setting: BinSetting) -> None:
+        """Sort by other bins from now on, without clearing: what came before stays sorted by the old ones.
+
+        What comes in the meantime is known to be a delay, and not more.
+        """
+        before = self._read()
+        old, self.setting = self.setting, setting
+        self.write()
+        self._counts = self._read()
+        for slot in self._slots:
+            came = int((self._counts[slot] - before[slot]).sum())
+            self._kept[slot].append(Cells.of_bins(old, before[slot] - self._base[slot]))
+            self._kept[slot].append(Cells.of([(LEAST, MOST, came)]))
+        self._base = self._counts
+        self.moves += 1
+
+    def _read(self) -> dict[int, NDArray[np.int64]]:
+        """Return the bins of each slot as they are now."""
+        found = {}
+        for slot in self._slots:
+            words = self._registers.read_memory(self._memory, BIN_SLOT_WORDS * slot + PLACE.first, PLACE.words)
+            found[slot] = words.astype(np.int64)
+        return found

@@ -1,0 +1,111 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Percentiles of values that are known by the bins that they fell into: each has its bounds."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host.measure.monitor import BinSetting
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1  # Of a value (ns).
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A figure that lies between two values, both included.
+
+    Attributes
+    ----------
+    least, most : float
+    """
+
+    least: float
+    most: float
+
+    @property
+    def middle(self) -> float:
+        """The value in the middle."""
+        return (self.least + self.most) / 2
+
+    @property
+    def error(self) -> float:
+        """How far the middle can be off."""
+        return (self.most - self.least) / 2
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Values of which each is known to lie within one of these intervals.
+
+    Attributes
+    ----------
+    lows, highs : array, shape (cells,), of int64
+        Ends of each interval, both included (ns).
+    counts : array, shape (cells,), of int64
+        Values that lie in it, 1 at least.
+    """
+
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @staticmethod
+    def of(cells: Iterable[tuple[int, int, int]]) -> "Cells":
+        """Return cells of low, high and count; those without values are left out."""
+        table = np.array([cell for cell in cells if cell[2]], np.int64).reshape(-1, 3)
+        return Cells(table[:, 0], table[:, 1], table[:, 2])
+
+    @staticmethod
+    def of_bins(setting: BinSetting, counts: NDArray[np.int64]) -> "Cells":
+        """Return the cells of a histogram: "below", the regular bins, "above"."""
+        edges = setting.origin + (np.arange(len(counts) - 1, dtype=np.int64) << setting.shift)
+        lows, highs = np.append(LEAST, edges), np.append(edges - 1, MOST)
+        has_values = counts > 0
+        return Cells(lows[has_values], highs[has_values], counts[has_values])
+
+    @property
+    def total(self) -> int:
+        """Values of all cells."""
+        return int(self.counts.sum())
+
+    def and_those(self, *more: "Cells") -> "Cells":
+        """Return these cells and others together."""
+        parts = (self, *more)
+        lows, highs, counts = (
+            np.concatenate([getattr(one, name) for one in parts]) for name in ("lows", "highs", "counts")
+        )
+        return Cells(lows, highs, counts)
+
+    def within(self, least: int, most: int) -> "Cells":
+        """Return the same cells, cut to where no value is less than ``least`` or greater than ``most``."""
+        return Cells(np.clip(self.lows, least, most), np.clip(self.highs, least, most), self.counts)
+
+    def percentile(self, percent: float) -> Bounds | None:
+        """Return between what the least value lies that at least ``percent`` of all do not exceed; None without values.
+
+        Source: RFC 2330, section 11.3 (empirical distribution function).
+        """
+        if not len(self.counts):
+            return None
+        rank = max(1, math.ceil(Fraction(str(percent)) * self.total / 100))
+        return Bounds(_at_rank(self.lows, self.counts, rank), _at_rank(self.highs, self.counts, rank))
+
+    def distribution(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return values (ns) in order, and for each the least and the greatest share of delays up to it."""
+        at = np.unique(np.concatenate([self.lows, self.highs]))
+        shares = []
+        for ends in (self.highs, self.lows):
+            order = np.argsort(ends)
+            below = np.append(0, np.cumsum(self.counts[order]))
+            shares.append(below[np.searchsorted(ends[order], at, side="right")] / max(self.total, 1))
+        return at.astype(np.float64), shares[0], shares[1]
+
+
+def _at_rank(values: NDArray[np.int64], counts: NDArray[np.int64], rank: int) -> float:
+    order = np.argsort(values)
+    return float(values[order][np.searchsorted(np.cumsum(counts[order]), rank)])

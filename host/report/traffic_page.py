@@ -1,0 +1,163 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report of streams: a row of figures each, which part came within which delay, the rates that were asked for and came."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.measure.percentiles import Bounds
+from liteprobe.host.report import page, traffic_plots, words
+from liteprobe.host.report.page import number, table
+from liteprobe.host.report.words import words as said
+from liteprobe.host.run.figures import Latency, StreamFigures, TrafficResult, totals
+
+TITLE = "Streams, measured"
+DEFINED = ("Frame length", "Time stamps", "Lost, duplicated, reordered", "Late", "Bit errors")
+ENDS = {
+    "sent": "until all frames were sent",
+    "stopped": "until it was stopped",
+    "interrupted": "until it was interrupted",
+}
+FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")
+
+
+def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
+    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.traffic_document``)."""
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
+        f"<p>{escape(_sent(result, content['url']))}</p>",
+        *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
+        _tiles(result),
+        _figures(result),
+        _counts(result),
+        _delays(result),
+        f"<h2>How far to trust it</h2>\n<p>{escape(_trust(result))}</p>",
+        f"<h2>What was asked for</h2>\n<pre>{escape(content['document'])}</pre>",
+        page.definitions(DEFINED),
+        _environment(content),
+    ]
+    path.write_text(page.document(TITLE, parts), encoding="utf-8")
+
+
+def bounded(bounds: Bounds | None, scale: float = 1.0, digits: int = 0) -> str:
+    """Return a figure with its error, where the digits show it."""
+    if bounds is None:
+        return number(None)
+    shown, error = number(bounds.middle / scale, digits), number(bounds.error / scale, digits)
+    return shown if not float(error.replace(",", "")) else f"{shown} ± {error}"
+
+
+# # #
+
+
+def _sent(result: TrafficResult, url: str) -> str:
+    return said(
+        words.TRAFFIC_SENT,
+        streams=f"{len(result.rows)} streams" if len(result.rows) > 1 else "A stream",
+        url=page.address(url),
+        duration=f"{result.duration_s:,.3f}",
+        end=ENDS[result.end],
+    )
+
+
+def _trust(result: TrafficResult) -> str:
+    return said(words.TRAFFIC_BOUND, state=result.clock_state, bound=number(result.uncertainty_ns, 1))
+
+
+def _tiles(result: TrafficResult) -> str:
+    total = totals(result.rows)
+    known = [row.latency.most_ns for row in result.rows if row.latency]
+    tiles = [
+        (page.count(total["sent"]), "frames sent"),
+        (page.count(total["received"]), "received"),
+        (page.count(total["lost"]), "lost"),
+        (page.count(total["late"]), "left after their tick"),
+        (f"{number(max(known, default=None), 0)} ns", "greatest delay"),
+    ]
+    checked = [row for row in result.rows if row.bit_errors is not None]
+    if checked:
+        tiles.append(
+            (page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} streams")
+        )
+    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _figures(result: TrafficResult) -> str:
+    captions = [
+        (traffic_plots.distribution(result.rows), "Which part came within which delay.", words.TRAFFIC_DELAYS),
+        (traffic_plots.rates(result.rows), "Rates.", words.TRAFFIC_RATES),
+    ]
+    figures = "".join(
+        f"<figure>{drawn}<figcaption><b>{title}</b> {escape(said(text))}</figcaption></figure>\n"
+        for drawn, title, text in captions
+    )
+    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+
+
+def _counts(result: TrafficResult) -> str:
+    has_bits = any(row.bit_errors is not None for row in result.rows)
+    has_beyond = any(row.beyond_window for row in result.rows)
+    heads = [
+        "Stream",
+        "Id",
+        "Port",
+        "Asked for,<br>Mb/s",
+        "Came,<br>Mb/s",
+        "Sent",
+        "Received",
+        "Lost",
+        "Doubled",
+        "Reordered",
+    ]
+    heads += ["Late", *["Too late<br>to say"] * has_beyond, *["Bit errors", "Error ratio"] * has_bits]
+    rows = []
+    for row in result.rows:
+        ports = str(row.stream.port) if row.receive is None else f"{row.stream.port} → {row.receive}"
+        cells = [escape(row.name), str(row.stream.stream_id) if row.stream.probe else "–", ports]
+        cells += [page.megabits(row.offered_bps), bounded(row.received_bps, 1e6, 3)]
+        cells += [
+            page.count(one) for one in (row.sent, row.received, row.lost, row.duplicated, row.reordered, row.late)
+        ]
+        cells += [page.count(row.beyond_window)] * has_beyond
+        cells += [_bit_errors(row), _ratio(row)] * has_bits
+        rows.append(cells)
+    return f"<h2>Frames</h2>\n{table(heads, rows)}"
+
+
+def _bit_errors(row: StreamFigures) -> str:
+    if row.damaged_bit_errors:
+        return f"{page.count(row.bit_errors)}, in damaged<br>frames {page.count(row.damaged_bit_errors)}"
+    return page.count(row.bit_errors)
+
+
+def _ratio(row: StreamFigures) -> str:
+    ratio = row.bit_error_ratio
+    if ratio is None:
+        return number(None)
+    return f"{ratio.middle:.2e} ± {ratio.error:.1e}" if row.bit_errors else f"&lt; {ratio.most:.1e}"
+
+
+def _delays(result: TrafficResult) -> str:
+    heads = ["Stream", "Least", "Mean", "Std", "p50", "p99", "p99.9", "Greatest", "Outside<br>of bins"]
+    rows = [[escape(row.name), *_delay_cells(row.latency)] for row in result.rows]
+    return f"<h2>One-way delay, ns</h2>\n<p>{escape(said(words.TRAFFIC_BINS))}</p>\n{table(heads, rows)}"
+
+
+def _delay_cells(latency: Latency | None) -> list[str]:
+    if latency is None:
+        return [number(None)] * 8
+    std = None if latency.std_ns != latency.std_ns else latency.std_ns
+    cells = [number(latency.least_ns, 0), number(latency.mean_ns, 1), number(std, 1)]
+    cells += [bounded(one) for one in (latency.p50, latency.p99, latency.p99_9)]
+    return [*cells, number(latency.most_ns, 0), page.count(latency.outside)]
+
+
+def _environment(content: Mapping[str, Any]) -> str:
+    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
+    probe = content["probe"]
+    facts += [[f"probe: {name.replace('_', ' ')}", escape(str(probe[name]))] for name in FACTS if name in probe]
+    return "<h2>Made with</h2>\n" + table(["", ""], facts, "words")

@@ -1,0 +1,287 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is known of streams while they run and at the end: a row of figures each, every one with its error or left out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.host.measure.percentiles import Bounds, Cells
+from liteprobe.host.traffic.load import share_of
+from liteprobe.host.traffic.stream import Stream
+
+PERCENTILES = (50, 99, 99.9)
+RATIO_CONFIDENCE = 3.0  # Bits without an error, times the ratio of errors, at which 95 % would have shown one.
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Delays of a stream, arrival less departure.
+
+    Attributes
+    ----------
+    least_ns, most_ns : int
+    mean_ns : float
+    std_ns : float
+        Of the sample; NaN where a delay was beyond 2^32 - 1 ns.
+    p50, p99, p99_9 : Bounds or None
+        Percentiles (ns), known by the bins of a histogram; None where a bin was full, or the histogram is of other frames, too.
+    cells : Cells
+        The histogram.
+    outside : int
+        Delays outside of its bins.
+    """
+
+    least_ns: int
+    mean_ns: float
+    std_ns: float
+    most_ns: int
+    p50: Bounds | None
+    p99: Bounds | None
+    p99_9: Bounds | None
+    cells: Cells
+    outside: int
+
+
+@dataclass(frozen=True)
+class StreamFigures:
+    """A stream, as far as it is known.
+
+    Attributes
+    ----------
+    stream : Stream
+        What was asked for.
+    receive : int or None
+        Port that measures it; None: none does.
+    is_active : bool
+        Whether it still has frames.
+    sent, late : int
+        Frames that left; those among them that started after their tick.
+    first_late : int or None
+        Number of the first late one.
+    received, octets : int or None
+        Frames that came, duplicates too; their octets without FCS. None: not measured.
+    lost : int or None
+        While it runs those that are missing before the last one that came; at the end all that were sent and didn't come.
+    duplicated, reordered, beyond_window : int or None
+        RFC 5560; RFC 4737, section 3; those that came so late that they may be either.
+    bit_errors, damaged_bit_errors : int or None
+        Bits of the fill that are wrong, in good frames and in those with a bad FCS; None where the fill is not PRBS.
+    checked_bits : int or None
+        Bits of the fill in good frames.
+    latency : Latency or None
+    sent_fps, received_fps : Bounds or None
+        Frames a second: since the look before while it runs, of all of them at the end.
+    received_bps : Bounds or None
+        Of the line, with overhead, likewise (b/s).
+    """
+
+    stream: Stream
+    receive: int | None
+    is_active: bool
+    sent: int
+    late: int
+    first_late: int | None
+    received: int | None = None
+    octets: int | None = None
+    lost: int | None = None
+    duplicated: int | None = None
+    reordered: int | None = None
+    beyond_window: int | None = None
+    bit_errors: int | None = None
+    damaged_bit_errors: int | None = None
+    checked_bits: int | None = None
+    latency: Latency | None = None
+    sent_fps: Bounds | None = None
+    received_fps: Bounds | None = None
+    received_bps: Bounds | None = None
+
+    @property
+    def name(self) -> str:
+        """The stream's."""
+        return self.stream.name
+
+    @property
+    def share(self) -> Fraction:
+        """Share of the line that it takes, by what was asked for."""
+        return share_of(self.stream)
+
+    @property
+    def offered_bps(self) -> float:
+        """Rate on the line that was asked for (b/s), the mean where it is random."""
+        return float(self.share * LINE_RATE_BPS)
+
+    @property
+    def offered_fps(self) -> float:
+        """Frames a second that were asked for, the mean where that is random."""
+        return float(self.share * 10**9 / (TICK_NS * (self.stream.length.mean + OVERHEAD)))
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """Lost over sent; None where it isn't known."""
+        return None if self.lost is None or not self.sent else self.lost / self.sent
+
+    @property
+    def bit_error_ratio(self) -> Bounds | None:
+        """Ratio of bit errors in good frames; without errors what it is below, with a confidence of 95 %.
+
+        Source: ITU-T O.201, appendix; Poisson statistics.
+        """
+        if not self.checked_bits or self.bit_errors is None:
+            return None
+        if not self.bit_errors:
+            return Bounds(0.0, min(1.0, RATIO_CONFIDENCE / self.checked_bits))
+        ratio, error = self.bit_errors / self.checked_bits, 1.96 * self.bit_errors**0.5 / self.checked_bits
+        return Bounds(max(0.0, ratio - error), ratio + error)
+
+
+@dataclass(frozen=True)
+class TrafficLook:
+    """All streams at one time, while they run.
+
+    Attributes
+    ----------
+    rows : tuple of StreamFigures
+        In the order in which they were given.
+    now_ns : int
+        Time of the probe's clock.
+    elapsed_s : float
+        Since the start.
+    is_running : bool
+        Whether a stream still has frames.
+    clock_state : str
+        ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns : float
+        Bound of the error of one delay.
+    """
+
+    rows: tuple[StreamFigures, ...]
+    now_ns: int
+    elapsed_s: float
+    is_running: bool
+    clock_state: str
+    uncertainty_ns: float
+
+
+@dataclass(frozen=True)
+class TrafficResult:
+    """What came of streams.
+
+    Attributes
+    ----------
+    rows : tuple of StreamFigures
+        In the order in which they were given.
+    duration_s : float
+        From the start to the last look at what was sent.
+    end : str
+        Why it ended: ``sent`` (all streams had sent all of their frames), ``stopped`` or ``interrupted``.
+    is_complete : bool
+        Whether it ended as was asked for, and all that came was measured.
+    clock_state : str
+        ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns : float
+        Bound of the error of one delay.
+    notes : tuple of str
+        What the reader of the figures must know, a sentence each.
+    """
+
+    rows: tuple[StreamFigures, ...]
+    duration_s: float
+    end: str
+    is_complete: bool
+    clock_state: str
+    uncertainty_ns: float
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> StreamFigures:
+        """Return the row of a stream; KeyError where there is none."""
+        return {row.name: row for row in self.rows}[name]
+
+
+# As plain data ------------------------------------------------------------------------------------
+
+
+def row_document(row: StreamFigures) -> dict[str, Any]:
+    """Return a row as what JSON can hold."""
+    stream = row.stream
+    counts = ("sent", "late", "first_late", "received", "octets", "lost", "duplicated", "reordered", "beyond_window")
+    bits = ("bit_errors", "damaged_bit_errors", "checked_bits")
+    return {
+        "name": stream.name,
+        "stream_id": stream.stream_id,
+        "port": stream.port,
+        "receive": row.receive,
+        "is_active": row.is_active,
+        "share": float(row.share),
+        "offered_bps": row.offered_bps,
+        "offered_fps": row.offered_fps,
+        **{name: getattr(row, name) for name in (*counts, *bits)},
+        "loss_ratio": row.loss_ratio,
+        "bit_error_ratio": bounds_document(row.bit_error_ratio),
+        "sent_fps": bounds_document(row.sent_fps),
+        "received_fps": bounds_document(row.received_fps),
+        "received_bps": bounds_document(row.received_bps),
+        "latency_ns": _latency_document(row.latency) if row.latency else None,
+    }
+
+
+def bounds_document(bounds: Bounds | None) -> list[float] | None:
+    """Return bounds as a list of two, null where there are none."""
+    return None if bounds is None else [bounds.least, bounds.most]
+
+
+def _latency_document(latency: Latency) -> dict[str, Any]:
+    cells = latency.cells
+    order = np.argsort(cells.lows, kind="stable")
+    return {
+        "least": latency.least_ns,
+        "mean": latency.mean_ns,
+        "std": None if np.isnan(latency.std_ns) else latency.std_ns,
+        "most": latency.most_ns,
+        "p50": bounds_document(latency.p50),
+        "p99": bounds_document(latency.p99),
+        "p99_9": bounds_document(latency.p99_9),
+        "histogram": [
+            [int(low), int(high), int(count)]
+            for low, high, count in zip(cells.lows[order], cells.highs[order], cells.counts[order], strict=True)
+        ],
+        "outside_of_bins": latency.outside,
+    }
+
+
+def look_document(look: TrafficLook) -> dict[str, Any]:
+    """Return a look as what JSON can hold."""
+    return {
+        "now_ns": look.now_ns,
+        "elapsed_s": look.elapsed_s,
+        "is_running": look.is_running,
+        "clock_state": look.clock_state,
+        "uncertainty_ns": look.uncertainty_ns,
+        "streams": [row_document(row) for row in look.rows],
+    }
+
+
+def result_document(result: TrafficResult) -> dict[str, Any]:
+    """Return a result as what JSON can hold."""
+    return {
+        "duration_s": result.duration_s,
+        "end": result.end,
+        "is_complete": result.is_complete,
+        "clock_state": result.clock_state,
+        "uncertainty_ns": result.uncertainty_ns,
+        "notes": list(result.notes),
+        "streams": [row_document(row) for row in result.rows],
+    }
+
+
+def totals(rows: Sequence[StreamFigures]) -> Mapping[str, int | None]:
+    """Return sent, received, lost and late of all rows together; None where one of them doesn't know it."""
+    found: dict[str, int | None] = {}
+    for name in ("sent", "received", "lost", "late"):
+        values = [getattr(row, name) for row in rows]
+        found[name] = None if None in values else sum(values)
+    return found

@@ -1,0 +1,341 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Turns the streams of a port into the words of its memories: schedule, modifiers, lists and headers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from liteprobe.cores.formats import (
+    HEADER_WORDS_OF_STREAM,
+    MEAN_FRACTION_BITS,
+    MODIFIER_FIELDS,
+    MODIFIER_WORDS,
+    MODIFIERS,
+    OVERHEAD,
+    STREAM_FIELDS,
+    STREAM_WORDS,
+    LengthKind,
+    ModifierOp,
+    packed_words,
+)
+from liteprobe.host.defaults import FILLS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
+from liteprobe.host.traffic.intervals import (
+    NOMINAL,
+    TICKS_MAX,
+    back_to_back_cycle,
+    check_ticks,
+    head_ticks,
+    is_back_to_back,
+    ticks_of,
+)
+from liteprobe.host.traffic.lengths import Fixed, Lengths, RandomLength, Stepped
+from liteprobe.host.traffic.load import check_port, list_words, lists, share_of, slowdown
+from liteprobe.host.traffic.modifiers import Field, Increment, Modifier, Random, Values, value_of
+from liteprobe.host.traffic.stream import Stream
+
+FRACTION_ONE = 2**32
+WORD = 2**32
+
+LENGTH_SEED, INTERVAL_SEED, MODIFIER_SEED = 0, 1, 2  # What a random state is for; one of modifier k: MODIFIER_SEED + k.
+
+
+@dataclass(frozen=True)
+class PortWords:
+    """What a port's memories hold, each from its word 0, as far as these streams need.
+
+    Attributes
+    ----------
+    schedule, modifiers, lists, headers : tuple of int
+        Words of ``port<n>_schedule``, ``port<n>_modifiers``, ``port<n>_lists`` and ``port<n>_header``.
+    mask : int
+        Of the streams: register ``streams_mask``.
+    notes : tuple of str
+        What the reader of the figures must know, a sentence each.
+    """
+
+    schedule: tuple[int, ...]
+    modifiers: tuple[int, ...]
+    lists: tuple[int, ...]
+    headers: tuple[int, ...]
+    mask: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of a stream in ticks, as the memories take them.
+
+    Attributes
+    ----------
+    interval : int
+        From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
+    fraction : int
+        2^-32 ticks more; 0 of exponential intervals.
+    burst : int
+        Frames of a burst; 0: none.
+    inner : int
+        From start to start within a burst (ticks); 0: back to back.
+    phase : int
+        From the start of the program to the first frame (ticks).
+    """
+
+    interval: int
+    fraction: int
+    burst: int
+    inner: int
+    phase: int
+
+
+def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords:
+    """Return the words that make a port send ``streams``; the first one is stream 0.
+
+    Parameters
+    ----------
+    streams : sequence of Stream
+        Up to 16, of one port.
+    increment : int
+        Nanoseconds a tick of the probe's clock, in 8.40 fixed point: times and rates are those of disciplined time.
+
+    Raises
+    ------
+    UsageError
+        As ``check_port``, or when a time is longer than a probe can count.
+    """
+    check_port(streams)
+    factor = slowdown(streams, increment)
+    notes: tuple[str, ...] = ()
+    if factor > 1:
+        ppm = float((factor - 1) * 10**6)
+        notes = (
+            f"the line is {ppm:.1f} ppm slower than the rates asked for, by the probe's clock: they are lowered so much",
+        )
+    bases: dict[tuple[int, ...], int] = {}
+    entries: list[int] = []
+    for one in lists(streams):
+        bases[one] = len(entries)
+        entries += one
+    schedule: list[int] = []
+    modifiers: list[int] = []
+    headers: list[int] = []
+    for stream in streams:
+        schedule += stream_words(stream, timing(stream, increment, factor), bases)
+        modifiers += modifier_words(stream, bases)
+        template = header_words(stream.template(stream.length.least))
+        headers += template + [0] * (HEADER_WORDS_OF_STREAM - len(template))
+    mask = (1 << len(streams)) - 1
+    return PortWords(tuple(schedule), tuple(modifiers), tuple(entries), tuple(headers), mask, notes)
+
+
+def timing(stream: Stream, increment: int, factor: Fraction = Fraction(1)) -> Timing:
+    """Return the times of a stream in ticks; those that follow the clock are stretched by ``factor``."""
+    interval, length = stream.interval, stream.length
+    phase = round(ticks_of(stream.start_ns, increment))
+    if phase > TICKS_MAX:
+        raise UsageError(f"stream '{stream.name}': its start is above 34 s by the probe's clock: let it start earlier")
+    if is_back_to_back(interval, length):
+        cycle = back_to_back_cycle(length)
+        assert cycle is not None  # Refused with the stream.
+        frames, ticks = cycle
+        return Timing(ticks, 0, frames if frames > 1 else 0, 0, phase)
+    ticks_exact = head_ticks(interval, length, increment)
+    if share_of(stream, increment) != share_of(stream):
+        ticks_exact *= factor
+    check_ticks(interval, ticks_exact)
+    burst, inner = 0, 0
+    if interval.burst is not None:
+        burst = interval.burst.count
+        inner_ns = interval.burst.inner_ns
+        inner = 0 if inner_ns is None else round(ticks_of(inner_ns, increment))
+        # By a slow clock the least interval is shorter than a frame: that is back to back.
+        inner = 0 if inner <= length.greatest + OVERHEAD and isinstance(length, Fixed) else inner
+    if interval.exponential:
+        return Timing(max(1, round(ticks_exact * 2**MEAN_FRACTION_BITS)), 0, burst, inner, phase)
+    whole, fraction = divmod(round(ticks_exact * FRACTION_ONE), FRACTION_ONE)
+    return Timing(whole, fraction, burst, inner, phase)
+
+
+def random_state(stream: Stream, purpose: int) -> int:
+    """Return the first state of xorshift32 for what is random in a stream, never 0.
+
+    ``purpose``: 0 its lengths, 1 its intervals, 2 to 5 its modifiers. With f a mixing of 32 bits that maps no two numbers to
+    one, it is f(f(seed) xor (8 * id + purpose)), or 1 where that is 0.
+    """
+    return _mixed(_mixed(stream.seed) ^ (8 * stream.stream_id + purpose)) or 1
+
+
+def _mixed(number: int) -> int:
+    """Return 32 bits, each of which depends on all of ``number``.
+
+    Source: Appleby, MurmurHash3 (2011), fmix32.
+    """
+    number ^= number >> 16
+    number = number * 0x85EBCA6B % WORD
+    number ^= number >> 13
+    number = number * 0xC2B2AE35 % WORD
+    return number ^ number >> 16
+
+
+# Schedule ----------------------------------------------------------------------------------------------
+
+
+def stream_words(stream: Stream, times: Timing, bases: dict[tuple[int, ...], int]) -> list[int]:
+    """Return the words of a stream in the schedule; ``bases``: where each list begins."""
+    values = {
+        "fill": FILLS[stream.fill],
+        "with_probe": stream.probe,
+        "exponential": stream.interval.exponential,
+        "endless": stream.count is None,
+        "header_words": stream.template_octets // 4,
+        "payload_offset": stream.headers.payload_offset,
+        "interval": times.interval,
+        "interval_fraction": times.fraction,
+        "burst_frames": times.burst,
+        "burst_left": max(1, times.burst),
+        "burst_interval": times.inner,
+        "phase": times.phase,
+        "interval_random": random_state(stream, INTERVAL_SEED),
+        "frames_left": stream.count or 0,
+        **_length_values(stream, bases),
+        **_computed_values(stream),
+        **_stamp_values(stream),
+    }
+    return packed_words(STREAM_FIELDS, STREAM_WORDS, values)
+
+
+def _length_values(stream: Stream, bases: dict[tuple[int, ...], int]) -> dict[str, int]:
+    length = stream.length
+    values = {"length_random": random_state(stream, LENGTH_SEED)}
+    match length:
+        case Fixed():
+            values |= {"length_kind": LengthKind.FIXED, "length_least": length.length}
+        case Stepped():
+            values |= {
+                "length_kind": LengthKind.STEPPED,
+                "length_least": length.least,
+                "length_greatest": length.greatest,
+            }
+            values |= {"length_next": length.least, "length_step": length.step}
+        case RandomLength():
+            values |= {"length_kind": LengthKind.RANDOM, "length_least": length.least}
+            values["length_range"] = length.greatest - length.least + 1
+        case Lengths():
+            values |= {"length_kind": LengthKind.LIST, "list_base": bases[length.entries]}
+            values |= {"list_entries": len(length.entries), "list_drawn": length.random}
+    return values
+
+
+def _computed_values(stream: Stream) -> dict[str, int]:
+    """What the gateware works out for each frame: lengths, checksums."""
+    headers, length = stream.headers, stream.length.least
+    network, transport = headers.network_offset, headers.transport_offset
+    varies = stream.length.least != stream.length.greatest
+    values = {"transport_offset": transport}
+    modified = {pair for _, place in stream.fields() for pair in place.pairs}
+    if headers.has_ip:
+        field, base = (network + 4, transport) if headers.is_ipv6 else (network + 2, network)
+        values |= {"network_halfword": field // 2, "network_base": base, "network_write": varies}
+    if headers.is_ipv4:
+        changing = modified | ({network + 2} if varies else set())
+        in_header = {pair for pair in changing if network <= pair < transport}
+        fixed = _without(headers.stack(length, 0), in_header | {network + 10})
+        values["ipv4_sum"] = ones_complement_sum(fixed[network:transport])
+        values |= {"ipv4_halfword": (network + 10) // 2, "ipv4_write": bool(in_header)}
+    if headers.has_transport and headers.transport == "udp":
+        values |= {"udp_halfword": (transport + 4) // 2, "udp_write": varies}
+    if stream.used_checksum == "complement":
+        values |= {"checksum_enable": 1, "checksum_seed": _seed(stream, varies, modified)}
+        values["seed_lengths"] = (2 if headers.transport == "udp" else 1) if varies else 0
+    return values
+
+
+def _seed(stream: Stream, varies: bool, modified: set[int]) -> int:
+    """Return the sum of pseudo-header and transport header without all that varies."""
+    headers, length = stream.headers, stream.length.least
+    transport, payload = headers.transport_offset, headers.payload_offset
+    is_udp = headers.transport == "udp"
+    octets = headers.stack(length, CHECKSUM_CONSTANT[headers.transport])
+    omitted = modified & headers.summed_pairs | ({transport + 4} if varies and is_udp else set())
+    fixed = _without(octets, omitted)
+    addresses = fixed[min(headers.summed_pairs) : transport]
+    protocol = octets[headers.network_offset + (6 if headers.is_ipv6 else 9)]
+    pseudo_length = 0 if varies else length - transport
+    pseudo_header = pseudo_length.to_bytes(4) + protocol.to_bytes(4)
+    return ones_complement_sum(addresses + pseudo_header + fixed[transport:payload])
+
+
+def _without(octets: bytes, pairs: set[int]) -> bytes:
+    """Return octets with some pairs of them as 0."""
+    changed = bytearray(octets)
+    for pair in pairs:
+        changed[pair : pair + 2] = bytes(2)
+    return bytes(changed)
+
+
+def _stamp_values(stream: Stream) -> dict[str, int]:
+    stamp = stream.used_stamp
+    if stamp is None:
+        return {}
+    return {
+        "stamp_enable": 1,
+        "stamp_offset": stamp.offset(stream.headers),
+        "stamp_octets_less_1": stamp.octets - 1,
+        "stamp_shift": stamp.tick,
+        "stamp_nibble": stamp.bits % 8 != 0,
+        "stamp_mend": stamp.place == "ipv4.identification",
+    }
+
+
+# Modifiers ---------------------------------------------------------------------------------------------
+
+
+def modifier_words(stream: Stream, bases: dict[tuple[int, ...], int]) -> list[int]:
+    """Return the words of all modifiers of a stream, those that it doesn't use as 0."""
+    words: list[int] = []
+    for number, (modifier, place) in enumerate(stream.fields()):
+        values = {
+            "halfword": place.offset // 2,
+            "mask": place.mask,
+            "random": random_state(stream, MODIFIER_SEED + number),
+            **_sums(stream, place),
+            **_operation(stream, modifier, place, bases),
+        }
+        words += packed_words(MODIFIER_FIELDS, MODIFIER_WORDS, values)
+    return words + [0] * (MODIFIERS * MODIFIER_WORDS - len(words))
+
+
+def _sums(stream: Stream, place: Field) -> dict[str, int]:
+    """Into which sums its two pairs of octets enter."""
+    headers = stream.headers
+    in_ipv4 = range(headers.network_offset, headers.transport_offset) if headers.is_ipv4 else range(0)
+    in_seed = headers.summed_pairs if stream.used_checksum == "complement" else frozenset()
+    values: dict[str, int] = {}
+    for name, pair in (("high", place.offset), ("low", place.offset + 2)):
+        values[f"{name}_in_ipv4"] = pair in place.pairs and pair in in_ipv4
+        values[f"{name}_in_seed"] = pair in place.pairs and pair in in_seed
+    return values
+
+
+def _operation(stream: Stream, modifier: Modifier, place: Field, bases: dict[tuple[int, ...], int]) -> dict[str, int]:
+    match modifier:
+        case Increment():
+            first = first_value(stream, modifier, place) << place.shift
+            step = (modifier.signed_step << place.shift) % WORD
+            values = {"op": ModifierOp.STEP, "step": step, "first": first, "value": first}
+            return values | {"number": modifier.count, "left": modifier.count}
+        case Random():
+            return {"op": ModifierOp.RANDOM}
+        case Values():
+            words = list_words(stream, modifier, place.shift)
+            operation = ModifierOp.DRAWN if modifier.random else ModifierOp.LIST
+            return {"op": operation, "list_base": bases[words], "number": len(words)}
+
+
+def first_value(stream: Stream, modifier: Increment, place: Field) -> int:
+    """Return what a field that counts begins with: by default what the headers have."""
+    if modifier.first is not None:
+        return value_of(modifier.first, modifier.field, stream.headers)
+    window = stream.template(stream.length.least)[place.offset : place.offset + 4]
+    return (int.from_bytes(window) & place.mask) >> place.shift

@@ -1,0 +1,123 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the streams of a port add up to on its line, and whether one port can send them all."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from liteprobe.cores.formats import LIST_WORDS, OVERHEAD, STREAMS, TICK_NS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.intervals import NOMINAL, exact, head_ticks, is_back_to_back
+from liteprobe.host.traffic.lengths import Lengths
+from liteprobe.host.traffic.modifiers import Values, value_of
+from liteprobe.host.traffic.stream import Stream
+
+
+def share_of(stream: Stream, increment: int = NOMINAL) -> Fraction:
+    """Return the share of the line that a stream takes while it lasts (above 1: more than the line).
+
+    ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    """
+    if is_back_to_back(stream.interval, stream.length):
+        return Fraction(1)
+    ticks = head_ticks(stream.interval, stream.length, increment)
+    return stream.interval.frames * (stream.length.mean + OVERHEAD) / ticks
+
+
+def end_ticks(stream: Stream) -> Fraction | None:
+    """Return when a stream ends (ticks from the start of the program, the mean where it is random); None: never."""
+    if stream.count is None:
+        return None
+    slots = stream.count * (stream.length.mean + OVERHEAD)
+    return exact(stream.start_ns) / TICK_NS + slots / share_of(stream)
+
+
+def at_once(streams: Sequence[Stream]) -> list[list[Stream]]:
+    """Return the streams that are on the line together, each time that one begins."""
+    ends = [end_ticks(stream) for stream in streams]
+    together = []
+    for start in sorted({exact(stream.start_ns) / TICK_NS for stream in streams}):
+        begun = [exact(stream.start_ns) / TICK_NS <= start for stream in streams]
+        ended = [end is not None and end <= start for end in ends]
+        together.append(
+            [one for one, is_on, is_over in zip(streams, begun, ended, strict=True) if is_on and not is_over]
+        )
+    return together
+
+
+def percent(share: Fraction) -> str:
+    """Return a share as per cent, to four digits after the point."""
+    return f"{float(share * 100):.4f}".rstrip("0").rstrip(".") + " %"
+
+
+def check_port(streams: Sequence[Stream]) -> dict[str, Fraction]:
+    """Check whether one port can send these streams, and return the share of the line of each by name.
+
+    Raises
+    ------
+    UsageError
+        When they are too many, share a name or an id, are of several ports, have longer lists than the probe holds, or add up
+        to more than the line; the message has the share of each.
+    """
+    if not 1 <= len(streams) <= STREAMS:
+        raise UsageError(f"{len(streams)} streams are out of range: give 1 to {STREAMS} a port")
+    ports = sorted({stream.port for stream in streams})
+    if len(ports) > 1:
+        raise UsageError(
+            f"streams of ports {', '.join(map(str, ports))} are not of one port: check each port by itself"
+        )
+    for what, keys in {
+        "a name": [one.name for one in streams],
+        "an id": [str(one.stream_id) for one in streams],
+    }.items():
+        for key in keys:
+            if keys.count(key) > 1:
+                raise UsageError(
+                    f"{keys.count(key)} streams have {what} in common, '{key}': give each {what} of its own"
+                )
+    words = sum(len(entries) for entries in lists(streams))
+    if words > LIST_WORDS:
+        raise UsageError(
+            f"tables and lists of port {ports[0]} have {words} entries: give {LIST_WORDS} at most; equal ones count once"
+        )
+    for together in at_once(streams):
+        total = sum((share_of(stream) for stream in together), Fraction(0))
+        if total > 1:
+            each = ", ".join(f"{stream.name} {percent(share_of(stream))}" for stream in together)
+            raise UsageError(
+                f"the streams of port {ports[0]} add up to {percent(total)} of the line ({each}): lower the rates"
+            )
+    return {stream.name: share_of(stream) for stream in streams}
+
+
+def slowdown(streams: Sequence[Stream], increment: int) -> Fraction:
+    """Return by what the intervals of ``streams`` are to be stretched, so that they fit on the line by this clock: 1 or more.
+
+    What adds up to the whole line by the nominal clock is more than that where the probe's own is slower; shares of the line
+    follow the line and are not stretched.
+    """
+    most = Fraction(1)
+    for together in at_once(streams):
+        by_line = [stream for stream in together if share_of(stream, increment) == share_of(stream)]
+        by_clock = [stream for stream in together if stream not in by_line]
+        clocked = sum((share_of(stream, increment) for stream in by_clock), Fraction(0))
+        rest = 1 - sum((share_of(stream) for stream in by_line), Fraction(0))
+        most = max(most, clocked / rest if rest > 0 else Fraction(1))
+    return most
+
+
+def lists(streams: Sequence[Stream]) -> list[tuple[int, ...]]:
+    """Return the lists of streams as words of the list memory, each of several equal ones once."""
+    found: dict[tuple[int, ...], None] = {}
+    for stream in streams:
+        if isinstance(stream.length, Lengths):
+            found[stream.length.entries] = None
+        for modifier, place in stream.fields():
+            if isinstance(modifier, Values):
+                found[list_words(stream, modifier, place.shift)] = None
+    return list(found)
+
+
+def list_words(stream: Stream, modifier: Values, shift: int) -> tuple[int, ...]:
+    """Return the values of a modifier as words of the list memory, in their place in the window."""
+    return tuple(value_of(value, modifier.field, stream.headers) << shift for value in modifier.values)

@@ -1,0 +1,335 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Streams from the first register to the result, over a model of the probe that knows the truth."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.cores.formats import TransmitState
+from liteprobe.host.errors import UsageError
+from liteprobe.host.run.figures import TrafficLook, TrafficResult
+from liteprobe.host.traffic.intervals import Burst, Interval
+from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
+from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.traffic.stream import Stream
+from liteprobe.sim.bench.system.fake_traffic import DELAY_TICKS, ENDLESS, FIXED, MIXED, MakeProbe, maker, some
+from liteprobe.sim.models import traffic
+from liteprobe.sim.models.probe import ModelFrame, damaged
+from liteprobe.sim.models.traffic_probe import TrafficFrame
+
+DELAY_NS = 8 * DELAY_TICKS
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakeProbe:
+    return maker(tmp_path)
+
+
+# What goes well -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        [FIXED],
+        [MIXED],
+        [Stream("all", 7, Fixed(60), count=100)],
+        [FIXED, MIXED, Stream("late", 3, RandomLength(64, 1514), Interval(interval_ns=30_001), 50, start_ns=100_000)],
+        [
+            Stream("bursts", 9, Fixed(100), Interval(pps=10_000, burst=Burst(5, 2000)), 60),
+            Stream("steps", 10, Stepped(60, 600, 7), Interval(share=0.3), 100, seed=4),
+            Stream("drawn", 11, replace(IMIX, random=True), Interval(pps=7001), 80),
+        ],
+    ],
+    ids=["constant", "exponential", "back to back", "three", "bursts, steps and a table that is drawn"],
+)
+def test_every_frame_leaves_when_the_streams_say_and_is_counted(make: MakeProbe, streams: list[Stream]) -> None:
+    probe, model, _ = make()
+    result = probe.send(streams).result()
+    wanted = traffic.schedule(streams, 10_000)
+    first = model.frames[0].stamp
+    found = [(frame.number, frame.sequence, (frame.stamp - first) // 8, frame.length) for frame in model.frames]
+    starts = wanted["start"] - wanted["start"][0]
+    assert found == list(zip(wanted["stream"], wanted["sequence"], starts, wanted["length"], strict=True))
+    for number, (row, stream) in enumerate(zip(result.rows, streams, strict=True)):
+        own = wanted[wanted["stream"] == number]
+        assert (row.sent, row.received, row.lost, row.late) == (stream.count, stream.count, 0, own["late"].sum())
+        assert row.octets == own["length"].sum()
+        assert row.latency and (row.latency.least_ns, row.latency.mean_ns, row.latency.most_ns) == (DELAY_NS,) * 3
+        assert row.latency.p50 == row.latency.p99_9 and row.latency.p50 and row.latency.p50.error == 0
+        assert row.latency.cells.total == stream.count
+    assert (result.end, result.is_complete) == ("sent", True)
+    assert model.values["port0_tx_state"] == TransmitState.IDLE
+
+
+def test_send_returns_while_streams_run_and_looks_see_them_grow(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    looks: list[TrafficLook] = []
+    sending = probe.send([replace(FIXED, count=400), MIXED])
+    assert model.values["port0_tx_state"] == TransmitState.RUNNING
+    assert 0 < sending.look().rows[0].sent < 400
+    sending.wait(looks.append)
+    sent = [look.rows[0].sent for look in looks]
+    assert sent == sorted(sent) and len(looks) > 20
+    for look in looks[1:-1]:
+        rate = look.rows[0].sent_fps
+        assert rate and rate.least <= 20_000 <= rate.most
+        came = look.rows[0].received_fps
+        assert came and came.least < 20_200 and came.most > 19_800
+    assert [look.is_running for look in looks] == [True] * (len(looks) - 1) + [False]
+    assert sending.result().rows[0].lost == 0
+
+
+def test_ports_start_in_the_same_tick_and_each_is_measured_where_its_wire_leads(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    result = probe.send([FIXED, replace(MIXED, port=1)]).result()
+    first = {port: next(frame for frame in model.frames if frame.port == port).stamp for port in (0, 1)}
+    assert first[0] == first[1]
+    assert [(row.stream.port, row.receive, row.lost) for row in result.rows] == [(0, 1, 0), (1, 0, 0)]
+
+
+def test_streams_of_two_ports_may_come_to_one(make: MakeProbe) -> None:
+    probe, _, _ = make(lambda frame: [(1, DELAY_TICKS, frame)])
+    result = probe.send([FIXED, replace(MIXED, port=1)], receive=1).result()
+    assert [(row.receive, row.received, row.lost) for row in result.rows] == [(1, 40, 0), (1, 200, 0)]
+
+
+def test_registers_hold_what_the_contract_says(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    with probe.send([replace(FIXED, stream_id=500), replace(MIXED, stream_id=503)]):
+        names = ("streams_mask", "streams_hold", "attached", "timed")
+        assert [model.values[f"port0_tx_{name}"] for name in names] == [3, 1, 1, 0]
+        assert model.values["port1_measure_stream_base"] == 500
+        assert model.values["port1_measure_prbs"] == 1 << 4
+    assert model.values["port0_tx_state"] == TransmitState.IDLE
+
+
+def test_seconds_stop_streams_without_an_end(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    result = probe.send([ENDLESS], seconds=0.01).result()
+    row = result["endless"]
+    frames_per_s = 1e7 / (8 * 152)
+    assert (result.end, result.is_complete, row.lost) == ("stopped", True, 0)
+    assert row.sent == len(model.frames) == pytest.approx(0.01 * frames_per_s, rel=0.1)
+    assert row.sent_fps and row.sent_fps.least < frames_per_s < row.sent_fps.most
+    assert row.received_fps and row.received_fps.least <= frames_per_s <= row.received_fps.most
+    assert row.received_bps and row.received_bps.least == pytest.approx(1e7, rel=1e-6)
+
+
+def test_a_stream_stops_and_starts_again_while_others_run(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    sending = probe.send([ENDLESS, FIXED])
+    sending.stop("endless")
+    probe.wait(0.001)
+    stopped = [row.sent for row in sending.look().rows]
+    assert not sending.look().rows[0].is_active
+    probe.wait(0.005)
+    assert sending.look().rows[0].sent == stopped[0] and sending.look().rows[1].sent == 40
+    assert sending.is_running is False  # The one that is finite has ended, too; its port waits.
+    sending.start("endless")
+    sending.start("fixed")
+    probe.wait(0.005)
+    look = sending.look()
+    assert look.rows[0].is_active and look.rows[0].sent > stopped[0] and look.rows[1].sent == 80
+    sending.stop()
+    result = sending.result()
+    assert [row.lost for row in result.rows] == [0, 0]
+    numbers = [frame.sequence for frame in model.frames if frame.number == 0]
+    assert numbers == list(range(len(numbers)))  # It went on where it was.
+    assert (result.end, result.is_complete, result.notes) == ("stopped", True, ())
+    with pytest.raises(
+        UsageError, match="port 0 has ended, so stream 'fixed' can't start again: send all of them anew"
+    ):
+        sending.start("fixed")
+
+
+def test_to_start_a_stream_that_runs_leaves_it_as_it_is(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    sending = probe.send([FIXED])
+    for _ in range(5):
+        sending.start("fixed")
+    result = sending.result()
+    gaps = {after.stamp - before.stamp for before, after in zip(model.frames, model.frames[1:], strict=False)}
+    assert (gaps, result["fixed"].sent, result["fixed"].late) == ({50_000}, 40, 0)
+    assert result.notes == ()
+
+
+def test_streams_without_a_probe_header_are_counted_as_sent(make: MakeProbe) -> None:
+    probe, _, _ = make()
+    bare = Stream("bare", 4, Fixed(60), Interval(pps=20_000), 40, probe=False)
+    result = probe.send([FIXED, bare]).result()
+    assert (result["bare"].sent, result["bare"].received, result["bare"].lost, result["bare"].latency) == (
+        40, None, None, None,
+    )  # fmt: skip
+    assert (result["fixed"].received, result["fixed"].lost) == (40, 0)
+
+
+def test_a_stamp_in_a_field_gives_a_delay_without_a_probe_header(make: MakeProbe) -> None:
+    probe, _, _ = make()
+    field = Stream(
+        "field", 4, Fixed(60), Interval(pps=20_000), 40, probe=False, stamp=Stamp("ipv4.identification", tick=2)
+    )
+    result = probe.send([field]).result()
+    row = result["field"]
+    assert (row.received, row.lost, row.latency and row.latency.mean_ns) == (40, None, DELAY_NS)
+    place = 18 | (2 - 1) << 8 | 2 << 11 | 1 << 16  # Octets 18 and 19, from bit 8 on.
+    assert probe.registers.read_memory("port1_places", 0, 1).tolist() == [place]
+    assert result.notes == (
+        "stream 'field': it has no probe header, so what is received counts any frame without one that came to port 1",
+    )
+
+
+@pytest.mark.parametrize("stamp", [None, Stamp("ipv4.identification", tick=2)])
+def test_a_delay_is_not_taken_where_other_streams_without_a_probe_header_come(
+    make: MakeProbe, stamp: Stamp | None
+) -> None:
+    probe, _, _ = make()
+    field = Stream(
+        "field", 4, Fixed(60), Interval(pps=20_000), 40, probe=False, stamp=Stamp("ipv4.identification", tick=2)
+    )
+    result = probe.send([field, replace(field, name="other", stream_id=5, stamp=stamp)]).result()
+    assert [(row.sent, row.received, row.latency) for row in result.rows] == [(40, None, None)] * 2
+    note = "it is not measured: the port that it comes to can't tell it from other streams without a probe header"
+    assert result.notes == tuple(f"stream '{name}': {note}" for name in ("field", "other")[: 2 if stamp else 1])
+
+
+def test_a_stream_without_a_stamp_has_no_delay_and_moves_no_bins(make: MakeProbe) -> None:
+    """What the probe takes for its delay is its clock: the header has 0 in the place of the stamp."""
+    probe, _, _ = make()
+    result = probe.send([replace(FIXED, stamp=Stamp("none")), MIXED]).result()
+    assert (result["fixed"].received, result["fixed"].lost, result["fixed"].latency) == (40, 0, None)
+    delays = result["mixed"].latency
+    assert delays and (delays.least_ns, delays.most_ns, delays.outside) == (DELAY_NS, DELAY_NS, 0)
+    assert delays.p50 and delays.p50.error <= 4
+    assert result.notes == ()
+
+
+def test_a_stream_of_which_nothing_came_is_said(make: MakeProbe) -> None:
+    probe, _, _ = make(lambda frame: [(1, DELAY_TICKS, frame)] * (frame.number == 1))
+    result = probe.send([FIXED, MIXED]).result()
+    assert [(row.received, row.lost) for row in result.rows] == [(0, 40), (200, 0)]
+    assert result.notes == (
+        "stream 'fixed': none of its 40 frames came to port 1 whole: check what is on the way, or name the port that it leads "
+        "to (receive)",
+    )
+
+
+# Histograms ---------------------------------------------------------------------------------------
+
+
+def spread(frame: TrafficFrame) -> list[tuple[int, ModelFrame]]:
+    """Delays from 5000 to 5999 ticks, all of them as often."""
+    return [(5000 + 7 * frame.sequence % 1000, frame)]
+
+
+def check_percentiles(result: TrafficResult, delays_ns: list[int]) -> None:
+    for row in result.rows:
+        latency = row.latency
+        assert latency and (latency.least_ns, latency.most_ns) == (min(delays_ns), max(delays_ns))
+        assert latency.cells.total == len(delays_ns)
+        for percent, bounds in ((50, latency.p50), (99, latency.p99), (99.9, latency.p99_9)):
+            true = np.sort(delays_ns)[int(np.ceil(percent * len(delays_ns) / 100)) - 1]
+            assert bounds and bounds.least <= true <= bounds.most
+
+
+def test_histograms_go_to_where_the_delays_are_and_lose_none(make: MakeProbe) -> None:
+    probe, model, _ = make(some(spread))
+    stream = replace(FIXED, count=1000, interval=Interval(pps=100_000))
+    result = probe.send([stream]).result()
+    delays_ns = [8 * (5000 + 7 * number % 1000) for number in range(1000)]
+    check_percentiles(result, delays_ns)
+    median = result["fixed"].latency and result["fixed"].latency.p50
+    assert median and median.error <= 512  # Of 8000 ns: 46 bins, with room, and what came before these were placed.
+    assert model.values["port1_measure_delay_shift"] in (8, 9)
+
+
+def test_histograms_follow_delays_that_move(make: MakeProbe) -> None:
+    ramp = [300 + 20 * number for number in range(1000)]
+    probe, model, _ = make(some(lambda frame: [(ramp[frame.sequence], frame)]))
+    stream = replace(FIXED, count=1000, interval=Interval(pps=100_000))
+    sending = probe.send([stream])
+    first = model.values["port1_measure_delay_shift"]
+    result = sending.result()
+    assert model.values["port1_measure_delay_shift"] > first
+    check_percentiles(result, [8 * delay for delay in ramp])
+
+
+def test_a_range_that_is_given_stays_and_says_what_lies_outside(make: MakeProbe) -> None:
+    probe, model, _ = make(some(spread))
+    stream = replace(FIXED, count=1000, interval=Interval(pps=100_000))
+    result = probe.send([stream], latency_range_ns=(40_000, 45_000)).result()
+    assert (model.values["port1_measure_delay_origin"], model.values["port1_measure_delay_shift"]) == (39_936, 7)
+    delays_ns = [8 * (5000 + 7 * number % 1000) for number in range(1000)]
+    check_percentiles(result, delays_ns)
+    outside = sum(delay >= 39_936 + 46 * 128 for delay in delays_ns)
+    assert result.notes == (
+        f"stream 'fixed': {outside} of 1000 delays are outside of the range that was given; percentiles there reach to the "
+        f"extremes",
+    )
+
+
+def test_a_bin_that_was_full_leaves_no_percentiles(make: MakeProbe) -> None:
+    probe, model, _ = make()
+    model.meters[1].bin_limit = 30
+    result = probe.send([FIXED]).result()
+    latency = result["fixed"].latency
+    assert latency and latency.mean_ns == DELAY_NS and latency.p50 is latency.p99 is latency.p99_9 is None
+    assert (result.is_complete, result.notes) == (
+        False,
+        ("port 1: a bin of a histogram was full, so there are no percentiles",),
+    )
+
+
+# What the network does ----------------------------------------------------------------------------
+
+
+def test_lost_doubled_and_reordered_frames_are_counted_exactly(make: MakeProbe) -> None:
+    def hostile(frame: TrafficFrame) -> list[tuple[int, ModelFrame]]:
+        if frame.sequence % 10 == 9:
+            return []
+        if frame.sequence % 10 == 5:
+            return [(DELAY_TICKS, frame), (DELAY_TICKS + 100, frame)]
+        return [(DELAY_TICKS + 20_000 if frame.sequence % 10 == 2 else DELAY_TICKS, frame)]
+
+    probe, _, _ = make(some(hostile))
+    stream = replace(FIXED, count=400)
+    row = probe.send([stream]).result()["fixed"]
+    assert (row.sent, row.received, row.lost, row.duplicated, row.reordered) == (400, 400, 40, 40, 40)
+    assert row.loss_ratio == 0.1
+
+
+def test_the_last_frames_are_lost_when_they_have_not_come_in_time(make: MakeProbe) -> None:
+    probe, _, link = make(some(lambda frame: [(DELAY_TICKS, frame)] * (frame.sequence < 30)))
+    result = probe.send([FIXED]).result()
+    assert (result["fixed"].received, result["fixed"].lost) == (30, 10)
+    assert sum(link.waits[-30:]) >= link.arrival_timeout_s
+    assert result.is_complete
+
+
+def test_bit_errors_are_counted_apart_by_the_fcs(make: MakeProbe) -> None:
+    def flip(frame: TrafficFrame) -> list[tuple[int, ModelFrame]]:
+        wrong = replace(frame, bit_errors=frame.sequence % 3)
+        return [(DELAY_TICKS, damaged(wrong) if frame.sequence % 10 == 0 else wrong)]
+
+    probe, _, _ = make(some(flip))
+    checked = Stream("checked", 1, Fixed(100), Interval(pps=20_000), 100, fill="prbs")
+    result = probe.send([checked, replace(FIXED, stream_id=2)]).result()
+    row = result["checked"]
+    errors = [number % 3 for number in range(100)]
+    assert row.damaged_bit_errors == sum(errors[::10])
+    assert row.bit_errors == sum(errors) - sum(errors[::10])
+    assert row.checked_bits == 90 * 8 * (100 - 42 - 18)
+    ratio = row.bit_error_ratio
+    assert ratio and ratio.least < row.bit_errors / row.checked_bits < ratio.most
+    assert (result["fixed"].bit_errors, result["fixed"].bit_error_ratio) == (None, None)
+    assert result.notes == ("port 1: 14 frames with a bad FCS came, which are in no stream",)
+
+
+def test_no_bit_error_is_a_bound(make: MakeProbe) -> None:
+    probe, _, _ = make()
+    row = probe.send([MIXED]).result()["mixed"]
+    ratio = row.bit_error_ratio
+    assert row.checked_bits and ratio and (ratio.least, ratio.most) == (0.0, 3.0 / row.checked_bits)
