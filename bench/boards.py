@@ -29,7 +29,7 @@ from liteprobe.sim.board.build import build_board
 
 PROBES: dict[str, tuple[str, dict[str, Any]]] = {
     "5a_75b": ("colorlight_5a_75b", {}),
-    "i9": ("colorlight_i9", {"preset": "tester"}),
+    "i9": ("colorlight_i9", {"preset": "tester", "with_streams": False}),
 }
 CABLE_NS = 1000
 CABLE = f"cable?delay={CABLE_NS}ns"

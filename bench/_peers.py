@@ -1,0 +1,150 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs of others that send, on a virtual link between two network namespaces, as its other end sees them."""
+
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
+from liteprobe.sim.bench.frames.tshark import write_pcap
+
+PACKAGES = {"trafgen": "netsniff-ng", "tcpreplay": "tcpreplay", "tcpdump": "tcpdump", "ip": "iproute2"}
+NAMES = ("lpsend", "lpsee")
+SETTLE_S = 1.0
+NANOSECONDS = 0xA1B23C4D  # Magic number of a pcap.
+
+
+class Seen(NamedTuple):
+    """What came of a request.
+
+    Attributes
+    ----------
+    frames : int
+        That the other end saw.
+    utilisation : float
+        Of a line of 1 Gb/s, from the first to the last one.
+    error_ns : array, shape (frames - 1,)
+        How far each interval is from the one that was asked for; empty where none was.
+    """
+
+    frames: int
+    utilisation: float
+    error_ns: NDArray[np.int64]
+
+
+def missing() -> list[str]:
+    """Return the Debian packages that are missing, or what else is."""
+    found = [package for tool, package in PACKAGES.items() if shutil.which(tool) is None]
+    return found if os.geteuid() == 0 else [*found, "the rights of root, for network namespaces"]
+
+
+@contextmanager
+def link() -> Iterator[tuple[str, str]]:
+    """Join two namespaces of our own by a virtual link; its ends have their names."""
+    first, second = NAMES
+    try:
+        for name in NAMES:
+            _run("ip", "netns", "add", name)
+        _run("ip", "link", "add", first, "netns", first, "type", "veth", "peer", "name", second, "netns", second)
+        for name in NAMES:
+            _run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+            _run("ip", "-n", name, "link", "set", name, "up")
+        yield first, second
+    finally:
+        for name in NAMES:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def seen(folder: Path, command: Callable[[Path, str], list[str]], frame: bytes, interval_ns: int | None) -> Seen:
+    """Let a program send ``frame`` again and again, and return what the other end of a link of its own saw.
+
+    ``command`` gives what is run, from a pcap with the frame and the interface.
+    """
+    given, got = folder / "frame.pcap", folder / "seen.pcap"
+    write_pcap(given, [frame])
+    with link() as (sender, receiver):
+        capture = [
+            "ip",
+            "netns",
+            "exec",
+            receiver,
+            "tcpdump",
+            "-i",
+            receiver,
+            "-w",
+            str(got),
+            "-s",
+            "64",
+            "-B",
+            "262144",
+        ]
+        watching = subprocess.Popen(
+            [*capture, "--time-stamp-precision=nano", "-j", "host"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(SETTLE_S)
+        _run("ip", "netns", "exec", sender, *command(given, sender))
+        time.sleep(SETTLE_S)
+        watching.terminate()
+        watching.wait()
+    stamps = _stamps(got)
+    gaps = np.diff(stamps)
+    lasts_ns = max(int(stamps[-1] - stamps[0]), 1) if len(stamps) else 1
+    line_ns = 8 * (len(frame) + OVERHEAD) * 10**9 / LINE_RATE_BPS
+    error = np.abs(gaps - interval_ns) if interval_ns is not None else gaps[:0]
+    return Seen(len(stamps), len(gaps) * line_ns / lasts_ns, error)
+
+
+def trafgen(frame: bytes, count: int, interval_ns: int | None) -> Callable[[Path, str], list[str]]:
+    """Return how trafgen sends; one process, as with a gap it has to."""
+
+    def command(given: Path, interface: str) -> list[str]:
+        program = given.with_suffix(".cfg")
+        program.write_text("{ " + ", ".join(f"0x{octet:02x}" for octet in frame) + " }\n", encoding="utf-8")
+        pace = [] if interval_ns is None else ["-t", f"{interval_ns}ns"]
+        return ["trafgen", "-o", interface, "-i", str(program), "-n", str(count), "-P", "1", "-q", *pace]
+
+    return command
+
+
+def tcpreplay(frame: bytes, count: int, interval_ns: int | None) -> Callable[[Path, str], list[str]]:
+    """Return how tcpreplay sends."""
+
+    def command(given: Path, interface: str) -> list[str]:
+        pace = "--topspeed" if interval_ns is None else f"--pps={10**9 / interval_ns:.0f}"
+        return ["tcpreplay", "-q", "-K", "-i", interface, f"--loop={count}", pace, str(given)]
+
+    return command
+
+
+# # #
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:6])}: {done.stderr.strip()[-300:]}")
+
+
+def _stamps(file: Path) -> NDArray[np.int64]:
+    octets = file.read_bytes()
+    (magic,) = struct.unpack_from("<I", octets)
+    if magic != NANOSECONDS:
+        raise RuntimeError("the capture has no nanoseconds")
+    stamps, place = [], 24
+    while place + 16 <= len(octets):
+        seconds, part, kept, _ = struct.unpack_from("<IIII", octets, place)
+        stamps.append(seconds * 10**9 + part)
+        place += 16 + kept
+    return np.array(stamps, np.int64)
