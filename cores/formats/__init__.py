@@ -15,6 +15,7 @@ from liteprobe.cores.formats.lease import *
 from liteprobe.cores.formats.measure import *
 from liteprobe.cores.formats.pcie import *
 from liteprobe.cores.formats.phy import *
+from liteprobe.cores.formats.replay import *
 from liteprobe.cores.formats.train import *
 from liteprobe.cores.formats.traffic import *
 from liteprobe.cores.formats.unified import *

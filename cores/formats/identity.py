@@ -18,6 +18,7 @@ class Part(IntFlag):
     MONITOR = 4  # Ports parse, filter, measure and capture all frames.
     STREAMS = 8  # Ports send many streams.
     MEASURE = 16  # Ports measure streams (accumulators, histograms), and keep nothing.
+    REPLAY = 32  # Ports send what the host streams to them: traces, and configuration sets.
 
 
 #: The parts of each preset; the first one is the default.

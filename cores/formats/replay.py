@@ -1,0 +1,95 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What a host streams to a probe while it sends: datagrams into a ring, the records of a trace, configuration sets.
+
+All words are 32 bits, little-endian: octet 0 of a datagram's payload, of a frame, of a set is in bits 7..0 of its word.
+See docs/design/replay.md.
+"""
+
+from enum import IntFlag
+from typing import Final
+
+# Ring: what a host streams lies in the SDRAM, a ring a port. -----------------------------------------
+
+RING_WORDS: Final = 1 << 17  # 512 KiB a port. A position counts words of a session and wraps at 2^32.
+TABLE_ENTRIES: Final = 1 << 16  # Of configuration sets, 32 bits each; one table a probe.
+
+# Datagrams, by UDP. -----------------------------------------------------------------------------------
+
+REPLAY_PORT: Final = 1236  # At the probe, both ways.
+DATAGRAM_MAGIC: Final = 0x4C52  # "RL" on the wire.
+DATAGRAM_HEADER_WORDS: Final = 3  # DATAGRAM_MAGIC << 16 | flags << 8 | port; session << 16 | lease; position.
+DATAGRAM_WORDS: Final = 365  # Of payload at most: 1500 octets of IP.
+STATUS_WORDS: Final = 6  # Of an answer: the first two words as above; accepted, limit, counts, frames.
+
+
+class DatagramFlag(IntFlag):
+    """Bits of the flags of a datagram to the probe."""
+
+    NONE = 0
+    ASK = 1 << 0  # Answer at once.
+
+
+class StatusFlag(IntFlag):
+    """Bits of the flags of an answer."""
+
+    NONE = 0
+    GAP = 1 << 0  # The last datagram was ahead of ``accepted``: something is missing, so go back to it.
+    STRANGER = 1 << 1  # The last datagram was of another session or lease than the present ones.
+    RUNNING = 1 << 2  # The port's program of a trace or of sets has begun.
+    UNDERRUN = 1 << 3  # It was kept waiting at least once.
+
+
+# Trace: a record a frame. -----------------------------------------------------------------------------
+
+TRACE_HEADER_WORDS: Final = 2  # Ticks to the start of this frame from that of the one before, or of the program; then bits:
+TRACE_LENGTH_BIT: Final = 0  # 14 bits: octets on the wire without FCS, 60 to 9000.
+TRACE_SNAP_BIT: Final = 14  # 14 bits: octets that follow, at most the length; the rest of the frame is zero.
+TRACE_FLAGS_BIT: Final = 28
+
+
+class TraceFlag(IntFlag):
+    """Bits from TRACE_FLAGS_BIT of the second word of a record."""
+
+    NONE = 0
+    WAIT = 1 << 0  # Not a frame: its ticks are added to those of the next record. Length and snap are 0.
+    STAMP = 1 << 1  # A third word follows, before the octets: where the TX stamp goes.
+    END = 1 << 3  # The last record of the trace.
+
+
+# The third word: bits of ``stamp_layout``. The stamp's last octet is within the snap octets.
+TRACE_STAMP_OFFSET_BIT: Final = 0  # 8 bits: first octet in the frame.
+TRACE_STAMP_OCTETS_BIT: Final = 8  # 3 bits: less one.
+TRACE_STAMP_SHIFT_BIT: Final = 11  # 4 bits: nibbles by which the time is shifted right.
+TRACE_STAMP_NIBBLE_BIT: Final = 15  # The high nibble of the first octet stays.
+TRACE_STAMP_MEND_BIT: Final = 16  # It is in the identification of an IPv4 header, whose checksum is mended.
+
+# Configuration sets: a control octet, then what its bits name, in this order. ------------------------
+
+
+class SetField(IntFlag):
+    """Bits of the control octet of a set; a field is as on the wire, most significant octet first."""
+
+    NONE = 0
+    ADDRESS4 = 1 << 0  # 4 octets.
+    ADDRESS6 = 1 << 1  # 16 octets.
+    TAG = 1 << 2  # 2 octets: TCI of the first VLAN tag.
+    INNER_TAG = 1 << 3  # 2 octets: of the second.
+    LENGTH = 1 << 4  # 2 octets: of the frame, without FCS.
+    INDEX = 1 << 5  # 2 octets: of the table's entry, whose 4 octets are a field.
+
+
+#: Octets of each field in the stream, and in the frame (the length has no place of its own).
+SET_FIELD_OCTETS: Final = {
+    SetField.ADDRESS4: (4, 4),
+    SetField.ADDRESS6: (16, 16),
+    SetField.TAG: (2, 2),
+    SetField.INNER_TAG: (2, 2),
+    SetField.LENGTH: (2, 0),
+    SetField.INDEX: (2, 4),
+}
+#: Control octets that are not of a set.
+SET_REPEAT: Final = 0x80  # 2 octets: how often the last frame is repeated when no set is there in time.
+SET_END: Final = 0xC0  # No set follows.
+SET_NOTHING: Final = 0xFF  # Ignored: fills a datagram up to a whole word.
