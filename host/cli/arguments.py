@@ -78,11 +78,13 @@ def time_ns(text: str) -> float:
     return _with_unit(text, TIME_UNITS_NS, "time", "1344, 1344ns or 1.5us")
 
 
-def some_time_ns(text: str) -> float:
-    """Return a time (ns) above 0."""
+def duration_ns(text: str) -> float:
+    """Return a time (ns) above 0 that has its unit: who writes ``--duration 10`` thinks of seconds, not of nanoseconds."""
     found = time_ns(text)
     if found <= 0:
         raise argparse.ArgumentTypeError(f"{text} leaves no time: give one above 0, like 1ms")
+    if text.replace(".", "", 1).isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' has no unit: write {text}s for seconds, or {text}ms")
     return found
 
 

@@ -82,7 +82,7 @@ def final(result: TrafficResult) -> RenderableType:
     ends = {"sent": "all was sent", "stopped": "stopped", "interrupted": "interrupted"}
     whole = "" if result.is_complete else ", incomplete"
     lines = [
-        f"{result.duration_s:,.3f} s, {ends[result.end]}{whole}. Clock {result.clock_state}; a delay is within "
+        f"{time_text(result.duration_s)}, {ends[result.end]}{whole}. Clock {result.clock_state}; a delay is within "
         f"{result.uncertainty_ns:.1f} ns. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets.",
         *result.notes,
     ]
@@ -111,6 +111,12 @@ def bounded(bounds: Bounds | None, digits: int = 0, scale: float = 1.0) -> str:
     error = f"{bounds.error / scale:,.{digits}f}"
     shown = f"{bounds.middle / scale:,.{digits}f}"
     return shown if float(error.replace(",", "")) == 0 else f"{shown}±{error}"
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in the unit that shows it with three digits or more."""
+    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e3, "ms")) if seconds * scale >= 1), (1e6, "us"))
+    return f"{seconds * scale:,.3f} {unit}"
 
 
 # # #

@@ -4,7 +4,7 @@
 
 import argparse
 
-from liteprobe.host.cli.arguments import add_json, add_probe, output_or_stdout, some_time_ns, whole
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output_or_stdout, whole
 
 HELP = "try each part of a board that is new, and write a report that can be attached to an issue"
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--duration",
         metavar="TIME",
-        type=some_time_ns,
+        type=duration_ns,
         default=5e9,
         help="how long to look at the oscillator and at the PPS (default: 5s)",
     )

@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_json, add_probe, output, some_time_ns, whole
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output, whole
 
 HELP = "show, log, plot, set or discipline the probe's clock"
 MODES = ("discipline", "leave-alone", "reacquire")
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--watch", metavar="TIME", type=some_time_ns, help="go on for so long (probe time), 4 looks a period"
+        "--watch", metavar="TIME", type=duration_ns, help="go on for so long (probe time), 4 looks a period"
     )
     add_json(parser, "the status, a line a look,")
     add_probe(parser)
@@ -33,7 +33,7 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
 def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", type=output, required=True, help="file of the log (CSV)")
     parser.add_argument(
-        "--for", dest="span", metavar="TIME", type=some_time_ns, required=True, help="probe time, like 60s"
+        "--for", dest="span", metavar="TIME", type=duration_ns, required=True, help="probe time, like 60s"
     )
     add_probe(parser)
 
@@ -53,8 +53,8 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
 
 def _add_discipline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--for", dest="span", metavar="TIME", type=some_time_ns, help="probe time (default: until Ctrl-C)"
+        "--for", dest="span", metavar="TIME", type=duration_ns, help="probe time (default: until Ctrl-C)"
     )
-    parser.add_argument("--period", metavar="TIME", type=some_time_ns, help="of the PPS (default: what is set, 1s)")
+    parser.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS (default: what is set, 1s)")
     parser.add_argument("--log", metavar="FILE", type=output, help="write a line for each PPS edge, too")
     add_probe(parser)

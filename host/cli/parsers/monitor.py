@@ -5,7 +5,7 @@
 import argparse
 import re
 
-from liteprobe.host.cli.arguments import add_json, add_probe, some_time_ns, whole, wholes
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, whole, wholes
 
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
 KINDS = ("length", "delay", "arrival")
@@ -24,11 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],
         help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
     )  # fmt: skip
+    parser.add_argument("--interval", metavar="TIME", type=duration_ns, default=1e9, help="between looks (default: 1s)")
     parser.add_argument(
-        "--interval", metavar="TIME", type=some_time_ns, default=1e9, help="between looks (default: 1s)"
-    )
-    parser.add_argument(
-        "--rates", metavar="TIME", type=some_time_ns, help="count rates over this time of the probe, from 1ms"
+        "--rates", metavar="TIME", type=duration_ns, help="count rates over this time of the probe, from 1ms"
     )
     parser.add_argument("--once", action="store_true", help="look once, and end")
     add_json(parser, "each look, a line a look,")

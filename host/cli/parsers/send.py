@@ -9,10 +9,10 @@ from pathlib import Path
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
+    duration_ns,
     number,
     output,
     rate_bps,
-    some_time_ns,
     time_ns,
     whole,
 )
@@ -57,14 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--duration",
         metavar="TIME",
-        type=some_time_ns,
+        type=duration_ns,
         help="stop after this time, like 10s (default: when all is sent)",
     )
     group.add_argument(
         "--latency-range", metavar="LEAST,MOST", type=_range, help="of histograms, like 0,100us (default: what comes)"
     )
     group.add_argument(
-        "--waiting-time", metavar="TIME", type=some_time_ns,
+        "--waiting-time", metavar="TIME", type=duration_ns,
         help="T_max: a frame that takes longer is lost (default: 2ms simulated, 1s else)",
     )  # fmt: skip
     group.add_argument(

@@ -10,9 +10,9 @@ from liteprobe.host.cli.arguments import (
     add_json,
     add_ports,
     add_probe,
+    duration_ns,
     output,
     rate_bps,
-    some_time_ns,
     time_ns,
     whole,
     wholes,
@@ -97,7 +97,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--waiting-time",
         metavar="TIME",
-        type=some_time_ns,
+        type=duration_ns,
         help="T_max: a packet that takes longer is lost (default: 2ms simulated, 1s else)",
     )
     group.add_argument(
