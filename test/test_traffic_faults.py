@@ -79,6 +79,16 @@ def test_a_stream_that_was_stopped_in_mid_frame_has_sent_it_whole(make: MakeProb
     assert (result["long"].lost, result["long"].sent) == (0, len(model.frames))
 
 
+def test_what_was_left_running_is_stopped_and_the_result_says_so(make: MakeProbe) -> None:
+    probe, _, link = make()
+    probe.send([ENDLESS], detach=True)
+    probe.close()
+    later = Probe(link)
+    few = Stream("few", 1, Fixed(64), count=3)
+    said = "port 0: what was left running there was stopped"
+    assert [said in later.send([few]).result().notes for _ in range(2)] == [True, False]
+
+
 def test_streams_end_with_the_lease_unless_they_are_detached(make: MakeProbe) -> None:
     for detach, is_active in ((False, False), (True, True)):
         probe, model, link = make()

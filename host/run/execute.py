@@ -54,6 +54,7 @@ class Execution:
             check(route.program)
         self.jobs: list[Job] = []
         self._phy_notes: tuple[str, ...] = ()
+        self._left_notes: tuple[str, ...] = ()
         for route in routes:
             program = self._with_gap(route)
             self.jobs.append(Job(route, program, schedule(program, route.sender.timebase.increment)))
@@ -154,7 +155,7 @@ class Execution:
 
     def _load(self, job: Job, is_measured: bool = True) -> None:
         """Load a program; one that isn't measured goes on without this host, and leaves the meters to others."""
-        job.transmit.halt(job.route.sender.timebase)  # A program that was detached may still run.
+        self._left_notes += job.transmit.free(job.route.sender.timebase)
         job.transmit.sends_for = self
         if is_measured:
             job.receive.measures_for = self
@@ -301,6 +302,7 @@ class Execution:
             complete=is_complete,
             notes=(
                 *job.notes,
+                *self._left_notes,
                 *self._phy_notes,
                 *job.schedule.notes,
                 *_start_notes(job.program, records),

@@ -138,6 +138,10 @@ class Port:
                 raise ProbeError(f"port {self.number} doesn't stop sending: reset the probe, and report this")
         return True
 
+    def free(self, timebase: Timebase) -> tuple[str, ...]:
+        """Halt what somebody left running, detached, and return a note of it."""
+        return (f"port {self.number}: what was left running there was stopped",) if self.halt(timebase) else ()
+
 
 def check_own(run: object, senders: Iterable[Port], receivers: Iterable[Port]) -> None:
     """Raise UsageError unless ``run`` was the last to load all of ``senders`` and to set the meters of all ``receivers``."""

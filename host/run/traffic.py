@@ -65,7 +65,7 @@ class Traffic:
         self._notes += probe.links.notes()
         try:
             for sender in plan.senders:
-                sender.port.halt(probe.timebase)  # What was detached may still run.
+                self._notes += sender.port.free(probe.timebase)
                 sender.port.sends_for = self
             for number, meters in plan.meters.items():
                 probe.ports[number].measures_for = self
