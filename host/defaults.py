@@ -24,3 +24,6 @@ TRAFFIC_CLASS = 0
 
 KEEPS = ("packets", "headers", "both")  # What a capture keeps of a frame.
 TRANSPORTS = ("udp", "dma", "bus")  # How the blocks of a capture come.
+
+AGENT_ADDRESS = "tcp://127.0.0.1:5580"
+AGENT_LIMIT_S = 5.0  # Of a callback at the device.

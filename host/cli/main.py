@@ -12,6 +12,7 @@ from types import ModuleType
 
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.parsers import (
+    agent,
     bring_up,
     build,
     calibrate,
@@ -47,6 +48,7 @@ COMMANDS: dict[str, ModuleType] = {
     "phy": phy,
     "bring-up": bring_up,
     "regs": regs,
+    "agent": agent,
     "build": build,
     "firmware": firmware,
     "demo": demo,

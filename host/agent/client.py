@@ -1,0 +1,248 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a measuring script talks to an agent with: it sets, reads and watches, and keeps all of it with its times."""
+
+import secrets
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from liteprobe.host.agent import message
+from liteprobe.host.agent.connection import AgentUnreachableError, Connection
+from liteprobe.host.agent.events import Event
+from liteprobe.host.agent.keys import Keys, public_key
+from liteprobe.host.agent.message import Answer, Kind, MessageError, Request, Scalar, Status, Type
+from liteprobe.host.errors import ProbeError, UsageError
+
+CONNECT_S = 5.0
+MARGIN_S = 2.0  # For the way, over the time limit of the device.
+SETTING, VALUE, WATCHED = 1, 2, 3
+
+
+class AgentError(ProbeError):
+    """The agent, or the device, refused a request.
+
+    Attributes
+    ----------
+    status : Status
+    """
+
+    def __init__(self, why: str, status: Status) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an agent says of its device.
+
+    Attributes
+    ----------
+    name : str
+    limit_s : float
+        Time limit of a callback (s).
+    settings, values : dict of str to Type
+    watchable : frozenset of str
+        Values that can be watched.
+    values_port : int
+        TCP port that pushes come from.
+    """
+
+    name: str
+    limit_s: float
+    settings: dict[str, Type]
+    values: dict[str, Type]
+    watchable: frozenset[str]
+    values_port: int
+
+
+class AgentClient:
+    """Talks to the agent of a device.
+
+    Parameters
+    ----------
+    address : str
+        ``tcp://HOST:PORT``.
+    keys : Keys or None
+        Of this end; needed where the address isn't loopback.
+    agent_key : bytes, Path, str or None
+        The agent's public key, or its file (NAME.key).
+    connect_s : float
+        How long to wait for the agent (s).
+
+    Attributes
+    ----------
+    address : str
+    device : Description
+    events : list of Event
+        All that was set, read and pushed so far, errors included.
+
+    Raises
+    ------
+    UsageError
+        When the address isn't one, or keys are missing.
+    AgentUnreachableError
+        When no agent answers, or the keys are wrong.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        keys: Keys | None = None,
+        agent_key: bytes | Path | str | None = None,
+        connect_s: float = CONNECT_S,
+    ) -> None:
+        key = agent_key if agent_key is None or isinstance(agent_key, bytes) else public_key(agent_key)
+        self.address = address
+        self.events: list[Event] = []
+        self._session = _new_session()
+        self._number = 0
+        self._pushed: dict[str, tuple[int, int]] = {}  # Of each value: the agent's session, and the last number.
+        self._connection = Connection(address, keys, key)
+        try:
+            self.device = _description(self._ask(Kind.HELLO, limit_s=connect_s))
+        except BaseException:
+            self.close()
+            raise
+
+    def set(self, name: str, value: Scalar) -> Scalar:
+        """Set a setting, and return what the device took, which a device may have rounded.
+
+        Raises
+        ------
+        AgentError
+            When the agent or the device refuses, or the device takes too long.
+        AgentUnreachableError
+            When no answer comes; the device may still do what was asked, once.
+        """
+        if type(value) is int and self.device.settings.get(name) == Type.FLOAT:
+            value = float(value)
+        return self._keep("set", name, value)
+
+    def get(self, name: str) -> Scalar:
+        """Return a value, or what a setting was set to last; raises as `set`."""
+        return self._keep("get", name, None)
+
+    def watch(self, *names: str) -> None:
+        """Have values pushed from now on; `pushed` takes them.
+
+        Raises
+        ------
+        UsageError
+            When the device doesn't push a value of this name.
+        """
+        for name in names:
+            if name not in self.device.watchable:
+                known = ", ".join(sorted(self.device.watchable)) or "none"
+                raise UsageError(f"'{name}' can't be watched: '{self.device.name}' pushes {known}")
+            self._connection.watch(_topic(name), self.device.values_port)
+
+    def unwatch(self, *names: str) -> None:
+        """Have values pushed no more."""
+        for name in names:
+            self._connection.unwatch(_topic(name))
+
+    def pushed(self, seconds: float = 0.0) -> list[Event]:
+        """Return what was pushed since the last call and within ``seconds`` from now; an `Event` says what is missing.
+
+        Raises
+        ------
+        MessageError
+            When something else than an agent of this version pushes.
+        """
+        end_s = time.monotonic() + seconds
+        found = []
+        while frames := self._connection.pushed(max(end_s - time.monotonic(), 0)):
+            found.append(self._push(frames))
+            self.events.append(found[-1])
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Use it in a ``with`` statement."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    # # #
+
+    def _ask(self, kind: Kind, name: str = "", value: Scalar | None = None, limit_s: float = 0.0) -> Answer:
+        self._number += 1
+        request = Request(kind, self._session, self._number, name, value)
+        try:
+            answer = self._connection.ask(request, limit_s or self.device.limit_s + MARGIN_S)
+        except AgentUnreachableError:
+            self._session = _new_session()  # The agent may still have this request: the next one doesn't wait for it.
+            raise
+        if answer.status == Status.VERSION:
+            raise AgentUnreachableError(answer.why)
+        return answer
+
+    def _keep(self, action: str, name: str, asked: Scalar | None) -> Scalar:
+        """Set or get, and keep what comes of it."""
+        _check_name(name)
+        sent_ns = time.time_ns()
+        answer = self._ask(Kind.GET if asked is None else Kind.SET, name, asked)
+        received_ns = time.time_ns()
+        is_good = answer.status == Status.OK
+        value, why = (answer.value, "") if is_good else (None, answer.why)
+        self.events.append(
+            Event(action, name, asked, value, answer.status, why, answer.times, sent_ns, received_ns, answer.number)
+        )
+        if value is None:
+            raise AgentError(f"{self.device.name}: {why}", answer.status)
+        return value
+
+    def _push(self, frames: list[bytes]) -> Event:
+        answer = message.answer_of(frames[1:])
+        if answer.kind != Kind.PUSH:
+            raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(Kind.PUSH)}")
+        name = frames[0].removesuffix(message.TOPIC_END).decode("ascii", "replace")
+        session, last = self._pushed.get(name, (0, 0))
+        missed = max(answer.number - last - 1, 0) if session == answer.session else 0
+        self._pushed[name] = answer.session, answer.number
+        is_good = answer.status == Status.OK
+        value, why = (answer.value, "") if is_good else (None, answer.why)
+        return Event("push", name, None, value, answer.status, why, answer.times, None, None, answer.number, missed)
+
+
+def _new_session() -> int:
+    return secrets.randbits(63) + 1
+
+
+def _topic(name: str) -> bytes:
+    return name.encode() + message.TOPIC_END
+
+
+def _check_name(name: str) -> None:
+    if not message.NAME.fullmatch(name.encode()):
+        raise UsageError(f"'{name}' is not a name: a letter, then up to 62 letters, digits, and _ . -")
+
+
+def _description(answer: Answer) -> Description:
+    if answer.status != Status.OK:
+        raise AgentError(answer.why, answer.status)
+    try:
+        head, name, *items = answer.body
+        limit_ms, values_port, count = message.DESCRIPTION.unpack(head)
+        if count != len(items):
+            raise ValueError
+        kinds: dict[int, dict[str, Type]] = {SETTING: {}, VALUE: {}, WATCHED: {}}
+        for item in items:
+            role, kind = message.ITEM.unpack_from(item)
+            kinds[role][item[message.ITEM.size :].decode("ascii")] = Type(kind)
+        text = name.decode()
+    except (ValueError, KeyError, struct.error):
+        raise MessageError("the agent's description of its device is not as the protocol has it") from None
+    values = kinds[VALUE] | kinds[WATCHED]
+    return Description(text, limit_ms / 1e3, kinds[SETTING], values, frozenset(kinds[WATCHED]), values_port)

@@ -1,0 +1,191 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A connection to an agent: requests and their answers, and in words why there is none."""
+
+import time
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from liteprobe.host.agent import message
+from liteprobe.host.agent.greeting import mechanism_at
+from liteprobe.host.agent.keys import HOW, Keys, check_address
+from liteprobe.host.agent.message import Answer, Request
+from liteprobe.host.errors import ProbeError, UsageError
+
+FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
+PUSHES_KEPT = 100_000  # Not yet taken by the script.
+
+
+class AgentUnreachableError(ProbeError):
+    """No agent answers at this address, or it takes nobody without the right keys: exit code 3."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, exit_code=3)
+
+
+class Connection:
+    """Sends requests to an agent, one at a time.
+
+    A connection that was lost and is there again gets the request that waits for its answer once more; the agent knows it by
+    its number.
+
+    Parameters
+    ----------
+    address : str
+    keys : Keys or None
+        Of this end.
+    agent_key : bytes or None
+        Public key of the agent.
+
+    Raises
+    ------
+    UsageError
+        When the address isn't one, or keys are missing.
+    """
+
+    def __init__(self, address: str, keys: Keys | None, agent_key: bytes | None) -> None:
+        if (keys is None) != (agent_key is None):
+            raise UsageError("the keys of this end and the public key of the agent belong together: give both, or none")
+        self.host, self._port = check_address(address, keys is not None, is_agent=False)
+        self.address = address
+        self._keys, self._agent_key = keys, agent_key
+        self._context = zmq.Context()
+        self._socket = self._connector(zmq.DEALER)
+        self._monitor = self._socket.get_monitor_socket()
+        self._is_connected = False
+        self._was_connected = False
+        self._failures = 0
+        self._values: zmq.Socket[bytes] | None = None
+        self._socket.connect(address)
+
+    def ask(self, request: Request, limit_s: float) -> Answer:
+        """Send a request and return its answer, which may be an error of the device.
+
+        Raises
+        ------
+        AgentUnreachableError
+            When there is none in time, or the keys are wrong.
+        MessageError
+            When something else than an agent of this version answers.
+        """
+        frames = message.request_frames(request)
+        end_s = time.monotonic() + limit_s
+        self._send(frames)
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        while (left_s := end_s - time.monotonic()) > 0:
+            ready = dict(poller.poll(max(1, round(left_s * 1e3))))
+            if self._socket in ready:
+                answer = message.answer_of(self._socket.recv_multipart())
+                if (answer.session, answer.number) == (request.session, request.number):
+                    return answer
+            elif self._monitor in ready and self._heed():
+                self._send(frames)
+        raise AgentUnreachableError(self._why(limit_s))
+
+    def watch(self, topic: bytes, port: int) -> None:
+        """Have values of a topic pushed."""
+        if self._values is None:
+            self._values = self._connector(zmq.SUB)
+            self._values.setsockopt(zmq.RCVHWM, PUSHES_KEPT)
+            self._values.connect(f"tcp://{self.host}:{port}")
+        self._values.setsockopt(zmq.SUBSCRIBE, topic)
+
+    def unwatch(self, topic: bytes) -> None:
+        """Have them pushed no more."""
+        if self._values is not None:
+            self._values.setsockopt(zmq.UNSUBSCRIBE, topic)
+
+    def pushed(self, wait_s: float) -> list[bytes] | None:
+        """Return the next message that was pushed; None when none comes in time."""
+        if self._values is None or not self._values.poll(round(wait_s * 1e3)):
+            return None
+        return self._values.recv_multipart()
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.disable_monitor()
+        self._context.destroy(linger=0)
+
+    # # #
+
+    def _connector(self, kind: int) -> "zmq.Socket[bytes]":
+        socket: zmq.Socket[bytes] = self._context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
+        socket.setsockopt(zmq.IPV6, self.host.startswith("["))
+        if self._keys and self._agent_key:
+            socket.setsockopt(zmq.CURVE_SERVERKEY, self._agent_key)
+            socket.setsockopt(zmq.CURVE_PUBLICKEY, self._keys.public)
+            socket.setsockopt(zmq.CURVE_SECRETKEY, self._keys.secret)
+        return socket
+
+    def _send(self, frames: list[bytes]) -> None:
+        try:
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:
+            raise AgentUnreachableError(self._why(0)) from None
+
+    def _heed(self) -> bool:
+        """Take news of the connection; return whether it is there anew.
+
+        Raises
+        ------
+        AgentUnreachableError
+            When the handshake failed for a reason that waiting doesn't mend.
+        """
+        news = recv_monitor_message(self._monitor)
+        event, value = news["event"], news["value"]
+        if event == zmq.EVENT_CONNECTED:
+            self._is_connected = True
+        elif event == zmq.EVENT_DISCONNECTED:
+            self._is_connected = False
+        elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            again, self._was_connected = self._was_connected, True
+            self._failures = 0
+            return again
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            raise AgentUnreachableError(
+                f"the agent at {self.address} does not know the key of this end: give it to those who run the agent (--clients), "
+                "and start the agent again"
+            )
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+            raise AgentUnreachableError(self._mismatch())
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+            raise AgentUnreachableError(self._failed())
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                raise AgentUnreachableError(self._failed())
+        return False
+
+    def _mismatch(self) -> str:
+        if self._keys:
+            return f"the agent at {self.address} has no keys: start it with keys, or leave them out at both ends (loopback only)"
+        return (
+            f"the agent at {self.address} talks to those with keys alone: {HOW}, have the agent's owner add NAME.key to its "
+            "clients, and give keys=Keys.read(...) and agent_key=..."
+        )
+
+    def _failed(self) -> str:
+        """Return why a handshake ended, of which libzmq only says that it did."""
+        mechanism = mechanism_at(self.host, self._port)
+        if mechanism not in ("NULL", "CURVE"):
+            return f"what listens at {self.address} is not an agent: check address and port"
+        if (mechanism == "CURVE") != (self._keys is not None):
+            return self._mismatch()
+        if self._keys:
+            return f"the agent at {self.address} breaks off the handshake: check that agent_key is its public key"
+        return f"the agent at {self.address} breaks off the handshake: start it again"
+
+    def _why(self, limit_s: float) -> str:
+        if self._failures:
+            return self._failed()
+        if self._was_connected:
+            return f"the agent at {self.address} gave no answer in {limit_s:g} s: see whether its program still runs"
+        if self._is_connected:
+            return f"what listens at {self.address} gave no answer in {limit_s:g} s: check that it is an agent"
+        return f"nothing listens at {self.address}: start 'liteprobe agent run' there, and check address and port"

@@ -1,0 +1,202 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the callbacks of a device, one at a time, and goes on without one that does not return."""
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+
+from liteprobe.host.agent.items import Item
+from liteprobe.host.agent.message import Kind, Request, Scalar, Status, Times
+from liteprobe.host.errors import ProbeError
+
+JOBS_MOST = 32
+
+
+@dataclass
+class Job:
+    """A callback that is to be run.
+
+    Attributes
+    ----------
+    item : Item
+    request : Request or None
+        Who asks; None: it is read to be pushed.
+    deadline_ns : int
+        Monotonic time at which it is given up.
+    status, value, why, times
+        How it ended.
+    """
+
+    item: Item
+    request: Request | None
+    deadline_ns: int
+    status: Status = Status.OK
+    value: Scalar | None = None
+    why: str = ""
+    times: Times = field(default_factory=lambda: Times(0, 0))
+
+    @property
+    def asked(self) -> Scalar | None:
+        """The value that is to be set; None where one is read."""
+        return self.request.value if self.request and self.request.kind == Kind.SET else None
+
+    def fail(self, status: Status, why: str) -> None:
+        """Let it end with an error, now."""
+        self.status, self.why, self.times = status, why, now()
+
+
+def now() -> Times:
+    """Return the present time of the device."""
+    return Times(time.monotonic_ns(), time.time_ns())
+
+
+class Runner:
+    """Runs jobs in the order in which they come, in a thread of its own.
+
+    A job that is not done by its deadline is given up: where its callback runs, another thread takes the next job, and the
+    item of that callback is refused until the callback returns.
+
+    Parameters
+    ----------
+    answer : callable
+        Gets each job once, when it is done or given up; called by the thread that calls the methods.
+
+    Attributes
+    ----------
+    fd, wake_fd : int
+        Readable when `collect` has something to do; what makes it so when it is written to.
+    timeouts, late : int
+        Jobs that were given up; callbacks that returned after that.
+    """
+
+    def __init__(self, answer: Callable[[Job], None]) -> None:
+        self._answer = answer
+        self._waiting: deque[Job] = deque()
+        self._running: Job | None = None
+        self._done: SimpleQueue[Job] = SimpleQueue()
+        self.fd, self.wake_fd = os.pipe()
+        os.set_blocking(self.wake_fd, False)
+        self._pipe = threading.RLock()  # The handler of a signal may wake it, too.
+        self._is_closed = False
+        self.timeouts = self.late = 0
+        self._jobs = self._thread()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more jobs should be given to it now."""
+        return len(self._waiting) + (self._running is not None) >= JOBS_MOST
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """The next time (monotonic) at which `expire` has something to do; None: never."""
+        jobs = [*self._waiting, *([self._running] if self._running else [])]
+        return min((job.deadline_ns for job in jobs), default=None)
+
+    def submit(self, job: Job) -> None:
+        """Have a job run when those before it are done."""
+        self._waiting.append(job)
+        self._next()
+
+    def collect(self) -> None:
+        """Answer what is done."""
+        os.read(self.fd, 4096)
+        while not self._done.empty():
+            job = self._done.get()
+            if job.item.is_setting and job.status == Status.OK:
+                job.item.last = job.value
+            is_awaited = job is self._running
+            if is_awaited:
+                self._running = None
+                self._answer(job)
+            else:
+                self.late += 1
+                job.item.hangs_since_ns = None
+        self._next()
+
+    def expire(self) -> None:
+        """Give up what is over its time."""
+        time_ns = time.monotonic_ns()
+        for job in [job for job in self._waiting if job.deadline_ns <= time_ns]:
+            self._waiting.remove(job)
+            self._give_up(job, "the agent had other callbacks to run; it was not begun")
+        running = self._running
+        if running and running.deadline_ns <= time_ns:
+            running.item.hangs_since_ns = time_ns
+            self._running = None
+            self._jobs.put(None)  # The thread ends when the callback returns.
+            self._jobs = self._thread()
+            given_up = Job(
+                running.item, running.request, running.deadline_ns
+            )  # The callback may still write into its own.
+            self._give_up(given_up, "its callback still runs at the device")
+        self._next()
+
+    def close(self) -> None:
+        """End the thread, once its callback returns."""
+        self._jobs.put(None)
+        with self._pipe:
+            self._is_closed = True
+            os.close(self.fd)
+            os.close(self.wake_fd)
+
+    def wake(self) -> None:
+        """Make `fd` readable; from any thread."""
+        with self._pipe, contextlib.suppress(BlockingIOError):  # A full pipe is readable.
+            if not self._is_closed:
+                os.write(self.wake_fd, b"\0")
+
+    # # #
+
+    def _next(self) -> None:
+        while self._waiting and not self._running:
+            job = self._waiting.popleft()
+            if job.item.hangs_since_ns is not None:
+                job.fail(*busy(job.item))
+                self._answer(job)
+            else:
+                self._running = job
+                self._jobs.put(job)
+
+    def _give_up(self, job: Job, why: str) -> None:
+        self.timeouts += 1
+        job.fail(Status.TIMEOUT, f"'{job.item.name}' is over its time limit: {why}")
+        self._answer(job)
+
+    def _thread(self) -> "SimpleQueue[Job | None]":
+        jobs: SimpleQueue[Job | None] = SimpleQueue()
+        threading.Thread(target=self._work, args=(jobs,), daemon=True, name="liteprobe agent callbacks").start()
+        return jobs
+
+    def _work(self, jobs: "SimpleQueue[Job | None]") -> None:
+        while (job := jobs.get()) is not None:
+            _run(job)
+            self._done.put(job)
+            self.wake()
+
+
+def busy(item: Item) -> tuple[Status, str]:
+    """Return how a request for an item ends whose callback hangs."""
+    since_s = (time.monotonic_ns() - (item.hangs_since_ns or 0)) / 1e9
+    return Status.BUSY, f"the callback of '{item.name}' went over its time limit {since_s:.1f} s ago, and still runs"
+
+
+def _run(job: Job) -> None:
+    began_ns = time.monotonic_ns()
+    try:
+        returned = job.item.call() if job.asked is None else job.item.call(job.asked)
+        job.value = job.item.taken(job.asked, returned)
+    except (ProbeError, ValueError) as error:
+        job.status, job.why = Status.REFUSED, str(error) or type(error).__name__
+    except BaseException as error:
+        job.status, job.why = (
+            Status.REFUSED,
+            f"the callback of '{job.item.name}' failed: {type(error).__name__}: {error}",
+        )
+    ended = now()
+    job.times = Times(ended.monotonic_ns, ended.utc_ns, ended.monotonic_ns - began_ns)

@@ -1,0 +1,71 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs an agent on this device, or makes keys."""
+
+import argparse
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from liteprobe.host.agent.agent import Agent
+from liteprobe.host.agent.document import read_device
+from liteprobe.host.agent.keys import Keys, make_keys
+from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
+from liteprobe.host.errors import UsageError
+
+OFFER = "offer"
+#: Counts that are no fault.
+PLAIN = ("requests",)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what is asked for."""
+    ACTIONS[args.action](args)
+
+
+def _keys(args: argparse.Namespace) -> None:
+    if args.address or args.keys or args.clients or args.limit:
+        raise UsageError("agent keys takes a name alone: the rest is for 'liteprobe agent run'")
+    public, secret = make_keys(args.file)
+    print(f"{public}: for the other end\n{secret}: keep it on this machine, it is readable by you alone")
+
+
+def _run(args: argparse.Namespace) -> None:
+    """Serve until Ctrl-C, which is the end that is meant."""
+    limit_s = AGENT_LIMIT_S if args.limit is None else args.limit / 1e9
+    name, offer = _device(args.file, limit_s)
+    keys = None if args.keys is None else Keys.read(args.keys)
+    agent = Agent(name, args.address or AGENT_ADDRESS, keys, args.clients, limit_s)
+    offer(agent)
+    if not agent.names:
+        raise UsageError(f"{args.file} offers nothing: register settings and values in {OFFER}(agent)")
+    print(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        agent.run()
+    faults = [f"{count} {what}" for what, count in agent.counts.items() if count and what not in PLAIN]
+    print(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", file=sys.stderr)
+
+
+def _device(path: Path, limit_s: float) -> tuple[str, Callable[[Agent], None]]:
+    """Return the name of a device, and what makes an agent offer it."""
+    if path.suffix in (".yaml", ".yml"):
+        device = read_device(path.read_text(encoding="utf-8"), limit_s, path.name)
+        return device.name, device.offer
+    if path.suffix != ".py":
+        raise UsageError(f"{path} is neither a YAML document nor a Python file: name it like device.yaml or device.py")
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}: give one with a function {OFFER}(agent)")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    offer: Callable[[Agent], None] | None = getattr(module, OFFER, None)
+    if not callable(offer):
+        raise UsageError(f"{path} has no function {OFFER}(agent): register settings and values of the agent in one")
+    return path.stem, offer
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace], None]] = {"run": _run, "keys": _keys}

@@ -1,0 +1,71 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What was set and read at a device, as files beside those of a measurement: JSON and Parquet."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from liteprobe.host.agent.client import AgentClient
+from liteprobe.host.agent.events import Event, row
+from liteprobe.host.agent.message import Scalar, type_of
+from liteprobe.host.report.files import FORMAT_VERSION, environment
+
+FORMAT = "liteprobe-agent"
+#: A column of values for each type, of which one is not null.
+TYPES = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string(), "octets": pa.binary()}
+SCHEMA = pa.schema(
+    [
+        ("action", pa.string()),
+        ("name", pa.string()),
+        *((f"{column}_{kind}", arrow) for column in ("asked", "value") for kind, arrow in TYPES.items()),
+        ("status", pa.string()),
+        ("error", pa.string()),
+        ("sent_utc", pa.timestamp("ns")),
+        ("received_utc", pa.timestamp("ns")),
+        ("agent_utc", pa.timestamp("ns")),
+        ("agent_monotonic_ns", pa.int64()),
+        ("agent_duration_ns", pa.int64()),
+        ("number", pa.int64()),
+        ("missed", pa.int64()),
+    ]
+)
+
+
+def document(client: AgentClient, command: Sequence[str] = ()) -> dict[str, Any]:
+    """Return everything that a client did as plain data, for `write_json`: one row an event."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "address": client.address,
+        "device": client.device.name,
+        "rows": [row(event) for event in client.events],
+    }
+
+
+def table(events: Sequence[Event]) -> pa.Table:
+    """Return events as a table of `SCHEMA`."""
+    return pa.Table.from_pylist([_cells(event) for event in events], schema=SCHEMA)
+
+
+def write_parquet(path: Path, events: Sequence[Event]) -> None:
+    """Write events to a file, a row each; raises OSError."""
+    pq.write_table(table(events), path)
+
+
+def _cells(event: Event) -> dict[str, Any]:
+    plain = row(event)
+    times = {f"{name}_utc": plain[f"{name}_utc_ns"] for name in ("sent", "received", "agent")}
+    names = ("action", "name", "status", "error", "agent_monotonic_ns", "agent_duration_ns", "number", "missed")
+    return {name: plain[name] for name in names} | times | _typed("asked", event.asked) | _typed("value", event.value)
+
+
+def _typed(column: str, value: Scalar | None) -> dict[str, Scalar]:
+    return {} if value is None else {f"{column}_{type_of(value).name.lower()}": value}
