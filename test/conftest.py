@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.cli import main as cli
+from liteprobe.sim.bench.agent import processes
 from liteprobe.sim.bench.tools.fake_loaders import Machine
 
 
@@ -32,3 +33,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("XDG_DATA_HOME", str(one.data))
     monkeypatch.chdir(tmp_path)
     return one
+
+
+@pytest.fixture(params=processes.PEERS)
+def agent_peer(request: pytest.FixtureRequest) -> str:
+    """An agent in Python, and one in C where it can be compiled."""
+    if request.param == "c" and (what := processes.lacking()):
+        pytest.skip(f"the C peer can't be compiled: install {what}")
+    name: str = request.param
+    return name

@@ -5,6 +5,9 @@
 
 import importlib.util
 import json
+import math
+import random
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -127,3 +130,41 @@ def test_another_latency_is_not_what_the_patterns_expect(tester: Path) -> None:
 @pytest.mark.full
 def test_the_same_patterns_and_expectations_hold_in_simulation() -> None:
     load("reuse/bench").run()
+
+
+def lindley(load: float, queue_length: int, frames: int) -> tuple[int, int, float]:
+    """Return frames forwarded and dropped, and their mean wait (us), by the recursion of the work that is left."""
+    chance, service_us = random.Random(1), 6.72
+    work_us = waited_us = 0.0
+    forwarded = 0
+    for _ in range(frames):
+        work_us = max(0.0, work_us - chance.expovariate(load / service_us))
+        if math.ceil(work_us / service_us - 1e-6) <= queue_length:
+            forwarded, waited_us, work_us = forwarded + 1, waited_us + work_us, work_us + service_us
+    return forwarded, frames - forwarded, waited_us / forwarded
+
+
+def test_a_queue_of_the_device_is_set_and_read_back_at_each_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    router = ["agent", "run", str(EXAMPLES / "agent_queue" / "router.py"), "--address", "tcp://127.0.0.1:0"]
+    process = subprocess.Popen([sys.executable, "-m", "liteprobe.host.cli", *router], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        address = process.stdout.readline().split()[2].rstrip(":")
+        files = ["--json", str(tmp_path / "agent.json"), "--parquet", str(tmp_path / "agent.parquet")]
+        load("agent_queue/sweep").main(["--agent", address, "--lengths", "2,16", "--loads", "0.5,0.95,1.2", *files])
+    finally:
+        process.terminate()
+        process.wait()
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    points = [(length, share) for length in (2, 16) for share in (0.5, 0.95, 1.2)]
+    for (length, share), row in zip(points, rows, strict=True):
+        forwarded, dropped, wait_us = lindley(share, length, 20_000)
+        assert (row[:4], float(row[5])) == (
+            [str(length), f"{share:.2f}", str(forwarded), str(dropped)], pytest.approx(wait_us, abs=0.0051),
+        )  # fmt: skip
+    kept = json.loads((tmp_path / "agent.json").read_text())["rows"]
+    assert [row["value"] for row in kept if row["name"] == "queue_length_now"] == [length for length, _ in points]
+    assert [row["value"] for row in kept if row["name"] == "traffic_load"] == [share for _, share in points]
+    assert process.returncode == 0 and (tmp_path / "agent.parquet").stat().st_size > 1000
