@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import some_time_ns
+from liteprobe.host.cli.arguments import duration_ns
 from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 
 HELP = "let measuring scripts set and read this device, or make keys for that"
@@ -31,5 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="public key of one who may talk to it (NAME.key), or a folder of them; again for more",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", metavar="TIME", type=some_time_ns, help=f"what a callback may take (default: {AGENT_LIMIT_S:g}s)"
+        "--limit", metavar="TIME", type=duration_ns, help=f"what a callback may take (default: {AGENT_LIMIT_S:g}s)"
     )
