@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The clocks that every ECP5 board gives, from one PLL: ``sys``, ``timebase`` and, where asked for, its double and the SDRAM's."""
+"""The clocks that every ECP5 board gives: ``sys``, ``timebase`` and, where asked for, its double, the SDRAM's and ``memory``."""
 
 from migen import *
 
@@ -42,11 +42,18 @@ class ProbeClocks(LiteXModule):
 
         # # #
 
-        self.pll = pll = LegalPLL()
-        self.comb += pll.reset.eq(self.rst | reset)
-        pll.register_clkin(clock, clock_freq)
+        self.oscillator = clock, clock_freq
+        self.is_reset   = self.rst | reset
+        self.pll = pll = self.new_pll()
         pll.create_clkout(self.cd_sys,      sys_clk_freq,  margin=0)
         pll.create_clkout(self.cd_timebase, timebase_freq, margin=0)
+
+    def new_pll(self):
+        """Return a PLL of the oscillator."""
+        pll = LegalPLL()
+        self.comb += pll.reset.eq(self.is_reset)
+        pll.register_clkin(*self.oscillator)
+        return pll
 
     def add_double(self):
         """Add the domain ``timebase2x``: twice the frequency of ``timebase``, whose every edge is one of its own. No reset."""
@@ -58,9 +65,20 @@ class ProbeClocks(LiteXModule):
         self.cd_sdram = ClockDomain(reset_less=True)
         self.add_global(self.cd_sdram, self.sys_clk_freq, phase)
 
-    def add_global(self, domain, freq, phase=0):
-        """Clock ``domain`` by an output of the PLL on a global net."""
+    def add_memory(self, freq, phase):
+        """Add the domain ``memory``, and ``sdram``, ``phase`` degrees later, by a PLL of their own: the first has no output left.
+
+        ``memory`` is reset with ``sys``: whatever resets one PLL resets the other.
+        """
+        self.memory_pll = pll = self.new_pll()
+        self.cd_memory  = ClockDomain()
+        self.cd_sdram   = ClockDomain(reset_less=True)
+        pll.create_clkout(self.cd_memory, freq, margin=0)
+        self.add_global(self.cd_sdram, freq, phase, pll)
+
+    def add_global(self, domain, freq, phase=0, pll=None):
+        """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
         output = ClockDomain(f"{domain.name}_pll", reset_less=True)
-        self.pll.create_clkout(output, freq, phase=phase, margin=0, with_reset=False)
+        (pll or self.pll).create_clkout(output, freq, phase=phase, margin=0, with_reset=False)
         # A few registers are too few for nextpnr to take a global net by itself, and another net would be late.
         self.specials += Instance("DCCA", i_CLKI=output.clk, i_CE=1, o_CLKO=domain.clk)

@@ -3,8 +3,10 @@
 
 """What the ECP5 boards have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
+from migen import ClockDomainsRenamer
+
 from liteprobe.boards.ddr_samples import DdrSamples
-from liteprobe.boards.io_timing import RX_DELAY, SDRAM_CLOCK_PHASE, margins
+from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.memories import SDRAM_BYTES, FlashPins, sdram_phy
 from liteprobe.boards.rgmii import RgmiiPort
 from liteprobe.cores.formats import PHY_KINDS
@@ -36,6 +38,8 @@ class Ecp5Board:
     parts : Parts, what is beside the FPGA, for the margins of its buses, and to set it up.
     rx_delay : float, ns that the FPGA delays received data by.
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
+    memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
+    memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
     with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -56,6 +60,8 @@ class Ecp5Board:
     limits       = "1 Gb/s full duplex only."
     rx_delay     = RX_DELAY
     sdram_clock_phase = SDRAM_CLOCK_PHASE
+    memory_clk_freq   = MEMORY_CLK_FREQ
+    memory_clock_phase = MEMORY_CLOCK_PHASE
     with_late_sdram = False
     phy_times    = {}
 
@@ -98,8 +104,12 @@ class Ecp5Board:
         """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
         return self.platform.request("gnss")
 
-    def sdram(self):
-        """Return the PHY of the SDRAM, and the frequency at which its times are kept; after ``crg()``."""
+    def sdram(self, has_clock=False):
+        """Return the PHY of the SDRAM, in ``memory`` where ``has_clock``, and the frequency of its times; after ``crg()``."""
+        if has_clock:
+            self.clocks.add_memory(self.memory_clk_freq, self.memory_clock_phase)
+            phy = sdram_phy(self.platform, self.memory_clk_freq, is_late=True)
+            return ClockDomainsRenamer("memory")(phy), self.memory_clk_freq
         self.clocks.add_sdram(self.sdram_clock_phase)
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
@@ -107,6 +117,8 @@ class Ecp5Board:
         """Return the pads of the SPI flash."""
         return FlashPins(self.platform.request("spiflash"))
 
-    def io_margins(self):
-        """Return the margins of the buses to the PHYs, the SDRAM and the flash, by data sheets."""
+    def io_margins(self, has_clock=False):
+        """Return the margins of the buses to the PHYs, the flash and the SDRAM, in ``memory`` where ``has_clock``."""
+        if has_clock and self.memory_clk_freq:
+            return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.memory_clock_phase, self.memory_clk_freq)
         return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.sdram_clock_phase)

@@ -19,6 +19,10 @@ CENTRED_TAPS = 39
 RX_DELAY     = CENTRED_TAPS*DELAY_TAP
 # Of the SDRAM's clock behind sys, degrees: between its reads, which want it early, and its writes, which want it late.
 SDRAM_CLOCK_PHASE = 90
+# Of a SDRAM with a clock of its own: outputs change with the falling edge, and the chip's clock is between its reads of the next
+# cycle but one, which want it early, and those of the cycle before, which want it late.
+MEMORY_CLK_FREQ    = 80e6
+MEMORY_CLOCK_PHASE = 9
 
 # Assumed: no document bounds them.
 TAP_SPREAD = 0.3 # Of a tap, either way. Counts only for taps that are more or less than CENTRED_TAPS.
@@ -173,6 +177,25 @@ def sdram(fpga, chip, period, phase):
     lost = {"write setup": error + skew, "write hold": error + skew}
     return [Margin(bus, what, left - lost.get(what, error), left) for what, left in nominal.items()]
 
+def late_sdram(fpga, chip, period, phase):
+    """Return the margins of a SDRAM as of `sdram`, but what goes to the chip leaves half a period later, with the falling edge.
+
+    The chip's clock rises between the middle of this period and that of the next: ``phase`` degrees behind the FPGA's next edge.
+    The FPGA takes a read word three periods after that of the command.
+    """
+    delay = period*(1 + phase/360)
+    error = period*(PHASE_ERROR + JITTER_SLOW/2)
+    skew  = fpga.clock_skew + DDR_OUTPUT_SKEW + period*DUTY_ERROR
+    bus   = f"SDRAM {chip.name} at {1e3/period:g} MHz"
+    nominal = {
+        "write setup": delay - period/2 - chip.setup,
+        "write hold":  period*3/2 - delay - chip.hold,
+        "read setup":  2*period - delay - fpga.clock_to_output - chip.access - fpga.setup,
+        "read hold":   delay - period + chip.output - fpga.hold,
+    }
+    lost = {"write setup": error + skew, "write hold": error + skew}
+    return [Margin(bus, what, left - lost.get(what, error), left) for what, left in nominal.items()]
+
 def flash(fpga, chip, clock):
     """Return the margins of the flash: a bit takes four periods of ``clock``, two of them low (cores/memory/flash.py)."""
     bus = f"flash {chip.name}"
@@ -186,10 +209,13 @@ def flash(fpga, chip, clock):
     lost = {"read setup": 2*FABRIC, "read hold": fpga.clock_skew} # Out and back; the least hold is that of paths without delay.
     return [Margin(bus, what, left - lost.get(what, FABRIC), left) for what, left in nominal.items()]
 
-def margins(parts, sys_clk_freq, rx_delay=RX_DELAY, sdram_phase=SDRAM_CLOCK_PHASE):
-    """Return the margins of all buses of a board with ``sys`` at so many hertz."""
+def margins(parts, sys_clk_freq, rx_delay=RX_DELAY, sdram_phase=SDRAM_CLOCK_PHASE, memory_clk_freq=None):
+    """Return the margins of all buses of a board with ``sys`` at so many hertz, and its SDRAM too, or at ``memory_clk_freq``."""
     period = 1e9/sys_clk_freq
     found  = [*rgmii_receive(parts.phy, rx_delay), *rgmii_transmit(parts.phy), *flash(parts.fpga, parts.flash, period)]
     for chip in parts.sdrams:
-        found += sdram(parts.fpga, chip, period, sdram_phase)
+        if memory_clk_freq is None:
+            found += sdram(parts.fpga, chip, period, sdram_phase)
+        else:
+            found += late_sdram(parts.fpga, chip, 1e9/memory_clk_freq, sdram_phase)
     return [Margin(bus, what, round(worst, 3), round(typical, 3)) for bus, what, worst, typical in found]

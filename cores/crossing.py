@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The only clock-domain crossings: a level, a pulse, a still, held or followed word, a stream."""
+"""The only clock-domain crossings: a level, a pulse, a handshake, a still, held or followed word, a stream."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg, PulseSynchronizer
@@ -53,6 +53,52 @@ class PulseCrossing(LiteXModule):
         sync = getattr(self.sync, cd_to)
         sync += self.o.eq(pulse.o)
         self.comb += pulse.i.eq(self.i)
+
+# Handshake Crossing -------------------------------------------------------------------------------
+
+class HandshakeCrossing(LiteXModule):
+    """Has the other domain do one thing after another, and tells when each is done: two registers each way.
+
+    Attributes
+    ----------
+    ask : Signal(), in, cd_from
+        Begins; not while ``busy``.
+    busy, done : Signal(), out, cd_from
+        From the cycle after ``ask`` until ``done``, which is its last cycle.
+    asked : Signal(), out, cd_to
+        Until the cycle of ``answer``, with it.
+    answer : Signal(), in, cd_to
+        One cycle: it is done.
+
+    Limits: both domains must be reset together.
+    """
+    def __init__(self, cd_from, cd_to):
+        self.ask    = Signal()
+        self.busy   = Signal()
+        self.done   = Signal()
+        self.asked  = Signal()
+        self.answer = Signal()
+
+        # # #
+
+        begun      = Signal()
+        begun_to   = Signal()
+        ended      = Signal()
+        ended_from = Signal()
+        begun.attr.add("no_retiming")
+        ended.attr.add("no_retiming")
+        self.specials += MultiReg(begun, begun_to, cd_to), MultiReg(ended, ended_from, cd_from)
+        self.comb += [
+            self.done.eq(self.busy & (ended_from == begun)),
+            self.asked.eq(begun_to != ended),
+        ]
+        sync = getattr(self.sync, cd_from)
+        sync += [
+            If(self.done, self.busy.eq(0)),
+            If(self.ask, self.busy.eq(1), begun.eq(~begun)),
+        ]
+        sync = getattr(self.sync, cd_to)
+        sync += If(self.answer, ended.eq(~ended))
 
 # Still Word Crossing ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from liteprobe.boards import BOARDS, board, io_timing
+from liteprobe.cores.formats import PRESETS, Part
 from liteprobe.cores.memory.sdram import T_RCD, T_RP
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.soc.build.bitstream import elaborate, summary
@@ -90,6 +91,34 @@ def test_a_quarter_of_a_period_leaves_time_to_read_and_to_write():
     }
 
 
+def test_a_memory_of_its_own_clock_is_read_in_the_third_cycle_and_written_with_the_falling_edge():
+    margins = by_what(io_timing.late_sdram(io_timing.GRADE_6, io_timing.M12L64322A_5, 12.5, phase=9))
+    # The chip's clock is 12.5 + 0.3125 ns behind the edge of the command, which leaves 6.25 ns after it. Off are 5 % and half of
+    # 2.5 % of 12.5 ns, for what is written 0.505 + 0.3 ns and another 5 % of the duty cycle, too.
+    assert margins == {
+        "write setup": (6.5625 - 1.5 - 0.78125 - 0.805 - 0.625, 5.0625),
+        "write hold": (18.75 - 12.8125 - 1 - 0.78125 - 0.805 - 0.625, 4.9375),
+        "read setup": (25 - 12.8125 - 4.1 - 6 - 0.85 - 0.78125, 1.2375),
+        "read hold": (0.3125 + 2 - 0.98 - 0.78125, 1.3325),
+    }
+
+
+def test_no_faster_memory_leaves_as_much_to_the_slowest_chip_of_the_boards():
+    def least(mhz):
+        """Return the best of the least margins, over all phases."""
+        found = [
+            min(
+                one.worst_ns
+                for one in io_timing.late_sdram(io_timing.GRADE_6, io_timing.M12L64322A_5, 1e3 / mhz, phase)
+            )
+            for phase in range(-60, 90)
+        ]
+        return max(found)
+
+    assert least(80) > 0.4 and least(87.5) > 0 > least(88.5)
+    assert least(100) == pytest.approx(-0.6, abs=0.1)
+
+
 def test_the_flash_has_half_a_bit_to_take_and_a_whole_one_to_give():
     margins = by_what(io_timing.flash(io_timing.GRADE_6, io_timing.W25Q32JV, 20))
     assert margins == {
@@ -118,6 +147,13 @@ def test_each_margin_of_a_board_is_positive_in_the_worst_case(name):
     assert [margin for margin in margins if margin.worst_ns <= 0 or margin.typical_ns < margin.worst_ns] == []
 
 
+@pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])
+def test_each_margin_of_a_memory_of_its_own_clock_is_positive_in_the_worst_case(name):
+    margins = [margin for margin in board(name).io_margins(has_clock=True) if margin.bus.startswith("SDRAM")]
+    assert {margin.bus.split(" ", 2)[2] for margin in margins} == {"at 80 MHz"}
+    assert len(margins) == 4 * len(board(name).parts.sdrams) and min(margin.worst_ns for margin in margins) > 0.4
+
+
 def test_every_grade_of_the_sdrams_is_read_and_written_in_time_but_two_ask_for_more_between_commands():
     chips = [chip for chip in vars(io_timing).values() if isinstance(chip, io_timing.Sdram)]
     assert len(chips) == 9
@@ -137,14 +173,22 @@ def test_the_sdrams_of_a_board_have_the_time_between_commands_that_they_ask_for(
 # Gateware -----------------------------------------------------------------------------------------
 
 
-def pll_of(verilog):
-    """Return the parameters of the PLL."""
+def plls_of(verilog):
+    """Return the parameters of each PLL."""
     found = re.findall(r"EHXPLLL #\((.*?)^\)", verilog, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1
-    return {
-        name: int(number) if number else text
-        for name, number, text in re.findall(r"\.(\w+)\s*\((?:\d+'d(\d+)|\"(\w+)\")\)", found[0])
-    }
+    return [
+        {
+            name: int(number) if number else text
+            for name, number, text in re.findall(r"\.(\w+)\s*\((?:\d+'d(\d+)|\"(\w+)\")\)", pll)
+        }
+        for pll in found
+    ]
+
+
+def vco_of(pll, oscillator_mhz):
+    """Return the frequency of the VCO (MHz)."""
+    path = pll["FEEDBK_PATH"].removeprefix("INT_")
+    return oscillator_mhz / pll["CLKI_DIV"] * pll["CLKFB_DIV"] * pll[f"CLK{path}_DIV"]
 
 
 def outputs_of(pll, vco_mhz):
@@ -161,9 +205,8 @@ def outputs_of(pll, vco_mhz):
 def test_the_pll_is_within_its_data_sheet_and_its_ratios_are_exact(name, config, gateware):
     oscillator_mhz = 100.0 if name.startswith("versa") else 25.0
     made = gateware(name, config)
-    pll = pll_of(made.verilog)
-    path = pll["FEEDBK_PATH"].removeprefix("INT_")
-    vco_mhz = oscillator_mhz / pll["CLKI_DIV"] * pll["CLKFB_DIV"] * pll[f"CLK{path}_DIV"]
+    [pll] = plls_of(made.verilog)
+    vco_mhz = vco_of(pll, oscillator_mhz)
     outputs = outputs_of(pll, vco_mhz)
     assert 400 <= vco_mhz <= 800  # FPGA-DS-02012-1.9, table 3.23: fVCO, fPFD and fIN, fOUT.
     assert 10 <= oscillator_mhz / pll["CLKI_DIV"] <= 400
@@ -189,6 +232,23 @@ def test_received_data_is_delayed_as_the_margins_say_and_sent_data_is_not(name, 
     taps = [int(value) for value in re.findall(r"\.DEL_VALUE \(\d+'d(\d+)\)", verilog)]
     assert sorted(taps) == [0] * 12 + [39] * 10  # Two ports: clock, control and data out; control and data in.
     assert board(name).rx_delay == pytest.approx(39 * 0.025)
+
+
+def test_the_memory_of_a_probe_that_replays_has_a_pll_of_its_own_and_late_pins(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "replayer", Part.MONITOR | Part.REPLAY)
+    config = ProbeConfig(preset="replayer", ports=1, with_cpu=False)
+    design, facts = apart(elaborate, "colorlight_i9", config, tmp_path)
+    verilog = (design.folder / "liteprobe.v").read_text()
+    first, second = plls_of(verilog)
+    assert outputs_of(first, 500) == {"CLKOP": (50.0, 0), "CLKOS": (125.0, 0), "CLKOS2": (250.0, 0)}
+    assert vco_of(second, 25) == 400
+    outputs = outputs_of(second, 400)
+    assert (outputs["CLKOP"], outputs["CLKOS"]) == ((80.0, 0), (80.0, pytest.approx(12.5 * 9 / 360)))
+    assert design.asked_mhz["memory"] == 80.0 and "SDRAM M12L64322A-5 at 80 MHz" in {
+        one["bus"] for one in facts["io_margins"]
+    }
+    late = [text for text in instances(verilog, "ODDRX1F") if "memory_clk" in text]
+    assert len(late) == 32 + 11 + 2 + 3  # Data, address, banks, commands; cke and cs_n are tied on the board.
 
 
 @pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])

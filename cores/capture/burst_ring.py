@@ -8,12 +8,66 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.capture.channels import UNIT_BITS
+from liteprobe.cores.capture.channels import CHANNEL_BITS, UNIT_BITS
 from liteprobe.cores.capture.blocks import ADDRESS_BITS, word_description
 from liteprobe.cores.capture.ring_memory import UNITS, WORDS_BITS, Landing, fetched_description
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS
+from liteprobe.cores.memory.ports import NUMBERS, REQUESTS, QueuedPort
 
-LINE_WORDS = 64 # No burst goes beyond a multiple of these.
+LINE_WORDS     = 64 # No burst goes beyond a multiple of these.
+LANDING_CYCLES = 16 # From one to the next: the channel's number must be written meanwhile.
+
+# Queued Landing -----------------------------------------------------------------------------------
+
+class QueuedLanding(LiteXModule):
+    """Tells of each block whose header is in the memory, behind a port that takes words long before: once its request is through.
+
+    Parameters
+    ----------
+    port : QueuedPort
+
+    Attributes
+    ----------
+    valid, data, head, close, landed, number, channel
+        As of `Landing`; the word is one that the port takes.
+    is_still : Signal(), out
+        There is none to tell of.
+    """
+    def __init__(self, port):
+        self.taken    = taken = Landing()
+        self.valid    = taken.valid
+        self.data     = taken.data
+        self.head     = taken.head
+        self.close    = taken.close
+        self.landed   = Signal()
+        self.number   = Signal(32, reset_less=True)
+        self.channel  = Signal(CHANNEL_BITS, reset_less=True)
+        self.is_still = Signal()
+
+        # # #
+
+        # A header is in one burst, and no other is in it: there are about as many as requests.
+        self.requests = requests = stream.SyncFIFO([("request", NUMBERS)], 2*REQUESTS, buffered=False)
+        self.blocks   = blocks   = stream.SyncFIFO([("number", 32), ("channel", CHANNEL_BITS)], 2*REQUESTS, buffered=False)
+        through = Signal(max=2*REQUESTS + 1) # Of ``blocks``.
+        pause   = Signal(max=LANDING_CYCLES)
+        self.comb += [
+            requests.sink.valid.eq(taken.landed),
+            requests.sink.request.eq(port.last),
+            requests.source.ready.eq(port.is_through(requests.source.request)),
+            blocks.sink.valid.eq(taken.landed),
+            blocks.sink.number.eq(taken.number),
+            blocks.sink.channel.eq(taken.channel),
+            blocks.source.ready.eq((through != 0) & (pause == 0)),
+            self.is_still.eq(~taken.landed & ~blocks.source.valid),
+        ]
+        tells = blocks.source.ready
+        self.sync += [
+            through.eq(through + (requests.source.valid & requests.source.ready) - tells),
+            self.landed.eq(tells),
+            If(pause != 0, pause.eq(pause - 1)),
+            If(tells, pause.eq(LANDING_CYCLES - 1), self.number.eq(blocks.source.number), self.channel.eq(blocks.source.channel)),
+        ]
 
 # Burst Ring ---------------------------------------------------------------------------------------
 
@@ -24,8 +78,8 @@ class BurstRing(LiteXModule):
 
     Parameters
     ----------
-    port : BurstPort
-        Of the memory's controller.
+    port : BurstPort or QueuedPort
+        Of the memory's controller, or of `BurstPorts`.
     blocks : int
     address : int
         Of block 0 in the memory, words; a multiple of 64.
@@ -44,7 +98,7 @@ class BurstRing(LiteXModule):
         self.address  = address
         self.sink     = stream.Endpoint(word_description())
         self.is_still = Signal()
-        self.landing  = Landing()
+        self.landing  = QueuedLanding(port) if isinstance(port, QueuedPort) else Landing()
         self.fetch    = stream.Endpoint([("unit", UNITS)])
         self.source   = stream.Endpoint(fetched_description())
 
@@ -80,6 +134,9 @@ class BurstRing(LiteXModule):
         is_done  = Signal() # Nothing may be added.
         extends  = Signal()
         ends     = Signal()
+        is_still = ~sink.valid & ~is_open & ~queue.source.valid & ~self.port.busy & ~self.landing.landed
+        if isinstance(self.landing, QueuedLanding):
+            is_still &= self.landing.is_still
         self.comb += [
             extends.eq(is_open & ~is_done & (sink.address == follows)),
             ends.eq(sink.close | (sink.address[:6] == 63)),
@@ -87,7 +144,7 @@ class BurstRing(LiteXModule):
             queue.sink.address.eq(start),
             queue.sink.rest.eq(count),
             sink.ready.eq(self.buffer.sink.ready & queue.sink.ready), # Not of ``extends``: it comes late.
-            self.is_still.eq(~sink.valid & ~is_open & ~queue.source.valid & ~self.port.busy & ~self.landing.landed),
+            self.is_still.eq(is_still),
         ]
         self.sync += [
             If(queue.sink.valid & queue.sink.ready, is_open.eq(0), is_done.eq(0)),

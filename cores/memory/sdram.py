@@ -13,10 +13,11 @@ from litex.soc.interconnect import stream, wishbone
 
 # What the slowest of these chips ask for (M12L16161A, M12L64322A, W9816G6JH, EM638325), seconds; but -7 of M12L64322A and
 # EM638325, which no board is known to have, ask for a tRCD and a tRP of 21 ns (docs/design/io-timing.md).
-T_RCD, T_RP, T_RAS, T_WR, T_RFC = 20e-9, 20e-9, 49e-9, 30e-9, 80e-9
+T_RCD, T_RP, T_RAS, T_WR, T_RFC, T_MRD = 20e-9, 20e-9, 49e-9, 30e-9, 80e-9, 40e-9
 T_REFRESH  = 64e-3/4096
 T_POWER_UP = 200e-6
 REFRESHES_AT_START = 8
+START_CYCLES       = 3 # From the last command of the start to the first one behind it, at least.
 # Of the smallest of them, M12L16161A; of the others, which have 4 banks, these are a half: 4 MiB are plenty.
 BANKS, ROWS, COLUMNS = 2, 2048, 256
 PRECHARGE_ALL = 1 << 10 # Of the address.
@@ -165,6 +166,8 @@ class SdramController(LiteXModule):
         self.fsm = FSM(reset_state="START")
         self.add_start(phy.settings.cl)
         self.add_waits(clk_freq, phy.settings.read_latency)
+        if cycles(T_MRD, clk_freq) > START_CYCLES:
+            self.fsm.act("START", self.wait(cycles(T_MRD, clk_freq)))
         self.burst_first = Signal() # It goes before the bus, and before nothing.
         self.burst_open  = [] # What opens its row.
         if with_bursts:

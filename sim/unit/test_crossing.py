@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.crossing import HeldCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
+from liteprobe.cores.crossing import HandshakeCrossing, HeldCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
 
 CLOCKS = [((20, 0), (8, 3)), ((8, 1), (20, 0)), ((8, 0), (8, 3)), ((16, 5), (8, 0)), ((7, 0), (8, 0))]
 
@@ -37,6 +37,42 @@ def test_each_pulse_comes_out_once(periods):
             yield
     run(dut, {"from": send(), "to": watch()}, periods)
     assert sum(seen) == 20
+
+@pytest.mark.parametrize("periods", CLOCKS)
+def test_what_is_asked_for_is_done_once_and_told_after(periods):
+    dut  = HandshakeCrossing("from", "to")
+    rand = random.Random(1)
+    log  = []
+    def ask():
+        for number in range(20):
+            log.append(("ask", number))
+            yield dut.ask.eq(1)
+            yield
+            yield dut.ask.eq(0)
+            yield
+            while not (yield dut.done):
+                assert (yield dut.busy)
+                yield
+            log.append(("done", number))
+            for _ in range(rand.choice([0, 1, 5])):
+                yield
+                assert not (yield dut.busy)
+    @passive
+    def answer():
+        number = 0
+        while True:
+            if (yield dut.asked):
+                for _ in range(rand.choice([0, 1, 7])):
+                    yield
+                    assert (yield dut.asked)
+                yield dut.answer.eq(1)
+                yield
+                log.append(("answer", number))
+                number += 1
+                yield dut.answer.eq(0)
+            yield
+    run(dut, {"from": ask(), "to": answer()}, periods)
+    assert log == [(what, number) for number in range(20) for what in ("ask", "answer", "done")]
 
 @pytest.mark.parametrize("periods", CLOCKS)
 def test_held_words_are_whole_when_told_and_until_the_next(periods):

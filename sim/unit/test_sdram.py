@@ -124,7 +124,7 @@ def test_chip_is_started_as_it_asks():
     assert chip.at["precharge"] >= T_POWER_UP
 
 @pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("mhz", [50, 62.5])
+@pytest.mark.parametrize("mhz", [50, 62.5, 75, 100, 125])
 def test_any_octets_of_any_word_are_written_and_no_other(mhz, is_late):
     seed = random.randrange(2**32)
     print("seed", seed)

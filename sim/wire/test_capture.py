@@ -101,6 +101,14 @@ def test_frames_of_9000_octets_and_eight_channels_in_sdram_beside_a_processor(rn
     done = kept(rng, mix, [(256*n, 256) for n in range(8)], with_sdram=True, cpu=20, room=8192)
     assert done.counts["cpu"] > 10_000 and done.counts["cpu_worst"] <= 29
 
+@pytest.mark.parametrize("options", [
+    {"way": "bus"}, # Reads a block as soon as it is told of, while what wrote it waits behind another user's bursts.
+    {"cpu": 20},
+    {"way": "udp", "answers": 5000, "loss": 10, "flush": 200},
+])
+def test_ring_in_a_memory_of_its_own_clock_that_others_use(rng, options):
+    kept(rng, SLOW, TWO, with_sdram=True, hog=2, **options)
+
 @pytest.mark.parametrize("name", capture_limits.LEAST_BLOCKS)
 def test_blocks_leave_at_their_rate(name):
     assert capture_limits.block_rate(capture_limits.TRANSPORTS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]

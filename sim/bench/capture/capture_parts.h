@@ -55,6 +55,12 @@ bool chance(unsigned of_256)
     return (noise >> 8 & 255) < of_256;
 }
 
+} // namespace
+
+#include "../memory/chip.h" // It uses check().
+
+namespace {
+
 // Staging of a port -----------------------------------------------------------------------------------
 
 FILE *order; // Gets the number of each record in RECORDS, in the order in which they were taken; not of those that a capture that ends throws away.
@@ -230,50 +236,6 @@ void get(unsigned channel, Word word, std::function<void(uint32_t)> then)
 
 // The chip --------------------------------------------------------------------------------------------
 
-// A SDRAM at 50 MHz, times of the slowest grade in cycles.
-struct Chip {
-    static constexpr int64_t RCD = 1, RP = 1, RAS = 3, RC = 4, WR = 2, RFC = 4, TURN = 3, NEVER = -1000;
-    static constexpr uint64_t REFRESH = 782 + 40;
-    std::vector<uint32_t> words = std::vector<uint32_t>(1 << 20);
-    int64_t activated = NEVER, precharged = NEVER, refreshed = NEVER, written = NEVER, read = NEVER;
-    bool is_open = false;
-    uint32_t row = 0, bank = 0, pipeline[3] = {};
-    uint64_t reads = 0, writes = 0, refreshes = 0;
-
-    void clock()
-    {
-        int64_t t = now;
-        uint32_t given = 0xdeadbeef;
-        unsigned command = top.dfi_ras_n << 2 | top.dfi_cas_n << 1 | top.dfi_we_n;
-        check(top.dfi_wrdata_en == (command == 4), "wrdata_en is %d with command %u", top.dfi_wrdata_en, command);
-        if (command == 3) { // Activate.
-            check(!is_open && t - precharged >= RP && t - activated >= RC && t - refreshed >= RFC, "activate too soon");
-            activated = t, row = top.dfi_address, bank = top.dfi_bank, is_open = true;
-        } else if (command == 4 || command == 5) {
-            check(is_open && bank == top.dfi_bank && t - activated >= RCD && top.dfi_address < 256, "column too soon, or of another bank");
-            uint32_t &word = words[row << 9 | bank << 8 | top.dfi_address];
-            if (command == 4) {
-                check(t - read >= TURN, "write while read data are on the pins");
-                word = top.dfi_wrdata, written = t, writes++;
-            } else {
-                given = word, read = t, reads++;
-            }
-        } else if (command == 2) {
-            check(t - activated >= RAS && t - written >= WR, "precharge too soon");
-            is_open = false, precharged = t;
-        } else if (command == 1) {
-            check(!is_open && t - precharged >= RP && t - refreshed >= RFC, "refresh too soon");
-            // Behind the start there is a longer pause.
-            refreshes += top.sdram_ready;
-            check(refreshes < 2 || t - refreshed < (int64_t)REFRESH, "refresh %ld cycles after the last", (long)(t - refreshed));
-            refreshed = t;
-        }
-        top.dfi_rddata = pipeline[1];
-        pipeline[1] = pipeline[0];
-        pipeline[0] = given;
-    }
-};
-
-Chip chip;
+SdramChip<Vcapture_bench> *chip;
 
 } // namespace

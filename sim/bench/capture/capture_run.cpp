@@ -61,6 +61,8 @@ void sample_answer()
 // Clocks ----------------------------------------------------------------------------------------------
 
 uint64_t units; // Of 4 ns.
+uint64_t memory_now;
+bool has_memory; // A clock of its own, 125 MHz.
 unsigned stall, pace, cpu_every;
 size_t room, places;
 std::map<uint32_t, uint32_t> cpu_words;
@@ -82,6 +84,38 @@ void drive_cpu()
     }
 }
 
+void sample()
+{
+    for (Staging &port : staging)
+        port.sample();
+    table.sample();
+    ring.sample();
+    cpu.sample();
+    sample_block();
+    sample_answer();
+    check(!top.dropped, "a management frame was dropped: %lu blocks, %lu answers", (unsigned long)line.frames, (unsigned long)line.answers);
+}
+
+void edge(bool is_sys, bool is_timebase, bool is_memory)
+{
+    top.eval();
+    if (is_sys)
+        sample();
+    uint32_t rddata = top.dfi_rddata;
+    if (is_timebase)
+        line.clock();
+    if (is_memory)
+        chip->clock(memory_now++);
+    std::swap(rddata, top.dfi_rddata); // Seen after the edge.
+    top.sys_clk = is_sys;
+    top.timebase_clk = is_timebase;
+    top.memory_clk = is_memory;
+    top.eval();
+    top.sys_clk = top.timebase_clk = top.memory_clk = 0;
+    top.dfi_rddata = rddata;
+    top.eval();
+}
+
 void cycle()
 {
     for (Staging &port : staging) {
@@ -93,38 +127,12 @@ void cycle()
     cpu.drive();
     drive_answer();
     top.block_ready = !top.to_udp && chance(pace);
-    // Five units of 4 ns: the edge of sys is in the last one, those of timebase at even units.
+    // Five units of 4 ns: the edge of sys is in the last one, those of timebase, and of a memory of its own clock, at even units.
     for (int unit = 0; unit < 5; unit++, units++) {
-        bool is_sys = unit == 4, is_timebase = top.to_udp && units % 2 == 0;
-        if (is_timebase && !is_sys) {
-            top.eval();
-            line.clock();
-            top.timebase_clk = 1;
-            top.eval();
-            top.timebase_clk = 0;
-        }
-        if (!is_sys)
-            continue;
-        top.eval();
-        for (Staging &port : staging)
-            port.sample();
-        table.sample();
-        ring.sample();
-        cpu.sample();
-        sample_block();
-        sample_answer();
-        check(!top.dropped, "a management frame was dropped: %lu blocks, %lu answers", (unsigned long)line.frames, (unsigned long)line.answers);
-        uint32_t rddata = top.dfi_rddata;
-        if (is_timebase)
-            line.clock();
-        chip.clock();
-        std::swap(rddata, top.dfi_rddata); // Seen after the edge.
-        top.sys_clk = 1;
-        top.timebase_clk = is_timebase;
-        top.eval();
-        top.sys_clk = top.timebase_clk = 0;
-        top.dfi_rddata = rddata;
-        top.eval();
+        bool is_sys = unit == 4, is_even = units % 2 == 0;
+        bool is_timebase = top.to_udp && is_even, is_memory = has_memory ? is_even : is_sys;
+        if (is_sys || is_timebase || is_memory)
+            edge(is_sys, is_timebase, is_memory);
     }
     now++;
     host.step();
@@ -159,6 +167,7 @@ void read_over_bus(unsigned channel);
 void read_words(unsigned channel, uint32_t at, uint32_t word, uint32_t count)
 {
     ring.queue.push_back({at + word, 0, false, [=](uint32_t value) {
+        check(word || value == host.expected[channel], "channel %u: the probe told of block %u, its header says %u", channel, host.expected[channel], value);
         block.push_back(value);
         uint32_t total = word == 1 ? (value & 0xffff) + 4 : count;
         if (word + 1 != total)
@@ -231,7 +240,9 @@ int main(int argc, char **argv)
     const std::string way = options.count("way") ? options["way"] : "pins";
     line.port = option("udp_port", 5000);
 
-    top.sys_rst = top.timebase_rst = 1;
+    has_memory = option("hog", 0);
+    chip = new SdramChip<Vcapture_bench>(top, has_memory ? 125 : 50, has_memory ? 80 : 40);
+    top.sys_rst = top.timebase_rst = top.memory_rst = 1;
     top.to_udp = way == "udp";
     top.flush_us = option("flush", 1000);
     top.trigger_wanted = options.count("trigger");
@@ -246,10 +257,11 @@ int main(int argc, char **argv)
         held[port].swap(staging[port].records);
     for (int n = 0; n < 8; n++)
         cycle();
-    top.sys_rst = top.timebase_rst = 0;
+    top.sys_rst = top.timebase_rst = top.memory_rst = 0;
     unsigned every = cpu_every;
     cpu_every = 0;
     wait([] { return top.sdram_ready; }, 100000);
+    top.hog = option("hog", 0) > 1;
     // The table: "base.blocks,base.blocks,..."
     const char *text = options["channels"].c_str();
     for (unsigned channel = 0; channel < CHANNELS && *text; channel++) {
@@ -352,7 +364,7 @@ int main(int argc, char **argv)
     printf("\"blocks\": %lu, \"octets\": %lu, \"resent\": %lu, ", (unsigned long)host.blocks, (unsigned long)host.octets, (unsigned long)host.resent);
     printf("\"first\": %lu, \"last\": %lu, ", (unsigned long)(host.first_at - begin), (unsigned long)(host.last_at - begin));
     printf("\"cpu\": %lu, \"cpu_worst\": %lu, \"cpu_cycles\": %lu, ", (unsigned long)cpu.count, (unsigned long)cpu.worst, (unsigned long)cpu.total);
-    printf("\"sdram_reads\": %lu, \"sdram_writes\": %lu, ", (unsigned long)chip.reads, (unsigned long)chip.writes);
+    printf("\"sdram_reads\": %lu, \"sdram_writes\": %lu, ", (unsigned long)chip->reads, (unsigned long)chip->writes);
     printf("\"frames\": %lu, \"answers\": %lu, \"answer_worst\": %lu}\n", (unsigned long)line.frames, (unsigned long)line.answers, (unsigned long)line.worst_answer);
     return 0;
 }

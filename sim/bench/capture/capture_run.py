@@ -18,7 +18,7 @@ from liteprobe.sim.bench.tools.compiled import compiled_program
 from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
-PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "line", "parts")]
+PARTS = [*(MAIN.with_name(f"capture_{part}.h") for part in ("host", "line", "parts")), MAIN.parents[1] / "memory" / "chip.h"]
 CLK_FREQ = 50e6
 
 
@@ -48,9 +48,9 @@ class CaptureRun:
 
 
 @cache
-def build(with_sdram: bool, number: int = 0) -> Path:
+def build(with_sdram: bool, number: int = 0, is_shared: bool = False) -> Path:
     """Return the executable, compiled if need be; ``number``: of the first block of each channel."""
-    write = partial(write_verilog, with_sdram=with_sdram, number=number)
+    write = partial(write_verilog, with_sdram=with_sdram, number=number, is_shared=is_shared)
     return compiled_program("capture_bench", write, MAIN, PARTS)
 
 
@@ -90,9 +90,9 @@ def run(
     tables : base and blocks of each channel.
     with_sdram : the ring is in SDRAM, not in block RAM.
     number : of the first block of each channel.
-    options : of the bench, see capture_run.cpp.
+    options : of the bench, see capture_run.cpp; ``hog``: the SDRAM has a clock of its own, and with 2 another user that bursts.
     """
-    executable = build(with_sdram, number)
+    executable = build(with_sdram, number, "hog" in options)
     with TemporaryDirectory(dir=executable.parent) as folder:
         records, blocks = Path(folder) / "records", Path(folder) / "blocks"
         write_records(records, sent)

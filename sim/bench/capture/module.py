@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from migen import *
 
 from litex.gen import *
+from litex.soc.interconnect import wishbone
 
 from litedram.phy.dfi import Interface
 
@@ -18,10 +19,11 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController
 
 PORTS     = 2
-CLK_FREQ  = 50e6
+CLK_FREQ, MEMORY_FREQ = 50e6, 125e6
 MAC, IP   = 0x10E2D5000000, "192.168.1.50"
 PEER_MAC, PEER_IP = 0x024C50000007, 0xC0A80163
 CL        = 2
@@ -33,14 +35,20 @@ RAM_BLOCKS, SDRAM_BLOCKS = 8, 2048
 class CaptureBench(LiteXModule):
     """A capture on pins, 50 MHz ``sys`` and 125 MHz ``timebase``, with SDRAM controller or block RAM.
 
-    ``to_udp`` sends blocks to the export, and so to ``gmii_*``; else they come out at ``block_*``.
+    ``to_udp`` sends blocks to the export, and so to ``gmii_*``; else they come out at ``block_*``. ``is_shared``: the SDRAM's
+    controller runs at 125 MHz, and another user of it bursts all the time while ``hog`` is 1.
     """
-    def __init__(self, with_sdram, number=0):
+    def __init__(self, with_sdram, number=0, is_shared=False):
         self.cd_sys      = ClockDomain("sys")
         self.cd_timebase = ClockDomain("timebase")
-        self.pins = {self.cd_sys.clk, self.cd_sys.rst, self.cd_timebase.clk, self.cd_timebase.rst}
-        if with_sdram:
+        self.cd_memory   = ClockDomain("memory")
+        self.pins = {signal for domain in (self.cd_sys, self.cd_timebase, self.cd_memory) for signal in (domain.clk, domain.rst)}
+        hog = self.add_pin("hog", 1)
+        if is_shared:
+            memory = BurstRing(self.add_shared_sdram(hog), SDRAM_BLOCKS, RING_WORD)
+        elif with_sdram:
             self.add_sdram()
+            self.add_bus("cpu", self.sdram.bus)
             memory = BurstRing(self.sdram.burst, SDRAM_BLOCKS, RING_WORD)
         else:
             memory = BlockRamRing(RAM_BLOCKS)
@@ -62,7 +70,9 @@ class CaptureBench(LiteXModule):
         for number, port in enumerate(capture.ports):
             self.add_port(f"p{number}", port)
         self.add_bus("table", capture.bus)
-        if memory.bus is None:
+        if is_shared:
+            pass # Its bus reads the ring, too.
+        elif memory.bus is None:
             self.add_unused_bus("ring")
         else:
             self.add_bus("ring", memory.bus)
@@ -106,17 +116,40 @@ class CaptureBench(LiteXModule):
             self.add_pin(f"{name}_{field}", width)
         self.comb += [self.add_pin(f"{name}_ack", 1).eq(1), self.add_pin(f"{name}_dat_r", 32).eq(0)]
 
-    def add_sdram(self):
-        """Give the controller its pins, to the chip and to a processor."""
+    def add_sdram(self, domain="sys", clk_freq=CLK_FREQ):
+        """Give the controller its pins to the chip."""
         dfi = Interface(11, 1, 1, 32)
         phy = SimpleNamespace(dfi=dfi, settings=SimpleNamespace(cl=CL, read_latency=CL + 1))
-        self.sdram = SdramController(phy, CLK_FREQ, with_bursts=True)
+        self.sdram = ClockDomainsRenamer(domain)(SdramController(phy, clk_freq, with_bursts=True))
         for name in ("address", "bank", "ras_n", "cas_n", "we_n", "wrdata", "wrdata_en"):
             signal = getattr(dfi.p0, name)
             self.comb += self.add_pin(f"dfi_{name}", len(signal)).eq(signal)
         self.comb += dfi.p0.rddata.eq(self.add_pin("dfi_rddata", 32))
         self.comb += self.add_pin("sdram_ready", 1).eq(self.sdram.ready)
-        self.add_bus("cpu", self.sdram.bus)
+
+    def add_shared_sdram(self, hog):
+        """Run the controller in ``memory`` with two ports and two masters of the bus; return the port that is free."""
+        self.add_sdram("memory", MEMORY_FREQ)
+        self.crossing = crossing = MemoryCrossing(self.sdram)
+        self.ports    = ports    = BurstPorts(crossing.burst, 2)
+        cpu, ring = [wishbone.Interface(data_width=32, address_width=32, addressing="word") for _ in range(2)]
+        of_ring   = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.bus_arbiter = wishbone.Arbiter([cpu, of_ring], crossing.bus)
+        self.add_bus("cpu", cpu)
+        self.add_bus("ring", ring)
+        self.comb += [ring.connect(of_ring, omit={"adr"}), of_ring.adr.eq(ring.adr + RING_WORD)]
+        # Writes and reads whole bursts between what the processor uses and the ring.
+        request = ports.ports[1].request
+        line    = Signal(10)
+        self.comb += [
+            request.valid.eq(hog),
+            request.address.eq(Cat(C(0, 6), line, C(0b10, 2))),
+            request.rest.eq(63),
+            request.write.eq(line[0]),
+            ports.ports[1].write_data.eq(0x5a5a5a5a),
+        ]
+        self.sync += If(request.valid & request.ready, line.eq(line + 1))
+        return ports.ports[0]
 
     def add_unused_sdram(self):
         """Have the pins of a chip that isn't there: it does nothing."""
@@ -156,7 +189,7 @@ class CaptureBench(LiteXModule):
         ]
         self.add_sink("answer", arbiter.first, ["data", "last_be"])
 
-def write_verilog(path, with_sdram, number=0):
+def write_verilog(path, with_sdram, number=0, is_shared=False):
     """Write the bench to ``path`` as module ``capture_bench``; ``number``: of the first block of each channel."""
-    bench = CaptureBench(with_sdram, number)
+    bench = CaptureBench(with_sdram, number, is_shared)
     write_module(bench, "capture_bench", path)
