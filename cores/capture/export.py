@@ -32,21 +32,24 @@ class DatagramHeader(LiteXModule):
     Parameters
     ----------
     mac, ip : bytes, addresses of the probe
+    source_port : int
+        Of UDP, at the probe.
 
     Attributes
     ----------
     peer_mac, peer_ip : Signal(48), Signal(32), in
         To whom, as on the wire.
     port, words : Signal(16), Signal(9), in
-        Of UDP at the destination; words of the payload. From three cycles before ``line`` 5 on.
+        Of UDP at the destination; words of the payload. All of these from ``line`` 0 on.
     line : Signal(4), in
+        From 0 to 9, each at least a cycle; beyond, ``word`` is 0.
     start, word : Signal(16), Signal(32), out
 
     Source: RFC 791, 3.1; RFC 768; RFC 1071.
     """
     lines = 10
 
-    def __init__(self, mac, ip):
+    def __init__(self, mac, ip, source_port=SOURCE_PORT):
         self.peer_mac = Signal(48)
         self.peer_ip  = Signal(32)
         self.port     = Signal(16)
@@ -57,33 +60,111 @@ class DatagramHeader(LiteXModule):
 
         # # #
 
-        length   = Signal(16)
-        sum_     = Signal(18)
-        fold     = Signal(17)
-        checksum = Signal(16)
-        self.sync += [
-            length.eq(Cat(C(0, 2), self.words) + IP_OCTETS + UDP_OCTETS),
-            sum_.eq(udp_header_sum(ip) + length + swapped(self.peer_ip[:16]) + swapped(self.peer_ip[16:])),
-            fold.eq(sum_[:16] + sum_[16:]),
-            checksum.eq(~(fold[:16] + fold[16])),
-        ]
+        line       = self.line
+        length     = Signal(16)
         udp_length = Signal(16)
         self.comb += [
-            udp_length.eq(length - IP_OCTETS),
-            self.start.eq(self.peer_mac[:16]),
-            Case(self.line, {
-                0: self.word.eq(self.peer_mac[16:]),
-                1: self.word.eq(number(*mac[:4])),
-                2: self.word.eq(number(*mac[4:], 8, 0)),
-                3: self.word.eq(Cat(C(0x45, 8), C(0, 8), swapped(length))),
-                4: self.word.eq(number(0, 0, 0x40, 0)),
-                5: self.word.eq(Cat(C(TTL, 8), C(17, 8), swapped(checksum))),
-                6: self.word.eq(number(*ip)),
-                7: self.word.eq(self.peer_ip),
-                8: self.word.eq(Cat(C(number(*SOURCE_PORT.to_bytes(2, "big")), 16), swapped(self.port))),
-                9: self.word.eq(Cat(swapped(udp_length), C(0, 16))),
-            }),
+            length.eq(Cat(C(0, 2), self.words) + IP_OCTETS + UDP_OCTETS),
+            udp_length.eq(Cat(C(0, 2), self.words) + UDP_OCTETS),
         ]
+
+        # The checksum, an addition a line: the address, the length, then the carry; what is always there comes first.
+        line_d   = Signal(4)
+        sum_     = Signal(17, reset=udp_header_sum(ip))
+        operand  = Signal(16)
+        unused   = Signal()
+        ip_words = [swapped(self.peer_ip[:16]), swapped(self.peer_ip[16:])]
+        self.comb += Case(line, {1: operand.eq(ip_words[0]), 2: operand.eq(ip_words[1]), 3: operand.eq(length)})
+        self.sync += [
+            line_d.eq(line),
+            If(line != line_d, Cat(unused, sum_).eq(Cat(sum_[16], sum_[:16]) + Cat(sum_[16], operand))),
+            If(line == 0, sum_.eq(udp_header_sum(ip))),
+        ]
+
+        # What is always there, and what isn't.
+        always = {
+            1: number(*mac[:4]),
+            2: number(*mac[4:], 8, 0),
+            3: number(0x45, 0, 0, 0),
+            4: number(0, 0, 0x40, 0),
+            5: number(TTL, 17, 0, 0),
+            6: number(*ip),
+            8: number(*source_port.to_bytes(2, "big"), 0, 0),
+        }
+        fixed  = Signal(32)
+        varies = [
+            (0, self.peer_mac[16:]),
+            (3, Cat(C(0, 16), swapped(length))),
+            (5, Cat(C(0, 16), swapped(~sum_[:16]))),
+            (7, self.peer_ip),
+            (8, Cat(C(0, 16), swapped(self.port))),
+            (9, Cat(swapped(udp_length), C(0, 16))),
+        ]
+        self.comb += [
+            self.start.eq(self.peer_mac[:16]),
+            Case(line, {place: fixed.eq(value) for place, value in always.items()}),
+            self.word.eq(Reduce("OR", [fixed, *[Mux(line == place, value, 0) for place, value in varies]])),
+        ]
+
+# Datagram Framer ----------------------------------------------------------------------------------
+
+class DatagramFramer(LiteXModule):
+    """Puts the header of a datagram before the words of its payload.
+
+    Parameters
+    ----------
+    mac, ip, source_port
+        As of `DatagramHeader`.
+
+    Attributes
+    ----------
+    header : DatagramHeader
+        Its ``peer_mac``, ``peer_ip``, ``port`` and ``words`` are given from outside.
+    sink : Endpoint([("data", 32)]), in
+        Words of the payload; ``last`` with the last one.
+    source : Endpoint(eth_phy_description(32)), out
+        Frames of 42 octets and the payload, without padding and FCS; a word a cycle, if ``sink`` has one.
+    """
+    def __init__(self, mac, ip, source_port=SOURCE_PORT):
+        self.header = header = DatagramHeader(mac, ip, source_port)
+        self.sink   = sink   = stream.Endpoint([("data", 32)])
+        self.source = source = stream.Endpoint(eth_phy_description(32))
+
+        # # #
+
+        carry = Signal(16, reset_less=True) # Half a word, between the aligned datagram and the wire.
+        word  = Signal(32)
+        out   = Signal()                    # A word leaves.
+        self.sync += If(out, carry.eq(word[16:]))
+        self.comb += [
+            source.data.eq(Cat(carry, word[:16])),
+            out.eq(source.valid & source.ready),
+        ]
+        self.fsm = fsm = FSM(reset_state="WAIT")
+        fsm.act("WAIT",
+            NextValue(header.line, 0),
+            NextValue(carry, header.start),
+            If(sink.valid, NextState("HEADER")),
+        )
+        self.comb += word.eq(header.word | Mux(fsm.ongoing("PAYLOAD"), sink.data, 0))
+        fsm.act("HEADER",
+            source.valid.eq(1),
+            If(out,
+                NextValue(header.line, header.line + 1),
+                If(header.line == header.lines - 1, NextState("PAYLOAD")),
+            )
+        )
+        fsm.act("PAYLOAD",
+            source.valid.eq(sink.valid),
+            sink.ready.eq(source.ready),
+            If(out & sink.last, NextState("END")),
+        )
+        fsm.act("END",
+            source.valid.eq(1),
+            source.last.eq(1),
+            source.last_be.eq(0b0010),
+            If(out, NextState("WAIT")),
+        )
 
 # Frame Arbiter ------------------------------------------------------------------------------------
 
@@ -158,10 +239,8 @@ class BlockExport(LiteXModule):
 
         # # #
 
-        self.header = header = DatagramHeader(mac_address.to_bytes(6, "big"), ipaddress.IPv4Address(ip_address).packed)
-        carry = Signal(16, reset_less=True) # Half a word, between the aligned datagram and the wire.
-        word  = Signal(32)
-        out   = Signal()                    # A word leaves.
+        self.framer = framer = DatagramFramer(mac_address.to_bytes(6, "big"), ipaddress.IPv4Address(ip_address).packed)
+        header = framer.header
         self.sync += [
             If(self.start,
                 self.send.eq(self.mask),
@@ -169,39 +248,12 @@ class BlockExport(LiteXModule):
                 header.peer_ip.eq(self.peer_ip),
             ),
             header.port.eq(self.udp_port + sink.channel),
-            If(out, carry.eq(word[16:])),
         ]
         self.comb += [
             header.words.eq(sink.words),
-            source.data.eq(Cat(carry, word[:16])),
-            out.eq(source.valid & source.ready),
+            sink.connect(framer.sink, keep={"valid", "ready", "first", "last", "data"}),
+            framer.source.connect(source),
         ]
-        self.fsm = fsm = FSM(reset_state="WAIT")
-        fsm.act("WAIT",
-            NextValue(header.line, 0),
-            NextValue(carry, header.start),
-            If(sink.valid, NextState("HEADER")),
-        )
-        fsm.act("HEADER",
-            word.eq(header.word),
-            source.valid.eq(1),
-            If(out,
-                NextValue(header.line, header.line + 1),
-                If(header.line == header.lines - 1, NextState("BLOCK")),
-            )
-        )
-        fsm.act("BLOCK",
-            word.eq(sink.data),
-            source.valid.eq(sink.valid),
-            sink.ready.eq(source.ready),
-            If(out & sink.last, NextState("END")),
-        )
-        fsm.act("END",
-            source.valid.eq(1),
-            source.last.eq(1),
-            source.last_be.eq(0b0010),
-            If(out, NextState("WAIT")),
-        )
 
     def add_csr(self):
         """Add the registers ``udp_port``, ``start``, ``sending``."""

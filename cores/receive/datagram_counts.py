@@ -1,0 +1,91 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What is counted of the datagrams to each ring, and the position up to which they came."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import wishbone
+
+# What is counted of each ring; ACCEPTED is the position up to which words came, REFUSED all that were not accepted.
+ACCEPTED, DATAGRAMS, REPEATED, EARLY, FULL, REFUSED, STRANGE = range(7)
+COUNTS = 8 # Words of each ring, the last one unused.
+
+# Counts -------------------------------------------------------------------------------------------
+
+class DatagramCounts(LiteXModule):
+    """Keeps 32-bit numbers of each ring in LUT RAM, and adds to one of them at a time.
+
+    Parameters
+    ----------
+    rings, first : int, int
+        ``first``: what ACCEPTED is cleared to.
+
+    Attributes
+    ----------
+    kind, ring : Signal(3), Signal, in
+        Which number.
+    uses : Signal(), in
+        ``sum`` is of this number in this cycle. Else others may read.
+    adds : Signal(9), in
+        Is added; 0 in the other cases.
+    subtracts, position : Signal(), Signal(32), in
+        ``position`` is subtracted.
+    sum : Signal(32), out
+    write, clear : Signal(), in
+        The number becomes the sum, or 0; with ``uses``.
+    read_kind, read_ring, can_read, data : Signal(3), Signal, Signal(), Signal(32), in, in, out, out
+        For answers.
+    bus : wishbone.Interface, slave
+        Word COUNTS*ring + kind; writes do nothing.
+    """
+    def __init__(self, rings, first=0):
+        bits = len(Signal(max=max(rings, 2)))
+        self.kind      = Signal(max=COUNTS)
+        self.ring      = Signal(bits)
+        self.uses      = Signal()
+        self.adds      = Signal(9)
+        self.subtracts = Signal()
+        self.position  = Signal(32)
+        self.sum       = Signal(32)
+        self.write     = Signal()
+        self.clear     = Signal()
+        self.read_kind = Signal(max=COUNTS)
+        self.read_ring = Signal(bits)
+        self.can_read  = Signal()
+        self.data      = Signal(32)
+        self.bus       = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+
+        # # #
+
+        memory = Memory(32, COUNTS << bits)
+        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
+        read   = memory.get_port(async_read=True)
+        place  = Cat(self.kind, self.ring)
+        total   = Signal(33) # Bit 0 is the carry.
+        operand = Signal(32)
+        borrows = Signal()
+        is_bus = Signal()   # The bus reads.
+        self.autocsr_exclude = {"memory"}
+        self.specials += memory, write, read
+        self.comb += [
+            is_bus.eq(bus.cyc & bus.stb & ~bus.ack & ~self.uses),
+            self.can_read.eq(~self.uses & ~is_bus),
+            read.adr.eq(Mux(self.uses, place, Mux(is_bus, bus.adr[:len(read.adr)], Cat(self.read_kind, self.read_ring)))),
+            self.data.eq(read.dat_r),
+            # One LUT a bit: what is subtracted comes inverted, with a carry; and a number less itself is 0.
+            borrows.eq(self.subtracts | self.clear),
+            operand.eq(self.adds | (Replicate(self.subtracts, 32) & ~self.position) | (Replicate(self.clear, 32) & ~read.dat_r)),
+            total.eq(Cat(borrows, read.dat_r) + Cat(borrows, operand)),
+            self.sum.eq(total[1:]),
+            write.adr.eq(place),
+            write.dat_w.eq(self.sum),
+            write.we.eq(self.write | self.clear),
+        ]
+        if first:
+            self.comb += If(self.clear & (self.kind == ACCEPTED), write.dat_w.eq(first))
+        self.sync += [
+            bus.ack.eq(is_bus),
+            bus.dat_r.eq(read.dat_r),
+        ]
