@@ -18,7 +18,8 @@ class Part(IntFlag):
     MONITOR = 4  # Ports parse, filter, measure and capture all frames.
     STREAMS = 8  # Ports send many streams.
     MEASURE = 16  # Ports measure streams (accumulators, histograms), and keep nothing.
-    REPLAY = 32  # Ports send what the host streams to them: traces, and configuration sets.
+    REPLAY = 32  # Ports send traces that the host streams to them.
+    SETS = 64  # Ports make frames of configuration sets that the host streams; with REPLAY.
 
 
 #: The parts of each preset; the first one is the default.
@@ -27,14 +28,19 @@ PRESETS: Final = {
     "monitor": Part.MONITOR,
     "generator": Part.GENERATE | Part.STREAMS | Part.MEASURE,
     "tester": Part.GENERATE | Part.STREAMS | Part.MONITOR,
+    "replay": Part.GENERATE | Part.MONITOR | Part.REPLAY | Part.SETS,
 }
 DEFAULT_PRESET: Final = "train"
 
 
 def preset_of(parts: int) -> str:
-    """Return the preset of a probe with ``parts``, with or without many streams; ValueError where there is none."""
+    """Return the preset of a probe with ``parts``, with or without what may be chosen; ValueError where there is none."""
+    optional = Part.STREAMS | Part.REPLAY | Part.SETS
     for name, its_parts in PRESETS.items():
-        if parts in (its_parts, its_parts & ~Part.STREAMS):
+        if parts == its_parts:
+            return name
+    for name, its_parts in PRESETS.items():
+        if parts & ~optional == its_parts & ~optional and not parts & ~(its_parts | Part.REPLAY | Part.SETS):
             return name
     raise ValueError(f"no preset has the parts {parts:#x}: was the gateware built by a later version?")
 

@@ -7,7 +7,7 @@ All words are 32 bits, little-endian: octet 0 of a datagram's payload, of a fram
 See docs/design/replay.md.
 """
 
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Final
 
 # Ring: what a host streams lies in the SDRAM, a ring a port. -----------------------------------------
@@ -22,6 +22,9 @@ DATAGRAM_MAGIC: Final = 0x4C52  # "RL" on the wire.
 DATAGRAM_HEADER_WORDS: Final = 3  # DATAGRAM_MAGIC << 16 | flags << 8 | port; session << 16 | lease; position.
 DATAGRAM_WORDS: Final = 365  # Of payload at most: 1500 octets of IP.
 STATUS_WORDS: Final = 6  # Of an answer: the first two words as above; accepted, limit, counts, frames.
+STATUS_DATAGRAMS: Final = 4  # Accepted since the last answer: time for one.
+STATUS_SHARES: Final = 16  # Likewise, whenever the ring is free up to another multiple of this part of it.
+STATUS_PERIOD_S: Final = 0.01  # Likewise, after so long; strangers are answered once in this time at most.
 
 
 class DatagramFlag(IntFlag):
@@ -35,8 +38,8 @@ class StatusFlag(IntFlag):
     """Bits of the flags of an answer."""
 
     NONE = 0
-    GAP = 1 << 0  # The last datagram was ahead of ``accepted``: something is missing, so go back to it.
-    STRANGER = 1 << 1  # The last datagram was of another session or lease than the present ones.
+    GAP = 1 << 0  # Since the last datagram that was accepted one was ahead: something is missing, so go back to it.
+    STRANGER = 1 << 1  # To whoever sent a datagram of another session or lease than these, and was not taken for a host's.
     RUNNING = 1 << 2  # The port's program of a trace or of sets has begun.
     UNDERRUN = 1 << 3  # It was kept waiting at least once.
 
@@ -69,7 +72,10 @@ TRACE_STAMP_MEND_BIT: Final = 16  # It is in the identification of an IPv4 heade
 
 
 class SetField(IntFlag):
-    """Bits of the control octet of a set; a field is as on the wire, most significant octet first."""
+    """Bits of the control octet of a set; a field is as on the wire, most significant octet first.
+
+    What a set doesn't name is as in the set before; the first set of a program has every field that the program uses.
+    """
 
     NONE = 0
     ADDRESS4 = 1 << 0  # 4 octets.
@@ -77,7 +83,7 @@ class SetField(IntFlag):
     TAG = 1 << 2  # 2 octets: TCI of the first VLAN tag.
     INNER_TAG = 1 << 3  # 2 octets: of the second.
     LENGTH = 1 << 4  # 2 octets: of the frame, without FCS.
-    INDEX = 1 << 5  # 2 octets: of the table's entry, whose 4 octets are a field.
+    INDEX = 1 << 5  # 2 octets: of the table's entry, whose 4 octets are a field; the first one is in bits 31..24 of the entry.
 
 
 #: Octets of each field in the stream, and in the frame (the length has no place of its own).
@@ -90,6 +96,31 @@ SET_FIELD_OCTETS: Final = {
     SetField.INDEX: (2, 4),
 }
 #: Control octets that are not of a set.
-SET_REPEAT: Final = 0x80  # 2 octets: how often the last frame is repeated when no set is there in time.
-SET_END: Final = 0xC0  # No set follows.
+SET_REPEAT: Final = 0x80  # 2 octets: how often in a row the last frame is repeated when no set is there in time.
+SET_RUN: Final = 0xA0  # 2 octets: so many sets behind the next one have its control octet without saying so; it has a field.
+SET_END: Final = 0xC0  # No set follows; the rest of its word is ignored.
 SET_NOTHING: Final = 0xFF  # Ignored: fills a datagram up to a whole word.
+
+#: What has a byte in the register ``places``, from the lowest on: even octet in the header, below 128. SET_SUMMED is the first
+#: octet that enters the checksum of UDP or TCP, 0 where the descriptor of the template has no checksum_enable.
+SET_PLACES: Final = (SetField.ADDRESS4, SetField.ADDRESS6, SetField.TAG, SetField.INNER_TAG, SetField.INDEX)
+SET_SUMMED: Final = len(SET_PLACES)
+
+#: Words 0 to 3 of STREAM_FIELDS describe the template, whose octets are the header of stream 0.
+SET_TEMPLATE_WORDS: Final = 4
+
+#: A set that isn't there so many ticks before its frame is due is not there in time.
+SET_LEAD_TICKS: Final = 256
+SETS_AHEAD: Final = 16  # Parsed before their frames are due, at most.
+BLOCK_TABLE_ENTRIES: Final = 512  # Of a table in block RAM, where there is no SDRAM.
+
+
+class SetError(IntEnum):
+    """Why a program of sets ended before its SET_END; the bad set is number ``sets``, from 0."""
+
+    NONE = 0
+    CONTROL = 1  # Unknown control octet, or a run of sets without fields.
+    FIELD = 2  # A field that the program doesn't use.
+    INCOMPLETE = 3  # The first set lacks a field that the program uses.
+    LENGTH = 4  # Below 60 or above 9000.
+    INDEX = 5  # The table has no such entry.

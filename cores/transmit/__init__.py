@@ -24,7 +24,7 @@ from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
-from liteprobe.cores.transmit.streams import add_streams
+from liteprobe.cores.transmit.all_programs import add_sources
 
 COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped", "disturbed"]
 
@@ -33,7 +33,8 @@ COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "manag
 class TransmitPath(LiteXModule):
     """Sends programs of frames on one port, each frame on its tick, with its stamp.
 
-    A program is of trains, begun by ``arm``, or of streams, begun by ``streams_arm``.
+    A program is of trains, begun by ``arm``, of streams, begun by ``streams_arm``, a trace, begun by ``replay_arm``, or of
+    configuration sets, begun by ``sets_arm``.
 
     Parameters
     ----------
@@ -45,17 +46,23 @@ class TransmitPath(LiteXModule):
         Let management frames into the gaps.
     pad_ticks : int
         Whole ticks from ``source`` to the PHY's pads: stamps, and the first SFD of a timed program, are those at the pads.
-        With streams at most 2.
+        With streams, replay or sets at most 2.
     streams : StreamSource, or None
-        What knows the streams; the path connects all of it but its buses.
+        What knows the streams; the path connects all of it but its buses. With sets, their ``user`` is one of its ``others``.
+    replay : ReplaySource, or None
+        What knows the trace; the path connects ``source``, ``fetch``, ``start``, ``stop`` and ``is_past``. ``data_width`` is 32.
+    sets : SetsSource, or None
+        What makes frames of sets; the path connects what it asks the path for, the rest is for the words of sets, and settings.
 
     Attributes
     ----------
     program : Record(program_layout), in, ``sys``
         Must stand still from ``arm`` to the end of the program.
     header : Memory(32, 32), ``sys``
-        Without streams: what precedes the sequence; give it a bus port. Must stand still likewise. With streams, trains have
-        the header of stream 0.
+        Without streams and sets: what precedes the sequence; give it a bus port. Must stand still likewise. With them, trains
+        have the header of stream 0.
+    headers : FrameTemplates
+        With sets and without streams: give ``bus`` a port.
     program_write, header_write : Signal(), in, ``sys``
         It is written in this cycle: while a program runs this is counted.
     arm, stop, clear : Signal(), in, ``sys``
@@ -68,8 +75,13 @@ class TransmitPath(LiteXModule):
     streams_begin, streams_end : Signal(16), in, ``sys``
         Pulses: begin and end single streams while the program runs.
     streams_active : Signal(16), out, ``sys``
+    sets_arm : Signal(), in, ``sys``
+        With sets: one pulse; ignored as ``arm``. Frames are due as those of a train of the same program, as many at most, and
+        as long where sets have no length. ``fill`` and what comes behind it don't matter.
     sent_counters : SentCounters
         Give it a bus port.
+    replay_arm : Signal(), in, ``sys``
+        With replay. One pulse; ignored unless idle.
     lease_ended : Signal(), in, ``sys``
         One pulse: the host that held the probe is gone, and with it the program, if its register ``attached`` is set.
     state : Signal(3), out, ``sys``
@@ -87,7 +99,7 @@ class TransmitPath(LiteXModule):
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     """
-    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, streams=None):
+    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, streams=None, replay=None, sets=None):
         self.program      = Record(program_layout)
         self.program_write = Signal()
         self.header_write  = Signal()
@@ -107,13 +119,16 @@ class TransmitPath(LiteXModule):
         # # #
 
         # Without this LiteX gives every memory in there a page of the CSR bus.
-        self.autocsr_exclude = {"header", "build", "management", "streams", "sent_counters"}
+        self.autocsr_exclude = {"header", "build", "management", "streams", "sets", "headers", "sent_counters"}
 
-        with_streams   = streams is not None
+        with_headers   = streams is not None or sets is not None # That vary.
+        with_stamps    = with_headers or replay is not None # Of each frame.
         self.streams   = streams
+        self.replay    = replay
+        self.sets      = sets
         self.schedule  = TrainSchedule()
-        self.announce  = Announcer(with_streams)
-        self.build     = FrameBuild(data_width, with_streams)
+        self.announce  = Announcer(with_stamps, replay is not None)
+        self.build     = FrameBuild(data_width, with_headers)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
         self.pace      = TrainPacer(pad_ticks)
@@ -127,21 +142,16 @@ class TransmitPath(LiteXModule):
         self.begins    = Signal() # The source may.
         self.is_stopped = Signal()
         self.of_streams = Signal() # The program is of streams.
-        self.descriptors = stream.Endpoint(descriptor_description())
+        self.of_replay  = Signal() # It is a trace.
+        self.of_sets    = Signal() # It is of sets.
+        self.is_other   = self.of_streams if replay is None else self.of_streams | self.of_replay # It has another schedule.
+        self.descriptors = stream.Endpoint(descriptor_description(replay is not None))
         self.add_stream()
         self.add_program()
         self.add_state()
         self.add_time(clock, pad_ticks)
         self.add_counters()
-        if with_streams:
-            assert pad_ticks <= 2 # Or a stamp at STAMP_OFFSET_MIN is not known in time.
-            add_streams(self)
-        else:
-            self.header = self.build.header
-            self.comb += [
-                self.schedule.source.connect(self.descriptors),
-                self.asked.eq(self.arm),
-            ]
+        add_sources(self, pad_ticks)
         if with_management:
             self.add_management()
 
@@ -149,34 +159,38 @@ class TransmitPath(LiteXModule):
         """Join the stages in the order of the data."""
         self.comb += [
             self.descriptors.connect(self.announce.sink),
-            self.announce.build.connect(self.build.sink),
             self.announce.source.connect(self.pace.descriptors, omit={name for name, _ in stamp_layout}),
-            self.build.source.connect(self.crossing.sink),
             self.crossing.source.connect(self.converter.sink),
             self.converter.source.connect(self.pace.sink),
             self.pace.source.connect(self.stamp.sink, omit={"ready"}),
             self.stamp.source.connect(self.mac.sink, omit={"ready"}),
             self.mac.source.connect(self.source, omit={"ready"}),
         ]
+        if self.replay is None:
+            self.comb += [
+                self.announce.build.connect(self.build.sink),
+                self.build.source.connect(self.crossing.sink),
+            ]
 
     def add_program(self):
         """Check the program, resolve its intervals, and tell both sides of it."""
         program      = self.program
         interval     = Signal(32, reset_less=True) # Back to back resolved; they follow the program at once.
         interval_gap = Signal(33, reset_less=True)
+        length       = program.length if self.sets is None else Mux(self.of_sets, self.sets.length, program.length)
         shown        = Record(program_layout)
         is_good      = Signal()
         take         = Signal(2)
         self.program_crossing = crossing = StillCrossing(len(shown), "sys", "timebase")
         self.sync += [
             interval.eq(program.interval_ticks),
-            If((program.interval_ticks == 0) & (program.interval_fraction == 0), interval.eq(program.length + OVERHEAD)),
+            If((program.interval_ticks == 0) & (program.interval_fraction == 0), interval.eq(length + OVERHEAD)),
             interval_gap.eq(interval + program.gap_ticks),
             is_good.eq((program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
             take.eq(Cat(self.asked & ~self.is_busy, take)),
         ]
         self.comb += [
-            self.taken.eq(take[-1] & (is_good | self.of_streams) & ~self.is_busy),
+            self.taken.eq(take[-1] & (is_good | self.is_other) & ~self.is_busy),
             crossing.i.eq(program.raw_bits()),
             crossing.take.eq(self.taken),
             shown.raw_bits().eq(crossing.o),
@@ -187,7 +201,7 @@ class TransmitPath(LiteXModule):
             self.schedule.interval.eq(interval),
             self.schedule.interval_gap.eq(interval_gap),
         ]
-        if self.streams is None:
+        if self.streams is None and self.replay is None and self.sets is None:
             self.add_stamp_settings(shown)
 
     def add_stamp_settings(self, shown):
@@ -225,8 +239,8 @@ class TransmitPath(LiteXModule):
             stopping.i.eq(is_stopped),
             self.pace.stop.eq(stopping.o),
             self.begins.eq(begin[-1]),
-            self.schedule.start.eq(self.begins & ~self.of_streams),
-            self.schedule.stop.eq(is_stopped),
+            self.schedule.start.eq(self.begins & ~self.is_other),
+            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
             If(self.is_busy,
                 self.state.eq(paced),
                 If((paced == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),

@@ -27,30 +27,36 @@ class Announcer(LiteXModule):
 
     Parameters
     ----------
-    with_streams : bool
+    with_stamps : bool
         Show what the stamp needs to know of each frame, too.
+    with_replay : bool
+        Descriptors may ask for octets of the ring.
 
     Attributes
     ----------
-    sink : Endpoint(descriptor_description()), in, ``sys``
-    build : Endpoint(descriptor_description()), out, ``sys``
+    sink : Endpoint(descriptor_description(with_replay)), in, ``sys``
+    build : Endpoint(descriptor_description(with_replay)), out, ``sys``
         The same, without the empty ones.
-    source : Endpoint(pace_description(with_streams)), out, ``timebase``
+    source : Endpoint(pace_description(with_stamps)), out, ``timebase``
     elapsed : Signal((64, True)), in, ``sys``
         Ticks since the start of the program, never ahead of those of the pacer.
     stop : Signal(), in, ``sys``
         Level: hold nothing back, for the pacer throws it away.
+    is_past : Signal(), out, ``sys``
+        With replay: the descriptor at ``sink``, valid or not, was due before ``elapsed``.
     """
-    def __init__(self, with_streams=False):
-        self.sink    = sink   = stream.Endpoint(descriptor_description())
-        self.build   = build  = stream.Endpoint(descriptor_description())
-        self.source  = source = stream.Endpoint(pace_description(with_streams))
+    def __init__(self, with_stamps=False, with_replay=False):
+        self.sink    = sink   = stream.Endpoint(descriptor_description(with_replay))
+        self.build   = build  = stream.Endpoint(descriptor_description(with_replay))
+        self.source  = source = stream.Endpoint(pace_description(with_stamps))
         self.elapsed = Signal((64, True))
         self.stop    = Signal()
+        if with_replay:
+            self.is_past = Signal()
 
         # # #
 
-        told     = Record(pace_description(with_streams).payload_layout)
+        told     = Record(pace_description(with_stamps).payload_layout)
         stream.set_reset_less(told)
         is_open  = Signal() # It is due soon; ``told`` is of this descriptor and stands still.
         is_built = Signal()
@@ -105,3 +111,5 @@ class Announcer(LiteXModule):
             oldest.eq(self.elapsed[:DUE_BITS] - OVERDUE_MAX),
             self.due.eq(Mux(is_overdue, oldest, self.sink.due[:DUE_BITS])),
         ]
+        if hasattr(self, "is_past"):
+            self.comb += self.is_past.eq(ahead[-1])

@@ -33,6 +33,12 @@ build_layout = [
     ("fill",         2), # formats.Fill.
 ]
 
+# what stands in one that is replayed,
+fetch_layout = [
+    ("fetch",           1), # Its octets come from the ring, not from `FrameBuild`:
+    ("snap", LENGTH_BITS),  # so many; zeros follow, up to the length.
+]
+
 # and what `Stamp` writes into them as they leave.
 stamp_layout = [
     ("payload_offset",   8), # Octets before what the checksum complement covers.
@@ -46,8 +52,8 @@ stamp_layout = [
     ("stamp_mend",       1), # The two octets from stamp_offset + 6 are the checksum of an IPv4 header, the stamp is part of it.
 ]
 
-def descriptor_description():
-    """A frame before it is built: what stands in it, and when it leaves.
+def descriptor_description(with_replay=False):
+    """A frame before it is built, or fetched: what stands in it, and when it leaves.
 
     ``due``: whole ticks since the start of its program, in two's complement. ``final``: it is the last of its program. An
     ``empty`` one is not a frame: it only says that the program ends here.
@@ -58,19 +64,19 @@ def descriptor_description():
         ("due",      64),
         ("final",    1),
         ("empty",    1),
-    ] + build_layout + stamp_layout)
+    ] + build_layout + stamp_layout + (fetch_layout if with_replay else []))
 
-def pace_description(with_streams=False):
+def pace_description(with_stamps=False):
     """A frame as the pacer knows it, while its octets wait; ``hold``: ticks that it holds the line, less LINE_TICKS.
 
-    ``due`` is modulo 2^DUE_BITS. With streams, each frame brings what `Stamp` needs.
+    ``due`` is modulo 2^DUE_BITS. With stamps, each frame brings what `Stamp` needs.
     """
     return EndpointDescription([
         ("hold",  HOLD_BITS),
         ("due",   DUE_BITS),
         ("final", 1),
         ("empty", 1),
-    ] + (stamp_layout if with_streams else []))
+    ] + (stamp_layout if with_stamps else []))
 
 def word_description(data_width):
     """Words of a frame, as LiteEth's."""

@@ -6,29 +6,22 @@
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect import stream
 
-from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.formats import STREAMS
-from liteprobe.cores.transmit.frames import stamp_layout
+from liteprobe.cores.transmit.headers import add_headers
+from liteprobe.cores.transmit.programs import OtherPrograms
 from liteprobe.cores.transmit.sent import SentCounters
 
 def add_streams(path):
-    """Let a program of a TransmitPath be of streams, too."""
+    """Give a TransmitPath streams; return what `add_programs` must know of their programs."""
     path.streams_mask   = Signal(STREAMS)
     path.streams_hold   = Signal()
     path.streams_arm    = Signal()
     path.streams_begin  = Signal(STREAMS)
     path.streams_end    = Signal(STREAMS)
     path.streams_active = Signal(STREAMS)
-    streams, build = path.streams, path.build
+    streams = path.streams
     path.comb += [
-        path.asked.eq(path.arm | path.streams_arm),
-        If(path.of_streams,
-            streams.source.connect(path.descriptors),
-        ).Else(
-            path.schedule.source.connect(path.descriptors),
-        ),
         streams.arm.eq(path.begins & path.of_streams),
         streams.stop.eq(path.is_stopped & path.of_streams),
         streams.elapsed.eq(path.elapsed.elapsed),
@@ -37,45 +30,14 @@ def add_streams(path):
         streams.begin.eq(path.streams_begin),
         streams.end.eq(path.streams_end),
         path.streams_active.eq(streams.active),
-        streams.header_read.adr.eq(build.header_adr),
-        streams.header_read.re.eq(build.header_re),
-        build.header_dat.eq(streams.header_read.dat),
-        *[getattr(streams, name).eq(getattr(build, name)) for name in ("builds", "build_stream", "build_word")],
     ]
+    add_headers(path, streams)
     path.sync += If(path.asked & ~path.is_busy, path.of_streams.eq(path.streams_arm))
-    add_primed(path)
-    add_stamp_of_frame(path)
     add_sent(path)
-
-def add_primed(path):
-    """Let a program of streams start though its first frame may be due much later."""
-    is_armed  = Signal() # What the source says is about this program.
-    is_primed = Signal()
-    path.primed = primed = LevelCrossing("timebase")
-    path.sync += [
-        If(path.streams.arm, is_armed.eq(1)),
-        If(~path.is_busy, is_armed.eq(0)),
-        is_primed.eq(is_armed & path.streams.is_primed),
-    ]
-    path.comb += [
-        primed.i.eq(is_primed),
-        path.pace.is_primed.eq(primed.o),
-    ]
-
-def add_stamp_of_frame(path):
-    """Tell the stamp of each frame, from its start on: by then the one before is through."""
-    stamp = path.stamp
-    held  = Record(stamp_layout)
-    stream.set_reset_less(held)
-    path.sync.timebase += [
-        If(path.pace.is_begun, [getattr(held, name).eq(getattr(path.announce.source, name)) for name, _ in stamp_layout]),
-        stamp.is_late.eq(~held.checksum_enable | (held.stamp_offset < held.payload_offset)),
-    ]
-    path.comb += [
-        *[getattr(stamp, name).eq(getattr(held, name)) for name in ("payload_offset", "checksum_enable", "checksum_seed")],
-        *[getattr(stamp, name).eq(getattr(held, f"stamp_{name}"))
-            for name in ("enable", "offset", "octets", "shift", "nibble", "mend")],
-    ]
+    # It stays as it was behind a program.
+    is_alone  = path.replay is None and path.sets is None
+    is_primed = streams.is_primed if is_alone else streams.is_primed & path.of_streams
+    return OtherPrograms(path.of_streams, path.streams_arm, streams.arm, is_primed, streams.source)
 
 def add_sent(path):
     """Count for each stream."""

@@ -10,12 +10,10 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, STREAMS
 from liteprobe.cores.transmit.frames import descriptor_description
-from liteprobe.cores.transmit.sources.edits import HeaderEdits
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
-from liteprobe.cores.transmit.sources.finish import FrameFinish
-from liteprobe.cores.transmit.sources.headers import HeaderStore
 from liteprobe.cores.transmit.sources.modifiers import ModifierEngine
 from liteprobe.cores.transmit.sources.scheduler import StreamScheduler
+from liteprobe.cores.transmit.sources.templates import FrameTemplates, TemplateUser
 
 # Stream Source ------------------------------------------------------------------------------------
 
@@ -28,6 +26,11 @@ class StreamSource(LiteXModule):
     most 33 cycles, whatever varies in it.
 
     Limits: due ticks are exact as they are; one that is overdue is not moved. The source doesn't know what the line can take.
+
+    Parameters
+    ----------
+    others : list of TemplateUser
+        Other sources that have programs at other times, with the same headers, builder and ``source``.
 
     Attributes
     ----------
@@ -60,7 +63,7 @@ class StreamSource(LiteXModule):
         Words of 32 bits, read and written at any time in the cycles that the engine leaves free; ``sel`` is ignored. Words of a
         stream that is active are not for writing, and its state changes between two reads.
     """
-    def __init__(self):
+    def __init__(self, others=()):
         self.source    = stream.Endpoint(descriptor_description())
         self.elapsed   = Signal((64, True))
         self.arm       = Signal()
@@ -79,24 +82,23 @@ class StreamSource(LiteXModule):
         self.scheduler = StreamScheduler()
         self.modifiers = ModifierEngine()
         self.lists     = EngineMemory(LIST_WORDS)
-        self.headers   = HeaderStore()
-        self.edits     = HeaderEdits()
-        self.finish    = FrameFinish()
-        self.header_read   = self.headers.read
+        self.user      = TemplateUser()
+        self.templates = FrameTemplates([self.user, *others])
+        self.header_read   = self.templates.header_read
         self.streams_bus   = self.scheduler.memory.bus
         self.modifiers_bus = self.modifiers.memory.bus
         self.lists_bus     = self.lists.bus
-        self.headers_bus   = self.headers.bus
+        self.headers_bus   = self.templates.bus
 
         # # #
 
         self.add_scheduler()
         self.add_modifiers()
-        self.add_edits()
+        self.add_templates()
 
     def add_scheduler(self):
         """Let the scheduler begin with a frame when the modifiers of the one before are done."""
-        scheduler, modifiers, finish, source = self.scheduler, self.modifiers, self.finish, self.source
+        scheduler, modifiers, user, source = self.scheduler, self.modifiers, self.user, self.source
         self.comb += [
             *[getattr(scheduler, name).eq(getattr(self, name)) for name in ("elapsed", "mask", "stop", "hold", "begin", "end")],
             scheduler.arm.eq(self.arm & ~self.is_active),
@@ -105,9 +107,9 @@ class StreamSource(LiteXModule):
             scheduler.may_begin.eq(modifiers.is_idle),
             modifiers.start.eq(scheduler.begins),
             modifiers.stream.eq(scheduler.next_stream),
-            scheduler.frame.connect(finish.sink),
-            finish.is_modified.eq(modifiers.is_idle),
-            finish.source.connect(source),
+            scheduler.frame.connect(user.frame),
+            user.is_modified.eq(modifiers.is_idle),
+            self.templates.source.connect(source),
         ]
         self.sync += [
             If(self.arm, self.is_active.eq(1)),
@@ -116,10 +118,11 @@ class StreamSource(LiteXModule):
 
     def add_modifiers(self):
         """Give the modifiers the lists, which the scheduler reads too, and the frame before a chance to end."""
-        scheduler, modifiers, finish, lists = self.scheduler, self.modifiers, self.finish, self.lists
+        scheduler, modifiers, user, lists = self.scheduler, self.modifiers, self.user, self.lists
         self.comb += [
-            modifiers.may_edit.eq(finish.may_edit),
-            *[getattr(finish, name).eq(getattr(modifiers, name)) for name in ("half", "in_ipv4", "in_seed")],
+            modifiers.may_edit.eq(self.templates.may_edit),
+            *[getattr(user, name).eq(getattr(modifiers, name)) for name in ("half", "in_ipv4", "in_seed")],
+            modifiers.edit.connect(user.edit),
             lists.read.eq(modifiers.list_read | scheduler.list_read),
             lists.read_adr.eq(Mux(modifiers.list_read, modifiers.list_adr, scheduler.list_adr)),
             scheduler.list_grant.eq(~modifiers.list_read),
@@ -127,22 +130,12 @@ class StreamSource(LiteXModule):
             scheduler.list_word.eq(lists.values[0]),
         ]
 
-    def add_edits(self):
-        """Edit headers behind the builder."""
-        modifiers, finish, edits, headers, source = self.modifiers, self.finish, self.edits, self.headers, self.source
+    def add_templates(self):
+        """Give the modifiers the headers, and the templates what the builder does."""
+        modifiers, templates = self.modifiers, self.templates
         self.comb += [
-            finish.edit.connect(edits.sink),
-            If(modifiers.edit.valid, modifiers.edit.connect(edits.sink)),
-            finish.is_written.eq(edits.is_empty),
-            edits.has_frame.eq(source.valid),
-            edits.frame_stream.eq(source.stream),
-            edits.taken.eq(source.ready),
-            *[getattr(edits, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
-            edits.grant.eq(~modifiers.header_read),
-            headers.edit.eq(modifiers.header_read | edits.write),
-            headers.writes.eq(edits.writes & Replicate(edits.write & edits.grant, 2)),
-            headers.dat_w.eq(edits.dat_w),
-            *[mine.eq(Mux(modifiers.header_read, read, write))
-                for mine, read, write in zip(headers.adrs, modifiers.header_adrs, edits.adrs)],
-            modifiers.header_word.eq(headers.value),
+            templates.read.eq(modifiers.header_read),
+            *[mine.eq(adr) for mine, adr in zip(templates.read_adrs, modifiers.header_adrs)],
+            modifiers.header_word.eq(templates.value),
+            *[getattr(templates, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
         ]

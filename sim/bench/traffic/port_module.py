@@ -27,10 +27,17 @@ OUTPUTS = [("state", 3), ("sent", 32), ("late", 32), ("underruns", 16), ("stream
 class PortBench(LiteXModule):
     """A port of `TransmitPath` with `StreamSource`, and one bus for all of its memories.
 
+    Parameters
+    ----------
+    pad_ticks : int
+    sets : SetsSource, or None
+        Beside it; the rest of its pins is the business of whoever gives it.
+    with_streams : bool
+
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; INPUTS, OUTPUTS; ``adr``, ``dat_w``, ``we``, ``stb``,
     ``ack``, ``dat_r``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
     """
-    def __init__(self, pad_ticks=0):
+    def __init__(self, pad_ticks=0, sets=None, with_streams=True):
         self.pins = set()
         for name in ["sys", "timebase"]:
             domain = ClockDomain(name)
@@ -38,11 +45,14 @@ class PortBench(LiteXModule):
             self.pins |= {domain.clk, domain.rst}
         self.clock = clock = Clock()
         self.gate  = gate  = StartGate(1)
-        self.path  = path  = TransmitPath(clock, pad_ticks=pad_ticks, streams=StreamSource())
+        streams    = StreamSource([] if sets is None else [sets.user]) if with_streams else None
+        self.path  = path  = TransmitPath(clock, pad_ticks=pad_ticks, streams=streams, sets=sets)
         for name, width in INPUTS:
-            self.comb += getattr(path, name).eq(self.pin(name, width))
+            if hasattr(path, name):
+                self.comb += getattr(path, name).eq(self.pin(name, width))
         for name, width in OUTPUTS:
-            self.comb += self.pin(name, width).eq(getattr(path, name))
+            if hasattr(path, name):
+                self.comb += self.pin(name, width).eq(getattr(path, name))
         self.add_bus()
         self.comb += [
             gate.mask.eq(1),
@@ -59,8 +69,9 @@ class PortBench(LiteXModule):
         adr, dat_w, we, stb = self.pin("adr", 32), self.pin("dat_w", 32), self.pin("we", 1), self.pin("stb", 1)
         ack, dat_r = self.pin("ack", 1), self.pin("dat_r", 32)
         streams    = self.path.streams
-        buses = [streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus, self.path.sent_counters.bus]
-        for number, bus in enumerate(buses):
+        buses      = {3: self.path.headers.bus} if streams is None else dict(enumerate([
+            streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus, self.path.sent_counters.bus]))
+        for number, bus in buses.items():
             is_chosen = Signal(name=f"chooses_{MEMORIES[number]}")
             self.comb += [
                 is_chosen.eq(adr[28:] == number),

@@ -4,9 +4,8 @@
 // Sends the streams of a port and writes what is on the PHY's octets.
 //
 // Usage: Vport_bench WORDS FRAMES MASK MOST SYS_PS OCTETS. WORDS is a list of pairs of 32-bit numbers, address and word, that the
-// bus writes before the start, and reads back. FRAMES gets, for each frame: tick of its SFD (64 bits), ``now`` in that tick (64),
-// octets (32 bits) and those octets from behind the SFD to the end of TX_EN. With OCTETS 0 no octets
-// follow. It ends when the port is idle, or stops the port after MOST frames (0: never). A cycle of sys takes SYS_PS ps; a tick 8000. The output's last line: sent, late,
+// bus writes before the start, and reads back. FRAMES gets all frames as port_meter.h says, with OCTETS 0 without their octets.
+// It ends when the port is idle, or stops the port after MOST frames (0: never). A cycle of sys takes SYS_PS ps; a tick 8000. The output's last line: sent, late,
 // underruns, then sent, late, first_late of each stream, as the bus reads them at the end.
 
 #include <cinttypes>
@@ -18,87 +17,7 @@
 #include "Vport_bench.h"
 
 static Vport_bench top;
-static uint64_t sys_ps, next_sys_ps, next_tick_ps, ticks;
-static FILE *frames;
-
-static std::vector<uint8_t> octets;
-static bool is_inside, with_octets;
-static uint64_t sfd_tick, sfd_now, frame_count;
-
-static void write_frame()
-{
-    const uint32_t length = octets.size();
-    fwrite(&sfd_tick, 8, 1, frames);
-    fwrite(&sfd_now, 8, 1, frames);
-    fwrite(&length, 4, 1, frames);
-    if (with_octets)
-        fwrite(octets.data(), 1, length, frames);
-    frame_count++;
-}
-
-// What stands on the pins in the tick that begins.
-static void look()
-{
-    if (!top.tx_valid) {
-        if (is_inside)
-            write_frame();
-        is_inside = false;
-        return;
-    }
-    if (is_inside) {
-        octets.push_back(top.tx_data);
-    } else if (top.tx_data == 0xd5) {
-        is_inside = true;
-        octets.clear();
-        sfd_tick = ticks;
-        sfd_now = top.now;
-    }
-}
-
-// Runs until sys has had one more cycle.
-static void cycle()
-{
-    while (true) {
-        if (next_sys_ps <= next_tick_ps) {
-            top.sys_clk = 1;
-            top.eval();
-            top.sys_clk = 0;
-            top.eval();
-            next_sys_ps += sys_ps;
-            return;
-        }
-        top.timebase_clk = 1;
-        top.eval();
-        top.timebase_clk = 0;
-        top.eval();
-        next_tick_ps += 8000;
-        ticks++;
-        look();
-    }
-}
-
-static uint32_t access(uint32_t address, uint32_t word, bool is_write)
-{
-    top.adr = address;
-    top.dat_w = word;
-    top.we = is_write;
-    top.stb = 1;
-    top.eval();
-    for (int k = 0; !top.ack; k++) {
-        if (k == 10000) {
-            fprintf(stderr, "no answer of the bus at %08x\n", address);
-            exit(1);
-        }
-        cycle();
-        top.eval();
-    }
-    const uint32_t found = top.dat_r;
-    cycle();
-    top.stb = 0;
-    top.we = 0;
-    cycle();
-    return found;
-}
+#include "port.h"
 
 static void load(const char *name)
 {
@@ -126,13 +45,7 @@ int main(int argc, char **argv)
     const uint64_t most = strtoull(argv[4], nullptr, 0);
     with_octets = strtoul(argv[6], nullptr, 0);
     sys_ps = strtoull(argv[5], nullptr, 0);
-    next_sys_ps = 1000;
-    top.sys_rst = top.timebase_rst = 1;
-    for (int k = 0; k < 20; k++)
-        cycle();
-    top.sys_rst = top.timebase_rst = 0;
-    for (int k = 0; k < 20; k++)
-        cycle();
+    reset();
     load(argv[1]);
     top.streams_mask = strtoul(argv[3], nullptr, 0);
     top.streams_arm = 1;

@@ -22,6 +22,8 @@ from liteprobe.sim.bench.traffic.port_module import write_verilog
 from liteprobe.sim.models import traffic
 
 MAIN = Path(__file__).with_name("port_run.cpp")
+PORT = Path(__file__).with_name("port.h")
+METER = Path(__file__).with_name("port_meter.h")
 HEAD = struct.Struct("<QQI")
 HEAD_DTYPE = np.dtype([("tick", "<u8"), ("now", "<u8"), ("length", "<u4")])
 SYS_PS = 20_000  # 50 MHz; the timebase has 125.
@@ -98,7 +100,7 @@ class Compared:
 @cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
-    return compiled_program("port_bench", write_verilog, MAIN)
+    return compiled_program("port_bench", write_verilog, MAIN, [PORT, METER])
 
 
 def run(streams: Sequence[Stream], most: int = 0, sys_ps: int = SYS_PS, with_octets: bool = True) -> PortRun:
@@ -124,7 +126,7 @@ def run(streams: Sequence[Stream], most: int = 0, sys_ps: int = SYS_PS, with_oct
     numbers = [int(word) for word in done.stdout.split()]
     sent, late, underruns, *of_streams = numbers
     streams_counts = list(zip(of_streams[0::3], of_streams[1::3], of_streams[2::3], strict=True))
-    return PortRun(*_frames(octets, with_octets), sent, late, underruns, streams_counts)
+    return PortRun(*read_frames(octets, with_octets), sent, late, underruns, streams_counts)
 
 
 def compared(streams: Sequence[Stream], found: PortRun, is_cut: bool = False) -> Compared:
@@ -151,22 +153,10 @@ def compared(streams: Sequence[Stream], found: PortRun, is_cut: bool = False) ->
     )
 
 
-# # #
-
-
-def _counters_off(frames: NDArray[np.void], found: PortRun) -> int:
-    off = (found.sent != len(frames)) + (found.late != int(frames["late"].sum())) + (found.underruns != 0)
-    for stream, (sent, late, first) in enumerate(found.streams):
-        its = frames[frames["stream"] == stream]
-        its_late = its[its["late"]]
-        expected = (len(its), len(its_late), int(its_late["sequence"][0]) if len(its_late) else NEVER)
-        off += (sent, late, first) != expected
-    return int(off)
-
-
-def _frames(
+def read_frames(
     octets: bytes, with_octets: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[bytes]]:
+    """Return what ``port_meter.h`` wrote: tick of each SFD, the time in it (ns), octets behind it, and these octets."""
     if not with_octets:
         rows = np.frombuffer(octets, HEAD_DTYPE)
         return rows["tick"].astype(np.int64), rows["now"].astype(np.int64), rows["length"].astype(np.int64), []
@@ -179,3 +169,16 @@ def _frames(
         place += heads[-1][2]
     columns = np.array(heads, np.int64).reshape(-1, 3).T
     return columns[0], columns[1], columns[2], frames
+
+
+# # #
+
+
+def _counters_off(frames: NDArray[np.void], found: PortRun) -> int:
+    off = (found.sent != len(frames)) + (found.late != int(frames["late"].sum())) + (found.underruns != 0)
+    for stream, (sent, late, first) in enumerate(found.streams):
+        its = frames[frames["stream"] == stream]
+        its_late = its[its["late"]]
+        expected = (len(its), len(its_late), int(its_late["sequence"][0]) if len(its_late) else NEVER)
+        off += (sent, late, first) != expected
+    return int(off)

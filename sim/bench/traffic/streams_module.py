@@ -33,7 +33,7 @@ class StreamsBench(LiteXModule):
         read = core.header_read
         self.comb += read.adr.eq(self.add_pin("header_adr", 9)), read.re.eq(self.add_pin("header_re", 1))
         self.comb += self.add_pin("header_dat", 32).eq(read.dat)
-        headers = core.headers
+        headers = core.templates.headers
         self.comb += self.add_pin("collides", 1).eq(read.re & headers.edit & Reduce("OR", [
             headers.writes[n] & (adr == read.adr) for n, adr in enumerate(headers.adrs)]))
         self.add_bus([core.streams_bus, core.modifiers_bus, core.lists_bus, core.headers_bus])

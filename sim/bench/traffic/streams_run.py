@@ -18,6 +18,7 @@ from liteprobe.sim.bench.tools.compiled import compiled_program
 from liteprobe.sim.bench.traffic.streams_module import write_verilog
 
 MAIN = Path(__file__).with_name("streams_run.cpp")
+BUILDER = Path(__file__).with_name("builder.h")
 COMMAND = struct.Struct("<IIQ")
 
 #: A descriptor, when it was there and taken (cycles), and the words of its header as they were read.
@@ -99,7 +100,7 @@ class StreamsRun:
 @cache
 def build() -> Path:
     """Return the executable, compiled if need be."""
-    return compiled_program("streams_bench", write_verilog, MAIN)
+    return compiled_program("streams_bench", write_verilog, MAIN, [BUILDER, BUILDER.with_name("draw.h")])
 
 
 def run(script: Script) -> StreamsRun:

@@ -1,0 +1,116 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The header templates of a port, which the sources of it that vary headers share."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, STREAMS
+from liteprobe.cores.transmit.frames import descriptor_description
+from liteprobe.cores.transmit.sources.edits import HeaderEdits, edit_description
+from liteprobe.cores.transmit.sources.finish import HALF_BITS, FrameFinish
+from liteprobe.cores.transmit.sources.headers import HeaderStore
+from liteprobe.cores.transmit.sources.scheduler import frame_layout
+
+# Template User ------------------------------------------------------------------------------------
+
+class TemplateUser:
+    """What a source gives to `FrameTemplates`.
+
+    Attributes
+    ----------
+    frame : Endpoint(frame_layout)
+        Goes to `FrameFinish`; ready only while no frame is on its way there.
+    is_modified, half, in_ipv4, in_seed : Signal(), Signal(16), Signal(), Signal()
+        As of `FrameFinish`; the last two are 0 while the source is idle.
+    edit : Endpoint(edit_description())
+        Taken at once; not in the cycles in which `FrameFinish` has one.
+    is_chosen : Signal()
+        The program is of this source. Of several, the first one has the templates while no other is chosen.
+    """
+    def __init__(self):
+        self.frame       = stream.Endpoint(frame_layout)
+        self.is_modified = Signal()
+        self.half        = Signal(HALF_BITS)
+        self.in_ipv4     = Signal()
+        self.in_seed     = Signal()
+        self.edit        = stream.Endpoint(edit_description())
+        self.is_chosen   = Signal()
+
+# Frame Templates ----------------------------------------------------------------------------------
+
+class FrameTemplates(LiteXModule):
+    """Edits header templates in place, and passes a frame on as a descriptor once its header is ready.
+
+    Parameters
+    ----------
+    users : list of TemplateUser
+        One at a time has a program.
+
+    Attributes
+    ----------
+    source : Endpoint(descriptor_description()), out
+    may_edit : Signal(), out
+        As of `FrameFinish`.
+    read, read_adrs, value : Signal(), list of two Signal(9), Signal(32), in, in and out
+        A user reads a header, before any edit is written; as ``edit``, ``adrs`` and ``value`` of `HeaderStore`.
+    builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
+    header_read : Record(header_read_layout)
+        All as of `StreamSource`.
+    bus : wishbone.Interface, slave
+        Of the headers, 32 words for each stream.
+    """
+    def __init__(self, users):
+        self.source       = stream.Endpoint(descriptor_description())
+        self.may_edit     = Signal()
+        self.read         = Signal()
+        self.builds       = Signal()
+        self.build_stream = Signal(log2_int(STREAMS))
+        self.build_word   = Signal(log2_int(HEADER_WORDS_OF_STREAM))
+        self.headers      = headers = HeaderStore()
+        self.edits        = edits   = HeaderEdits()
+        self.finish       = finish  = FrameFinish()
+        self.read_adrs    = [Signal.like(adr, name=f"read_adr_{n}") for n, adr in enumerate(headers.adrs)]
+        self.value        = headers.value
+        self.header_read  = headers.read
+        self.bus          = headers.bus
+
+        # # #
+
+        self.add_users(users)
+        self.comb += [
+            self.may_edit.eq(finish.may_edit),
+            finish.is_written.eq(edits.is_empty),
+            finish.source.connect(self.source),
+            edits.has_frame.eq(self.source.valid),
+            edits.frame_stream.eq(self.source.stream),
+            edits.taken.eq(self.source.ready),
+            *[getattr(edits, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
+            edits.grant.eq(~self.read),
+            headers.edit.eq(self.read | edits.write),
+            headers.writes.eq(edits.writes & Replicate(edits.write & edits.grant, 2)),
+            headers.dat_w.eq(edits.dat_w),
+            *[mine.eq(Mux(self.read, read, write)) for mine, read, write in zip(headers.adrs, self.read_adrs, edits.adrs)],
+        ]
+
+    def add_users(self, users):
+        """Join the one that has a program."""
+        finish, edits = self.finish, self.edits
+        def joined(user):
+            return [
+                user.frame.connect(finish.sink),
+                *[getattr(finish, name).eq(getattr(user, name)) for name in ("is_modified", "half")],
+            ]
+        chosen = joined(users[0])
+        for user in users[1:]:
+            chosen = [If(user.is_chosen, *joined(user)).Else(*chosen)]
+        self.comb += [
+            *chosen,
+            finish.in_ipv4.eq(Reduce("OR", [user.in_ipv4 for user in users])),
+            finish.in_seed.eq(Reduce("OR", [user.in_seed for user in users])),
+            finish.edit.connect(edits.sink),
+            *[If(user.edit.valid, user.edit.connect(edits.sink)) for user in users],
+        ]
