@@ -36,6 +36,9 @@ _parts = {
     "8.0": Parts(GRADE_6, RTL8211F, W25Q32JV, (M12L64322A_5,)),
 }
 
+# Others were tried: docs/design/timing-closure.md.
+_seeds = {"7.0": {"train": 2}, "8.0": {"train": 4, "monitor": 6}}
+
 # CRG ----------------------------------------------------------------------------------------------
 
 def _clocks(platform, sys_clk_freq):
@@ -71,9 +74,9 @@ class Card(Ecp5Board):
 class Board(Card):
     """Is the 5A-75B. An 8.2 has the pins of the 8.0, and a faster FPGA (LFE5U-25F-7BG256I) that takes the same bitstream."""
     names = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}
-    seeds = {"train": 4, "monitor": 6} # Others were tried: docs/design/timing-closure.md.
 
     def __init__(self, revision="8.0", toolchain="trellis"):
         if revision not in self.names:
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use {' or '.join(self.names)}")
         super().__init__(self.names[revision], colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain), _parts[revision])
+        self.seeds = _seeds[revision]

@@ -31,11 +31,14 @@ OWN_LINK = Area(467, 2459)
 PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
 TRAIN_PORT = Area(4551, 21285)
-MONITOR, MONITOR_PORT = Area(3959, 15670), Area(5246, 26954)
+MONITOR, MONITOR_PORT = Area(3466, 13196), Area(5246, 26954)
+RATES = Area(493, 2474)  # Of a probe that monitors and does not replay.
 MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
 SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
 FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port that monitors.
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
+REPLAY, REPLAY_PORT = Area(1403, 5627), Area(1614, 6699)  # What takes datagrams; of each port, with stamps of each frame.
+SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
@@ -53,6 +56,8 @@ def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_disci
         (Part.GENERATE in parts and has_meters, SENDER_PORT),
         (Part.STREAMS in parts, STREAMS_SOURCE),
         (Part.STREAMS in parts and Part.MONITOR in parts, FIELDS_PORT),
+        (Part.REPLAY in parts, REPLAY_PORT),
+        (Part.SETS in parts, SETS_PORT),
         (has_meters, MORE_STREAMS[slots]),
     ]
     once = [
@@ -61,7 +66,9 @@ def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_disci
         (with_cpu, PROCESSOR),
         (with_discipline, DISCIPLINE),
         (Part.MONITOR in parts, MONITOR),
+        (Part.MONITOR in parts and Part.REPLAY not in parts, RATES),
         (Part.MEASURE in parts, MEASURE),
+        (Part.REPLAY in parts, REPLAY),
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
+from liteprobe.soc.board_limits import BoardLimits
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS = ("own", "shared", "uart", "pcie")
@@ -20,6 +20,7 @@ CPU_VARIANTS = ("lite", "standard")
 MAIN_RAMS = ("auto", "sdram", "block", "none")
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
+REPLAY_PORTS = 2  # Rings that datagrams can fill.
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
 # The same of a probe that measures streams, besides its processor.
@@ -27,52 +28,13 @@ MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
 GENERATE_PORT_RAMS = 2  # Of each port that sends.
 FIELDS_PORT_RAMS   = 1  # Of each port that monitors, and takes stamps from fields.
 STREAMS_PORT_RAMS  = 6  # Of each port that sends many streams.
+REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
-
-
-class BoardLimits(Protocol):
-    """What a configuration must know of a board to be checked against it."""
-
-    @property
-    def name(self) -> str:
-        """Name of the board, as in ``liteprobe build``."""
-
-    @property
-    def ports(self) -> int:
-        """Ethernet PHYs of the board."""
-
-    @property
-    def sys_clk_freq(self) -> float:
-        """Frequency of ``sys`` (Hz)."""
-
-    @property
-    def lut_sites(self) -> int | None:
-        """Number of LUT sites of the device. None: a simulation, which has no limit."""
-
-    @property
-    def block_rams(self) -> int | None:
-        """Number of block RAMs of the device. None: a simulation, which has no limit."""
-
-    @property
-    def with_serial(self) -> bool:
-        """Whether a serial port is wired."""
-
-    @property
-    def with_pcie(self) -> bool:
-        """Whether it plugs into a PCIe slot."""
-
-    @property
-    def sdram_bytes(self) -> int:
-        """SDRAM that a probe can use; 0: none."""
-
-    @property
-    def spare_bytes(self) -> int:
-        """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
 
 
 def or_words(choices: Iterable[int]) -> str:
@@ -97,7 +59,8 @@ class ProbeConfig:
     ----------
     preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
         measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains and streams, and does all that a
-        monitor does; ``generator`` sends trains and streams, and measures streams. ``PRESETS`` has the parts of each.
+        monitor does; ``generator`` sends trains and streams, and measures streams; ``replay`` sends trains and what the host
+        streams to it, and does all that a monitor does. ``PRESETS`` has the parts of each.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
@@ -109,6 +72,8 @@ class ProbeConfig:
     streams : that each port with meters measures (all presets but ``train``), 7, 15 or 31; 0: as many as there is room for, but
         31 only where ports send streams.
     with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
+    with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
+    with_sets : and what makes frames of configuration sets.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -142,11 +107,17 @@ class ProbeConfig:
     capture_blocks: int = 8
     streams: int = 0
     with_streams: bool = True
+    with_replay: bool = False
+    with_sets: bool = True
 
     @property
     def parts(self) -> Part:
         """Which parts are built in."""
-        return PRESETS[self.preset] if self.with_streams else PRESETS[self.preset] & ~Part.STREAMS
+        parts = PRESETS[self.preset]
+        if self.with_replay:
+            parts |= Part.REPLAY | Part.SETS
+        left_out = Part.STREAMS * (not self.with_streams) | Part.SETS * (not self.with_sets)
+        return parts & ~left_out
 
     @property
     def generates(self) -> bool:
@@ -167,6 +138,21 @@ class ProbeConfig:
     def sends_streams(self) -> bool:
         """Whether ports send many streams; then meters count bit errors, and take TX stamps from fields."""
         return Part.STREAMS in self.parts
+
+    @property
+    def replays(self) -> bool:
+        """Whether ports send what the host streams: traces, and configuration sets."""
+        return Part.REPLAY in self.parts
+
+    @property
+    def makes_sets(self) -> bool:
+        """Whether ports make frames of configuration sets."""
+        return Part.SETS in self.parts
+
+    @property
+    def counts_rates(self) -> bool:
+        """Whether rates are counted over short intervals; a probe that replays leaves their place to that."""
+        return self.monitors and not self.replays
 
     @property
     def phys(self) -> int:
@@ -225,6 +211,8 @@ class ProbeConfig:
         others = {
             "no processor (--no-cpu)": replace(self, with_cpu=False),
             **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
+            **({"no replay (--no-replay)": replace(self, with_replay=False)} if self.with_replay else {}),
+            **({"no configuration sets (--no-sets)": replace(self, with_sets=False)} if Part.SETS in self.parts else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
@@ -240,6 +228,7 @@ class ProbeConfig:
         self._check_address()
         self._check_clock(board)
         self._check_records()
+        self._check_replay(board)
         self._check_cpu()
         self._check_main_ram(board)
         self._check_uart(board)
@@ -307,6 +296,16 @@ class ProbeConfig:
         if not 16 <= depth <= LARGEST_RECORD_DEPTH or depth & (depth - 1):
             raise ValueError(f"record_depth {depth} is not a power of two from 16 to {LARGEST_RECORD_DEPTH}: use 1024")
 
+    def _check_replay(self, board: BoardLimits) -> None:
+        if not self.replays:
+            return
+        if not board.sdram_bytes:
+            raise ValueError(f"replay keeps what the host streams in a SDRAM, {board.name} has none: choose another preset")
+        if self.link not in ("own", "shared"):
+            raise ValueError(f"link={self.link} does not carry what is replayed: use link=own or link=shared")
+        if self.ports > REPLAY_PORTS:
+            raise ValueError(f"replay has {REPLAY_PORTS} rings, not {self.ports}: set ports to {REPLAY_PORTS} at most")
+
     def _check_cpu(self) -> None:
         if not self.with_cpu:
             return
@@ -362,7 +361,8 @@ class ProbeConfig:
             return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
         fields = FIELDS_PORT_RAMS * self.sends_streams
-        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + ring + cpu
+        replay = (REPLAY_RAMS + REPLAY_PORT_RAMS * self.ports) * self.replays
+        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + replay + ring + cpu
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:

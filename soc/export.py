@@ -23,8 +23,11 @@ def soc_map(soc: Any) -> dict[str, Any]:
 
 
 def snapshot_registers(soc: Any) -> dict[str, dict[str, Any]]:
-    """Return the words of the ports' snapshots as registers: to the host they are some like all others."""
+    """Return the words of the ports' snapshots, and of other memories, as registers: to the host they are some like all others."""
     found = {}
+    for region, places in getattr(soc, "words_as_registers", {}).items():
+        base = soc.mem_regions[region].origin
+        found |= {name: {"addr": base + 4 * place, "size": 1, "type": "ro"} for name, place in places.items()}
     for port, layout in getattr(soc, "snapshots", {}).items():
         base = soc.mem_regions[f"{port}_snapshot"].origin
         for name, (first, words) in layout.items():

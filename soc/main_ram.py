@@ -3,23 +3,75 @@
 
 """The RAM that firmware runs in, and how firmware gets there: see docs/design/main-ram.md and docs/design/boot.md."""
 
+from typing import NamedTuple
+
+from migen import ClockDomainsRenamer
+
 from litex.soc.integration.soc import SoCRegion
 
+from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
+from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
 
-RING_ORIGIN = 0x48000000 # Of a SDRAM that isn't main RAM.
+SDRAM_BYTES    = 4*BANKS*ROWS*COLUMNS
+FIRMWARE_BYTES = 1024*1024 # Of the SDRAM, where it is main RAM.
+ORIGIN         = 0x48000000 # Of a SDRAM that isn't main RAM.
+
+# SDRAM --------------------------------------------------------------------------------------------
+
+class Place(NamedTuple):
+    """A part of the SDRAM, octets from its beginning."""
+    origin: int
+    size:   int
+
+def sdram_places(config, board):
+    """Return who has which part of the SDRAM: ``firmware``, ``sets``, ``replay<n>`` where wanted, ``capture`` the rest."""
+    wanted = {"firmware": FIRMWARE_BYTES} if config.main_ram_kind(board) == "sdram" else {}
+    if config.replays:
+        wanted |= {"sets": 4*TABLE_ENTRIES} if config.makes_sets else {}
+        wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
+    places, at = {}, 0
+    for name, size in wanted.items():
+        places[name] = Place(at, size)
+        at += size
+    places["capture"] = Place(at, SDRAM_BYTES - at)
+    return places
 
 def add_sdram(soc, name, origin):
-    """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready."""
-    phy, clk_freq = soc.board.sdram()
+    """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready.
+
+    A probe that replays has it run in a clock of its own where the board has one.
+    """
+    config, board = soc.probe_config, soc.board
+    has_clock     = config.replays and board.memory_clk_freq is not None
+    phy, clk_freq = board.sdram(has_clock)
     soc.sdram_phy = phy
-    soc.sdram     = sdram = SdramController(phy, clk_freq,
-        with_bursts      = soc.probe_config.monitors,
-        with_late_answer = soc.board.with_late_sdram)
-    region = SoCRegion(origin=origin, size=4*BANKS*ROWS*COLUMNS, mode="rwx")
-    soc.bus.add_slave(name, sdram.bus, region)
-    return sdram.ready
+    sdram = SdramController(phy, clk_freq,
+        with_bursts      = config.monitors or config.replays,
+        with_late_answer = board.with_late_sdram and not has_clock)
+    soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
+    memory    = sdram
+    if has_clock:
+        soc.memory_crossing = memory = MemoryCrossing(sdram)
+    if config.replays:
+        soc.burst_ports = BurstPorts(memory.burst)
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=SDRAM_BYTES, mode="rwx"))
+    soc.sdram_region = soc.bus.regions[name]
+    return memory.ready
+
+def burst_port(soc):
+    """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM."""
+    if not hasattr(soc, "sdram"):
+        add_sdram(soc, "sdram" if soc.probe_config.replays else "capture_ring", ORIGIN)
+    # Else there is one user, and the controller's own port is enough.
+    return soc.burst_ports.add_port() if soc.probe_config.replays else soc.sdram.burst
+
+def ring_address(soc, number=0):
+    """Return where the ring of a port that replays begins in the SDRAM, words."""
+    return sdram_places(soc.probe_config, soc.board)[f"replay{number}"].origin//4
+
+# Main RAM -----------------------------------------------------------------------------------------
 
 def add_main_ram(soc):
     """Give ``soc`` the main RAM that is asked for; return whether it is ready, a signal or 1.

@@ -16,10 +16,8 @@ from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.monitor_registers import MonitorPort
 from liteprobe.cores.transmit.management import ManagementTransmit
-from liteprobe.soc.main_ram import RING_ORIGIN, add_sdram
+from liteprobe.soc.main_ram import burst_port, sdram_places
 from liteprobe.soc.measure import add_meter
-
-FIRMWARE_BYTES = 1024*1024 # Of the SDRAM; the ring has the rest.
 
 # Ports --------------------------------------------------------------------------------------------
 
@@ -29,7 +27,8 @@ def add_monitor_ports(soc):
     soc.filter = FilterTables(config.ports)
     soc.filter.add_csr()
     soc.add_memory("filter", soc.filter.bus, soc.filter.words)
-    soc.rates  = RateMeter(soc.timebase, config.ports)
+    if config.counts_rates:
+        soc.rates = RateMeter(soc.timebase, config.ports)
     soc.monitor_ports = [add_monitor_port(soc, number) for number in range(config.ports)]
 
 def add_monitor_port(soc, number):
@@ -47,13 +46,16 @@ def add_monitor_port(soc, number):
     domain = soc.add_local_timebase(f"rx{number}")
     port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
     soc.add_module(name=f"port{number}_monitor", module=port)
-    parser, ended = port.path.parser, soc.rates.ended[number]
     soc.comb += [
         phy.source.connect(port.sink),
         port.link_up.eq(phy.link_up),
-        ended.valid.eq(parser.seen),
-        ended.length.eq(parser.frame.length),
     ]
+    if config.counts_rates:
+        parser, ended = port.path.parser, soc.rates.ended[number]
+        soc.comb += [
+            ended.valid.eq(parser.seen),
+            ended.length.eq(parser.frame.length),
+        ]
     add_meter(soc, number, port.path)
     if is_shared and not config.generates:
         soc.port0_transmit = transmit = ManagementTransmit()
@@ -66,13 +68,9 @@ def ring_memory(soc):
     """Return where a capture waits for the host, and its address on the bus."""
     config = soc.probe_config
     if config.ring_kind(soc.board) == "sdram":
-        is_shared = config.main_ram_kind(soc.board) == "sdram"
-        if not is_shared:
-            add_sdram(soc, "capture_ring", RING_ORIGIN)
-        region   = soc.bus.regions["main_ram" if is_shared else "capture_ring"]
-        firmware = FIRMWARE_BYTES if is_shared else 0
-        blocks   = (region.size - firmware)//(4*BLOCK_WORDS)
-        return BurstRing(soc.sdram.burst, blocks, firmware//4), region.origin + firmware
+        place = sdram_places(config, soc.board)["capture"]
+        port  = burst_port(soc)
+        return BurstRing(port, place.size//(4*BLOCK_WORDS), place.origin//4), soc.sdram_region.origin + place.origin
     memory = BlockRamRing(config.capture_blocks)
     soc.add_memory("capture_ring", memory.bus, memory.words)
     return memory, soc.bus.regions["capture_ring"].origin

@@ -21,17 +21,22 @@ from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
+from liteprobe.cores.transmit.sources.set_table import SdramTable
+from liteprobe.cores.transmit.sources.sets import SetsSource
+from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
+from liteprobe.soc.datagrams import add_datagrams
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.soc.links import ManagementStack
-from liteprobe.soc.main_ram import add_boot, write_boot_program
+from liteprobe.soc.main_ram import add_boot, burst_port, sdram_places, write_boot_program
 from liteprobe.cores.management.port import ManagementPort
 from liteprobe.soc.measure import add_measure_ports
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
+from liteprobe.soc.replay import add_replays
 from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
@@ -55,7 +60,7 @@ class ProbeIdentity(LiteXModule):
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
         self.parts            = CSRStatus(8,  reset=int(config.parts),
-            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure.")
+            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets.")
         self.ports            = CSRStatus(8,  reset=config.ports)
         self.record_depth     = CSRStatus(32, reset=config.record_depth if Part.RECORD in config.parts else 0)
         if config.generates:
@@ -77,8 +82,9 @@ class ProbeSoC(SoCCore):
         module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
         ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS
         input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``),
-        ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``sdram()`` (LiteDRAM's PHY, and the frequency at
-        which the chip's times are kept), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
+        ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``memory_clk_freq`` (of the SDRAM of
+        a probe that replays; None: ``sys``), ``sdram(has_clock)`` (LiteDRAM's PHY, in ``memory`` where ``has_clock``, and the
+        frequency at which the chip's times are kept), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
@@ -106,6 +112,7 @@ class ProbeSoC(SoCCore):
 
         # Ports ------------------------------------------------------------------------------------
         self.snapshots = {} # Of each port: where its memory has each accumulator (`Tally.layout`).
+        self.words_as_registers = {} # Of each other memory whose words are registers: their names, and which word each is.
         self.phys      = [self.add_phy(number) for number in range(config.ports)]
         if hasattr(board, "mdio"):
             self.add_mdio()
@@ -121,6 +128,8 @@ class ProbeSoC(SoCCore):
         else:
             for number, phy in enumerate(self.phys):
                 self.add_receive(number, phy)
+        if config.replays:
+            add_replays(self)
 
         # Management link --------------------------------------------------------------------------
         {
@@ -242,11 +251,16 @@ class ProbeSoC(SoCCore):
 
     def add_transmit(self, number, phy):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams."""
-        streams = None
-        if self.probe_config.sends_streams:
+        config  = self.probe_config
+        streams = replay = sets = None
+        if config.replays:
+            replay = ReplaySource()
+        if config.makes_sets:
+            sets = SetsSource(SdramTable(burst_port(self), sdram_places(config, self.board)["sets"].origin//4))
+        if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams import StreamSource
-            streams = StreamSource()
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams)
+            streams = StreamSource([] if sets is None else [sets.user])
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
@@ -257,7 +271,10 @@ class ProbeSoC(SoCCore):
             path.lease_ended.eq(self.probe.lease.ended),
             self.gate.ready[number].eq(path.ready),
         ]
-        if streams is None:
+        if streams is None and sets is not None:
+            bus = path.headers.bus
+            self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
+        elif streams is None:
             header = wishbone.SRAM(path.header)
             self.add_module(name=f"port{number}_header", module=header)
             self.add_memory(f"port{number}_header", header.bus, path.header.depth)
@@ -306,6 +323,8 @@ class ProbeSoC(SoCCore):
     def add_management(self, receive, transmit, has_room=1):
         """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""
         config = self.probe_config
+        if config.replays:
+            receive, transmit, has_room = add_datagrams(self, receive, transmit, has_room)
         self.management = stack = ManagementStack(config.mac_address, config.ip_address)
         lease, skipped  = self.probe.lease, self.probe.writes_skipped.status
         self.comb += [

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from liteprobe.soc.config import BoardLimits, ProbeConfig
+from liteprobe.soc.board_limits import BoardLimits
+from liteprobe.soc.config import ProbeConfig
 
 # What the CPU runs where no firmware can be started: it sleeps, and after any interrupt sleeps again.
 IDLE_PROGRAM = [

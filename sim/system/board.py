@@ -98,7 +98,7 @@ class Platform(GenericPlatform):
 
 
 class SimulatedClocks(LiteXModule):
-    """Takes ``sys`` and ``timebase`` from the pins.
+    """Takes ``sys`` and ``timebase`` from the pins; ``memory``, once it is asked for, is at twice ``sys``: as fast as ``timebase``.
 
     Attributes
     ----------
@@ -135,6 +135,14 @@ class SimulatedClocks(LiteXModule):
                 left.eq(left - 1),
             ),
             is_reset.eq(left != 0),  # Registered: a reset without glitches.
+        ]
+
+    def add_memory(self):
+        """Add the domain ``memory``; it is reset as ``sys`` is."""
+        self.cd_memory = ClockDomain()
+        self.comb += [
+            self.cd_memory.clk.eq(ClockSignal("timebase")),
+            self.cd_memory.rst.eq(ResetSignal("sys")),
         ]
 
 
@@ -217,6 +225,7 @@ class Board:
     with_serial = True
     with_pcie = False
     sdram_bytes = SDRAM_BYTES
+    memory_clk_freq = 2 * SDRAM_CLK_FREQ
     with_late_sdram = False
     spare_bytes = 0
     flash_offset = FLASH_OFFSET
@@ -234,7 +243,8 @@ class Board:
 
     def crg(self):
         """Return the clocks and resets."""
-        return SimulatedClocks(self.clocks, self.rst)
+        self.domains = SimulatedClocks(self.clocks, self.rst)
+        return self.domains
 
     def phy(self, port):
         """Return the PHY of one port."""
@@ -252,11 +262,12 @@ class Board:
         """Return the pads of the GNSS receiver's UART."""
         return self.timing["gnss"]
 
-    def sdram(self):
-        """Return LiteDRAM's model of PHY and chip, and the frequency at which the chip's times are kept.
+    def sdram(self, has_clock=False):
+        """Return LiteDRAM's model of PHY and chip, and the frequency at which the chip's times are kept; after ``crg()``.
 
         That is the frequency of the boards, so that an access takes as many cycles as it does there.
         """
+        clk_freq = self.memory_clk_freq if has_clock else SDRAM_CLK_FREQ
         settings = PhySettings(
             phytype="GENSDRPHY",
             memtype="SDR",
@@ -269,7 +280,11 @@ class Board:
             read_latency=3,
             write_latency=0,
         )
-        return SDRAMPHYModel(M12L16161A(SDRAM_CLK_FREQ, "1:1"), settings, clk_freq=SDRAM_CLK_FREQ), SDRAM_CLK_FREQ
+        phy = SDRAMPHYModel(M12L16161A(clk_freq, "1:1"), settings, clk_freq=clk_freq)
+        if has_clock:
+            self.domains.add_memory()
+            phy = ClockDomainsRenamer("memory")(phy)
+        return phy, clk_freq
 
     def flash(self):
         """Return the pads of the SPI flash, which the harness models."""

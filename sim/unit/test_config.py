@@ -43,6 +43,7 @@ REFUSED = [
         {"preset": "monitor", "ports": 1, "with_cpu": False, "capture_blocks": 64},
         "lower ports, streams, capture_blocks, or leave",
     ),
+    ({"preset": "replay", "ports": 1, "with_cpu": False}, "in a SDRAM, paper has none: choose another preset"),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),
     ({"ip_address": "224.0.0.1"}, "choose a unicast address"),
@@ -199,3 +200,16 @@ def test_soc_refuses_before_it_touches_the_board():
 def test_phys_count_the_port_of_the_link():
     config = ProbeConfig(ports=2)
     assert [replace(config, link=link).phys for link in ("own", "shared", "uart")] == [3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"ports": 3}, "replay has 2 rings, not 3: set ports to 2 at most"),
+        ({"link": "uart"}, "link=uart does not carry what is replayed: use link=own or link=shared"),
+    ],
+)
+def test_replay_has_two_rings_and_wants_ethernet(fields, message):
+    fields = {"preset": "replay", "ports": 1, "with_cpu": False} | fields
+    with pytest.raises(ValueError, match=message):
+        ProbeConfig(**fields).check(Board(ports=4, lut_sites=None, block_rams=None, sdram_bytes=8 << 20))

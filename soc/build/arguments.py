@@ -14,7 +14,8 @@ from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 
-NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address")
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
+    "with_replay")
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +62,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--traffic", dest="with_streams", action=argparse.BooleanOptionalAction,
         help="ports send many streams, in a generator or tester (default: where there is room)",
     )
+    parser.add_argument(
+        "--replay", dest="with_replay", action=argparse.BooleanOptionalAction, default=default.with_replay,
+        help="ports send what a host streams, in a train, tester or generator (the preset replay has it)",
+    )
+    parser.add_argument(
+        "--sets", dest="with_sets", action=argparse.BooleanOptionalAction,
+        help="where ports replay, they make frames of configuration sets, too (default: where there is room)",
+    )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
@@ -71,7 +80,7 @@ def default_link(target: Any, preset: str, ports: int) -> str:
     """Return the management link of a probe, where nobody says which."""
     if target.with_pcie:
         return "pcie"
-    return "own" if preset in ("monitor", "generator") and ports < target.ports else ProbeConfig.link
+    return "own" if preset in ("monitor", "generator", "replay") and ports < target.ports else ProbeConfig.link
 
 
 def holds(target: Any, fields: dict[str, Any], share: float = 1.0) -> bool:
@@ -92,6 +101,7 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     fields = {name: getattr(args, name) for name in NAMES} | main_ram_of(args.main_ram)
     # The processor first: without it a clock has no firmware that keeps it on a PPS.
     is_generator = Part.MEASURE in PRESETS[args.preset]
+    fields["with_sets"] = bool(args.with_sets)
     if args.with_cpu is None:
         least = {"with_streams": bool(args.with_streams) or (args.with_streams is None and is_generator), "with_cpu": True}
         # A generator with one that just fits a LFE5U-25F was not routed.
@@ -100,6 +110,9 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     if args.with_streams is None:
         args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
     fields["with_streams"] = args.with_streams
+    if args.with_sets is None:
+        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields)
+    fields["with_sets"] = args.with_sets
     return ProbeConfig(**fields)
 
 

@@ -138,13 +138,15 @@ def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[s
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
         asked["timebase2x"] = 250.0
+    if hasattr(soc.crg, "cd_memory"):
+        asked["memory"] = target.memory_clk_freq / 1e6
     is_full = config.with_discipline and config.with_cpu
     placer, seed = PLACER, Design.seed
     if is_full:
         placer, seed = target.placer, target.seeds.get(config.preset, seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
-    margins = [margin._asdict() for margin in target.io_margins()]
+    margins = [margin._asdict() for margin in target.io_margins(config.replays)]
     facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
 

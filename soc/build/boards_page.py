@@ -32,9 +32,9 @@ step is in [hardware status](hardware-status.md). `--seed N` places anew; `--pre
 `--record-depth`, `--streams`, `--traffic`, `--no-discipline`, `--main-ram`, `--gnss-baud` and `--ip-address` change
 what is built in.
 
-A section says when it was built, and with which seeds. Of the present gateware are the `train` and the `monitor` of the
-Colorlight 5A-75B 8.0, and the `tester` and the `generator` of the i9. All others are older, and were not routed again.
-The 5A-75E was never routed.
+A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
+2026-11-24. The `monitor` of the Colorlight 5A-75B and the `tester` of the i9 have as many cells now as when they were
+routed. The `generator` of the i9 has 32 LUTs more now (26,593), and was not routed again.
 """
 
 
