@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
     from liteprobe.host.run.figures import TrafficResult
+    from liteprobe.host.run.replay import ReplayOptions
+    from liteprobe.host.run.replay_figures import ReplayResult
     from liteprobe.host.run.traffic import Traffic
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.intervals import Burst, Interval
     from liteprobe.host.traffic.lengths import IMIX, Fixed
+    from liteprobe.host.traffic.stamps import Stamp
     from liteprobe.host.traffic.stream import Stream
+    from liteprobe.host.traffic.trace.trace import Trace
     from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 __all__ = [
@@ -29,7 +33,11 @@ __all__ = [
     "NoProbeError",
     "Probe",
     "ProbeError",
+    "ReplayOptions",
+    "ReplayResult",
+    "Stamp",
     "Stream",
+    "Trace",
     "Traffic",
     "TrafficResult",
     "TrainProgram",
@@ -46,7 +54,11 @@ _LATER = {
     "Headers": "traffic.headers",
     "Interval": "traffic.intervals",
     "Probe": "probe",
+    "ReplayOptions": "run.replay",
+    "ReplayResult": "run.replay_figures",
+    "Stamp": "traffic.stamps",
     "Stream": "traffic.stream",
+    "Trace": "traffic.trace.trace",
     "Traffic": "run.traffic",
     "TrafficResult": "run.figures",
     "TrainProgram": "traffic.train",

@@ -4,10 +4,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
+from liteprobe.cores.formats import Part, TransmitState, preset_of
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import Clock
 from liteprobe.host.device.lease import Lease
@@ -19,6 +20,7 @@ from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.execute import Execution, Progress
+from liteprobe.host.run.parts import lacking
 from liteprobe.host.run.plan import SendOptions, plan
 from liteprobe.host.run.port import Port, TransmitPort
 from liteprobe.host.run.receive import CapturePort, MeterPort, ReceivePort, RingPort
@@ -28,6 +30,13 @@ from liteprobe.host.run.streams_port import RunningStream, StreamsPort
 from liteprobe.host.run.traffic import Traffic
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+
+if TYPE_CHECKING:
+    from liteprobe.host.run.replay import ReplayLook, ReplayOptions
+    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.sets import SetsOptions, SetsResult
+    from liteprobe.host.traffic.sets import Sets
+    from liteprobe.host.traffic.trace.trace import Trace
 
 SOC_RESET = 1
 
@@ -107,9 +116,7 @@ class Probe:
     def __enter__(self) -> "Probe":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -126,17 +133,7 @@ class Probe:
     def need(self, part: Part) -> None:
         """Raise UsageError, naming the presets that have it, unless ``part`` is built in; of several, one is enough."""
         if not part & self.parts:
-            names = " or ".join(str(one.name).lower() for one in part)
-            own = preset_of(self.parts)
-            presets = " or ".join(name for name, parts in PRESETS.items() if part & parts and name != own)
-            fix = (
-                f"give it as preset={presets}"
-                if self.url.startswith("sim://")
-                else f"build and load one with --preset {presets}"
-            )
-            if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
-                fix += f", or a {own} with --traffic, where its board has room"
-            raise UsageError(f"{self.url} was built without the part {names}: {fix}")
+            raise UsageError(lacking(self.url, self.parts, part))
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
@@ -192,16 +189,10 @@ class Probe:
             "tick_ns": float(self.timebase.tick_ns),
             "clock_state": self.timebase.clock_state,
             "clock_error": bound_words(self.timebase.trust()[1]),
+            "preset": preset_of(self.parts),
         }
-        facts["preset"] = preset_of(self.parts)
-        facts |= {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
-        for port, phy in enumerate(self.links.states):
-            facts |= {
-                f"port{port}_phy": f"{phy.name}, MDIO {phy.address}",
-                f"port{port}_link": phy.link,
-                f"port{port}_eee": phy.eee,
-            }
-        return facts
+        up = {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
+        return facts | up | self.links.facts()
 
     def train(
         self,
@@ -296,6 +287,38 @@ class Probe:
         traffic = Traffic(self, plan(self, streams, options), options)
         traffic.begin()
         return traffic
+
+    def replay(
+        self,
+        traces: "Trace | Mapping[int, Trace]",
+        loops: int | None = 1,
+        capture: CaptureRequest | str | Path | None = None,
+        options: "ReplayOptions | None" = None,
+        show: "Callable[[ReplayLook], None] | None" = None,
+    ) -> "ReplayResult":
+        """Replay traces, all ports in the same tick, streamed from this host while they run; return what came of it.
+
+        Parameters
+        ----------
+        traces : Trace or mapping of int to Trace
+            By port; one alone is sent from port 0. Other processes stream: a script begins with ``if __name__ == "__main__":``.
+        loops : int or None
+            How often all is sent; None: until it is interrupted.
+        capture : CaptureRequest, path or None
+            What all ports see meanwhile: a path is that of a pcapng. With stamps, each frame's delay is in the result.
+        options, show : as of `Replay`, which raises the errors, too; ``loops`` and ``capture`` come from here.
+        """
+        from liteprobe.host.run.replay import Replay, ReplayOptions  # Its files take a while to load.
+
+        request = CaptureRequest(write=capture) if isinstance(capture, str | Path) else capture
+        chosen = replace(options or ReplayOptions(), loops=loops, capture=request)
+        return Replay(self, traces if isinstance(traces, Mapping) else {0: traces}, chosen, show).run()
+
+    def sets(self, sets: "Sets | Mapping[int, Sets]", options: "SetsOptions | None" = None) -> "SetsResult":
+        """Send frames that the probe makes of sets, by port or from that of their stream; all as of `SetsRun`, which see."""
+        from liteprobe.host.run.sets import SetsRun
+
+        return SetsRun(self, sets, options).run()
 
     def traffic(self) -> list[RunningStream]:
         """Return the streams of all ports, whoever started them: what they are, whether they run, what they have sent."""

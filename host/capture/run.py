@@ -3,11 +3,11 @@
 """Runs a capture, of a probe or of a recording, until what was asked for has come."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from liteprobe.host import interrupt
 from liteprobe.host.capture import live
@@ -16,7 +16,7 @@ from liteprobe.host.capture.expression import host_filter, set_filter, set_trigg
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.session import Capture, Choice
+from liteprobe.host.capture.session import Capture, Choice, Sink
 from liteprobe.host.capture.settings import SNAP_MOST
 from liteprobe.host.capture.sources import RecordedSource, Source
 from liteprobe.host.capture.trigger import Trigger
@@ -34,6 +34,17 @@ Progress = Callable[[int], None]
 Remark = Callable[[str], None]
 
 
+class Meanwhile(Protocol):
+    """What is done while a capture runs, and says when it ends."""
+
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """What takes records beside the files."""
+
+    def is_wanted(self) -> bool:
+        """Return whether the capture is to go on; called again and again from its start on."""
+
+
 @dataclass
 class Setup:
     """What a capture is made of."""
@@ -48,16 +59,23 @@ class Setup:
     window_ns: int = WINDOW_NS
     clock_s: Callable[[], float] = time.monotonic
     matches: Any = None
+    meanwhile: Meanwhile | None = None
 
 
 def capture_probe(
-    probe: live.CaptureDevice, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
+    probe: live.CaptureDevice,
+    request: CaptureRequest,
+    progress: Progress | None = None,
+    remark: Remark | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> CaptureResult:
     """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
     with ExitStack() as stack:
-        return _run(request, _live(probe, request, stack, remark), trigger, progress, stack)
+        setup = _live(probe, request, stack, remark)
+        setup.meanwhile = meanwhile
+        return _run(request, setup, trigger, progress, stack)
 
 
 def capture_recording(path: Path, request: CaptureRequest, progress: Progress | None = None) -> CaptureResult:
@@ -130,7 +148,7 @@ def _run(
     request: CaptureRequest, setup: Setup, trigger: Trigger | None, progress: Progress | None, stack: ExitStack
 ) -> CaptureResult:
     """Run; close the files whatever happens."""
-    sinks: list[Any] = []
+    sinks: list[Any] = [*setup.meanwhile.sinks] if setup.meanwhile else []
     pcapng = raw = None
     if request.write:
         frames_to = stack.enter_context(closing(Output(Path(request.write))))
@@ -174,6 +192,8 @@ def _loop(duration_s: float | None, setup: Setup, capture: Capture, raw: Output 
                 setup.source.stop()
                 return 0
             is_over = ends_s is not None and setup.clock_s() >= ends_s
+            if not is_stopping and setup.meanwhile:
+                is_over |= not setup.meanwhile.is_wanted()
             if not is_stopping and (wish.is_asked or is_over):
                 is_stopping = True
                 setup.source.stop()

@@ -16,7 +16,7 @@ PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
 STDOUT = Path("-")
 INPUTS = ("map", "read", "calibration")
-OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration")
+OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 

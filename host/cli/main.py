@@ -26,7 +26,9 @@ from liteprobe.host.cli.parsers import (
     owd,
     phy,
     regs,
+    replay,
     send,
+    sets,
     stop,
     train,
 )
@@ -38,6 +40,8 @@ from liteprobe.host.interrupt import Interrupted
 COMMANDS: dict[str, ModuleType] = {
     "train": train,
     "send": send,
+    "replay": replay,
+    "sets": sets,
     "owd": owd,
     "capture": capture,
     "monitor": monitor,

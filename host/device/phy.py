@@ -214,6 +214,14 @@ class Links:
         """What each PHY said of itself when it was first asked; none on a probe that doesn't reach its PHYs."""
         return self._phys.states() if self._phys else []
 
+    def facts(self) -> dict[str, int | float | str | bool]:
+        """Return what each PHY said of itself: three rows a port."""
+        facts: dict[str, int | float | str | bool] = {}
+        for port, phy in enumerate(self.states):
+            name = f"{phy.name}, MDIO {phy.address}"
+            facts |= {f"port{port}_phy": name, f"port{port}_link": phy.link, f"port{port}_eee": phy.eee}
+        return facts
+
     def trouble(self, port: int) -> str:
         """Say what is wrong with the link of ``port``, which does not count as up, and what to do."""
         status = self._phys.in_band(port) if self._phys else PhyStatus(0)

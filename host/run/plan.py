@@ -179,13 +179,16 @@ def _receivers(probe: Devices, numbers: Sequence[int], options: SendOptions) -> 
     return found
 
 
+def is_shared(probe: Devices) -> bool:
+    """Return whether the probe's answers to this host leave by port ``IN_BAND_PORT``, between the frames that it sends."""
+    name = f"port{IN_BAND_PORT}_tx_management_sent"
+    return probe.link.is_in_band and probe.registers.read(name) != probe.registers.read(name)
+
+
 def _is_quiet(probe: Devices, senders: Sequence[Sender]) -> bool:
     """Return whether answers come through a port that has no room for them."""
     found = [sender.streams for sender in senders if sender.port.number == IN_BAND_PORT]
-    if not found or not probe.link.is_in_band:
-        return False
-    name = f"port{IN_BAND_PORT}_tx_management_sent"
-    if probe.registers.read(name) == probe.registers.read(name):  # The answers leave elsewhere.
+    if not found or not is_shared(probe):
         return False
     frames_per_ns = sum(share_of(one) / (TICK_NS * (one.length.mean + OVERHEAD)) for one in found[0])
     free = 1 - sum(share_of(one) for one in found[0])

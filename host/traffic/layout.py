@@ -184,12 +184,8 @@ def _mixed(number: int) -> int:
 def stream_words(stream: Stream, times: Timing, bases: dict[tuple[int, ...], int]) -> list[int]:
     """Return the words of a stream in the schedule; ``bases``: where each list begins."""
     values = {
-        "fill": FILLS[stream.fill],
-        "with_probe": stream.probe,
         "exponential": stream.interval.exponential,
         "endless": stream.count is None,
-        "header_words": stream.template_octets // 4,
-        "payload_offset": stream.headers.payload_offset,
         "interval": times.interval,
         "interval_fraction": times.fraction,
         "burst_frames": times.burst,
@@ -199,10 +195,35 @@ def stream_words(stream: Stream, times: Timing, bases: dict[tuple[int, ...], int
         "interval_random": random_state(stream, INTERVAL_SEED),
         "frames_left": stream.count or 0,
         **_length_values(stream, bases),
-        **_computed_values(stream),
-        **_stamp_values(stream),
+        **template_values(
+            stream,
+            {pair for _, place in stream.fields() for pair in place.pairs},
+            stream.length.least != stream.length.greatest,
+        ),
     }
     return packed_words(STREAM_FIELDS, STREAM_WORDS, values)
+
+
+def template_values(stream: Stream, modified: set[int], varies: bool) -> dict[str, int]:
+    """Return what describes the header of a stream and what is worked out for it: fields of its first four words.
+
+    Parameters
+    ----------
+    stream : Stream
+        Its modifiers don't matter.
+    modified : set of int
+        First octets of the pairs that change from frame to frame.
+    varies : bool
+        Whether the length does.
+    """
+    return {
+        "fill": FILLS[stream.fill],
+        "with_probe": stream.probe,
+        "header_words": stream.template_octets // 4,
+        "payload_offset": stream.headers.payload_offset,
+        **_computed_values(stream, modified, varies),
+        **_stamp_values(stream),
+    }
 
 
 def _length_values(stream: Stream, bases: dict[tuple[int, ...], int]) -> dict[str, int]:
@@ -227,13 +248,11 @@ def _length_values(stream: Stream, bases: dict[tuple[int, ...], int]) -> dict[st
     return values
 
 
-def _computed_values(stream: Stream) -> dict[str, int]:
+def _computed_values(stream: Stream, modified: set[int], varies: bool) -> dict[str, int]:
     """What the gateware works out for each frame: lengths, checksums."""
     headers, length = stream.headers, stream.length.least
     network, transport = headers.network_offset, headers.transport_offset
-    varies = stream.length.least != stream.length.greatest
     values = {"transport_offset": transport}
-    modified = {pair for _, place in stream.fields() for pair in place.pairs}
     if headers.has_ip:
         field, base = (network + 4, transport) if headers.is_ipv6 else (network + 2, network)
         values |= {"network_halfword": field // 2, "network_base": base, "network_write": varies}

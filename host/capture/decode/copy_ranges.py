@@ -12,18 +12,20 @@ WORD_OCTETS = 4
 Index = NDArray[np.int64]
 
 
-def windows(words: NDArray[np.uint32], count: int, kind: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """Return a view of ``words`` whose item k is the ``count`` words from word k on.
+def windows(words: NDArray[Any], count: int, kind: np.dtype[Any] | None = None) -> NDArray[Any]:
+    """Return a view of ``words`` whose item k is the ``count`` words from item k of it on.
 
     Parameters
     ----------
-    words : array, contiguous
+    words : array of u4, or of octets (then item k begins with octet k), contiguous
     count : int, 1 or more
     kind : dtype or None
         What an item is (of ``4 * count`` octets); None: octets without meaning, which copy fastest.
     """
     item = kind or np.dtype(f"V{WORD_OCTETS * count}")
-    return np.ndarray((max(len(words) - count + 1, 0),), item, words, strides=(WORD_OCTETS,))
+    return np.ndarray(
+        (max((words.nbytes - item.itemsize) // words.itemsize + 1, 0),), item, words, strides=words.strides
+    )
 
 
 def take(words: NDArray[np.uint32], at: Index, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -39,10 +41,11 @@ def put(words: NDArray[np.uint32], at: Index, items: NDArray[Any]) -> None:
         windows(words, octets // WORD_OCTETS)[at] = items.view(f"V{octets}")
 
 
-def move(
-    source: NDArray[np.uint32], source_at: Index, target: NDArray[np.uint32], target_at: Index, counts: Index
-) -> None:
-    """Copy piece k, ``counts[k]`` words, from word ``source_at[k]`` of ``source`` to ``target_at[k]`` of ``target``."""
+def move(source: NDArray[Any], source_at: Index, target: NDArray[np.uint32], target_at: Index, counts: Index) -> None:
+    """Copy piece k, ``counts[k]`` words, from item ``source_at[k]`` of ``source`` to word ``target_at[k]`` of ``target``.
+
+    ``source`` has words, or octets: then pieces may begin with any octet.
+    """
     if not len(counts):
         return
     least, most = int(counts.min()), int(counts.max())
@@ -50,7 +53,9 @@ def move(
         if most:
             windows(target, most)[target_at] = windows(source, most)[source_at]
         return
-    order = np.argsort(counts, kind="stable")
+    order = np.argsort(
+        counts.astype(np.uint16) if most < 1 << 16 else counts, kind="stable"
+    )  # Of 16 bits: a radix sort.
     sizes, first = np.unique(counts[order], return_index=True)
     for size, chosen in zip(sizes.tolist(), np.split(order, first[1:]), strict=True):
         if size:

@@ -37,6 +37,8 @@ class Link(ABC):
         Bound of the rate error of the probe's oscillator while nothing disciplines it.
     pps_period_ns : int or None
         Nominal period of the PPS that the probe gets, where the link knows it (simulation).
+    silence_s : float
+        How long the probe may say nothing while it is streamed to (time of this host).
     map_file : Path or None
         The register map of the probe, where the link knows it.
     """
@@ -50,6 +52,7 @@ class Link(ABC):
     is_in_band: bool = True
     oscillator_ppm: float = 50.0
     pps_period_ns: int | None = None
+    silence_s: float = 3.0
     map_file: Path | None = None
 
     @abstractmethod
@@ -111,6 +114,10 @@ class Link(ABC):
     def now_s(self) -> float:
         """Return the time that durations are measured in (s): that of the simulation, or of this host."""
         return time.monotonic()
+
+    def replay_address(self) -> tuple[str, int] | None:
+        """Return the address and the UDP port that take what a probe replays; None: this way has none."""
+        return None
 
     def expect_silence(self, seconds: float) -> None:
         """Say that the probe may not answer for ``seconds`` (probe time), because a train holds its port; 0 ends it."""

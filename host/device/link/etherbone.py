@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liteprobe.cores.formats import ORDERS
+from liteprobe.cores.formats import ORDERS, REPLAY_PORT
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.errors import NoProbeError, ProbeError
 
@@ -122,8 +122,8 @@ class RoundTrip:
     Source: RFC 6298, section 2, with a least value that suits a local network; Karn's rule is the caller's.
     """
 
-    def __init__(self, most_s: float) -> None:
-        self._most_s = most_s
+    def __init__(self, most_s: float, least_s: float = LEAST_TIMEOUT_S) -> None:
+        self._most_s, self._least_s = most_s, least_s
         self._mean_s: float | None = None
         self._deviation_s = 0.0
         self._backoff = 1.0
@@ -133,7 +133,7 @@ class RoundTrip:
         """The present timeout (s)."""
         if self._mean_s is None:
             return self._most_s
-        timeout_s = max(self._mean_s + 4 * self._deviation_s, LEAST_TIMEOUT_S)
+        timeout_s = max(self._mean_s + 4 * self._deviation_s, self._least_s)
         return min(timeout_s * self._backoff, self._most_s)
 
     def add(self, round_trip_s: float) -> None:
@@ -143,6 +143,10 @@ class RoundTrip:
         else:
             self._deviation_s += (abs(round_trip_s - self._mean_s) - self._deviation_s) / 4
             self._mean_s += (round_trip_s - self._mean_s) / 8
+        self._backoff = 1.0
+
+    def go_on(self) -> None:
+        """Wait no longer than what was measured says: something came."""
         self._backoff = 1.0
 
     def back_off(self) -> None:
@@ -179,6 +183,10 @@ class EtherboneLink(Link):
         self._round_trip = RoundTrip(self.patience.timeout_s)
         self._silence_until = 0.0
         self._socket = self._connect()
+
+    def replay_address(self) -> tuple[str, int] | None:
+        """Return where the probe takes what is streamed to it, by UDP: address and port."""
+        return self.host, REPLAY_PORT
 
     def _connect(self) -> socket.socket:
         try:

@@ -153,6 +153,7 @@ class SimLink(EtherboneLink):
         What to simulate.
     """
 
+    silence_s = 60.0  # Its 10 ms take seconds.
     arrival_timeout_s = 0.002
     look_ns = 100_000.0
     oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
@@ -248,6 +249,10 @@ class SimLink(EtherboneLink):
             f"{sent} datagrams to the probe ({lost} lost, {doubled} doubled, {delayed} delayed), "
             f"{back[0]} back ({back[1]} lost, {back[2]} doubled, {back[3]} delayed)"
         )
+
+    def replay_address(self) -> tuple[str, int] | None:
+        """Return where the simulation takes what is streamed to this probe, by UDP."""
+        return "127.0.0.1", int(self._process.command(f"{self._prefix}replay"))
 
     def sync(self) -> None:
         """Have the truth and capture files written up to now."""

@@ -46,6 +46,20 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
         streams of a port add up to.
     """
     source = Source(name)
+    document = DOCUMENT.read(compose(text, source, "streams, as docs/traffic.md shows"), "document", source)
+    common = document.get("defaults", Entries({}, {}, document.line))
+    streams = [
+        stream_of(_with_defaults(entries, common), number, source)
+        for number, entries in enumerate(document.get("streams"), 1)
+    ]
+    with source.line(document.line_of("streams")):
+        for port in sorted({stream.port for stream in streams}):
+            check_port([stream for stream in streams if stream.port == port])
+    return streams
+
+
+def compose(text: str, source: Source, what: str) -> yaml.Node:
+    """Return the root of a document; ``what``: what it should have, for messages."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -54,17 +68,8 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     except yaml.YAMLError as error:
         raise source.error(1, f"this is not YAML: {str(error).splitlines()[0]}") from None
     if node is None:
-        raise source.error(1, "the document is empty: give streams, as docs/traffic.md shows")
-    document = DOCUMENT.read(node, "document", source)
-    common = document.get("defaults", Entries({}, {}, document.line))
-    streams = [
-        _stream(_with_defaults(entries, common), number, source)
-        for number, entries in enumerate(document.get("streams"), 1)
-    ]
-    with source.line(document.line_of("streams")):
-        for port in sorted({stream.port for stream in streams}):
-            check_port([stream for stream in streams if stream.port == port])
-    return streams
+        raise source.error(1, f"the document is empty: give {what}")
+    return node
 
 
 def schema() -> Schema:
@@ -94,7 +99,8 @@ def _refuse_both(entries: Entries, keys: Sequence[str], title: str, source: Sour
         )
 
 
-def _stream(entries: Entries, number: int, source: Source) -> Stream:
+def stream_of(entries: Entries, number: int, source: Source) -> Stream:
+    """Return the stream of keys; ``number``: its id where they have none."""
     for group in GROUPS:
         _refuse_both(entries, group, "stream", source)
     if "length" not in entries.values:
