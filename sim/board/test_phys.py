@@ -18,9 +18,12 @@ from liteprobe.cores.formats import (
     mmd_write,
 )
 from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
+from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.device.phy import Phys, PhyState
+from liteprobe.host.errors import NoProbeError
 from liteprobe.host.suites.eye import sweep
+from liteprobe.sim.bench.system.harness import Harness
 from liteprobe.sim.board.test_pins import DELAY_NS
 
 CABLE = "cable?delay=1us"
@@ -115,6 +118,18 @@ def test_a_link_that_can_not_be_measured_is_refused_with_the_reason(
         pytest.raises(ProbeError, match=message),
     ):
         probe.train(TRAIN)
+
+
+def test_a_board_with_both_ports_dead_says_how_to_know_a_wrong_revision(
+    train_board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITEPROBE_PHY", "dead=2")
+    with Harness(train_board) as harness:
+        link = EtherboneLink("127.0.0.1", harness.udp_port, Patience(timeout_s=0.1, tries=3))
+        with pytest.raises(NoProbeError, match="where both ports stay dark then, the board is of another revision"):
+            link.read(0)
+        harness.process.kill()  # It still waits for an answer, for 20 ms of its time a request.
+        harness.process.wait()
 
 
 @pytest.mark.parametrize(

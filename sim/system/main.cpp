@@ -48,12 +48,13 @@ public:
 
 private:
     void serve(unsigned probe, const std::vector<Management::Request> &group);
+    void settle(unsigned probe);
     void serve_all();
     void serve_uart();
     void introduce(unsigned probe, unsigned client);
     bool read_commands();  // False when it is time to end.
     bool obey(const std::string &line);
-    std::string answer(Node &node, const std::string &command, std::istringstream &words);
+    std::string answer(unsigned probe, const std::string &command, std::istringstream &words);
     void inject(Node &node, unsigned port, const std::string &hex);
     size_t play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path);
     void start_receivers();
@@ -148,7 +149,8 @@ int Session::run() {
 void Session::wait(int milliseconds) {
     std::vector<pollfd> descriptors;
     for (auto &management : managements_)
-        descriptors.push_back({management->socket(), POLLIN, 0});
+        for (int socket : {management->socket(), management->replay_socket()})
+            descriptors.push_back({socket, POLLIN, 0});
     if (WITH_UART)
         descriptors.push_back({simulator_->node(0).uart->descriptor(), POLLIN, 0});
     if (has_input_)
@@ -159,9 +161,22 @@ void Session::wait(int milliseconds) {
 void Session::serve_all() {
     if (WITH_UART)
         return serve_uart();
-    for (unsigned probe = 0; probe < managements_.size(); probe++)
-        for (auto group = managements_[probe]->receive(); !group.empty(); group = managements_[probe]->receive())
+    for (unsigned probe = 0; probe < managements_.size(); probe++) {
+        bool is_streaming = false;
+        for (auto group = managements_[probe]->receive(); !group.empty(); group = managements_[probe]->receive()) {
+            is_streaming |= group.front().is_replay;
             serve(probe, group);
+        }
+        if (is_streaming && !options_.free_run)
+            settle(probe);
+    }
+}
+
+// What was sent has arrived, and is answered.
+void Session::settle(unsigned probe) {
+    Feeder &feeder = simulator_->node(probe).feeders[MANAGEMENT_PORT];
+    if (simulator_->run_until(simulator_->tick() + SERVE_TICKS, [&] { return feeder.client_is_empty(); }))
+        simulator_->run_until(simulator_->tick() + SETTLE_TICKS);
 }
 
 // The first datagram of all finds the probe's MAC by ARP, as any station does.
@@ -188,9 +203,13 @@ void Session::serve(unsigned probe, const std::vector<Management::Request> &grou
     }
     if (options_.free_run)
         return;
+    if (group.front().is_replay) {  // The next ones follow without a gap, if they are there.
+        simulator_->run_until(end, [&] { return feeder.client_waiting() == 0; });
+        return;
+    }
     bool is_answered = simulator_->run_until(end, [&] { return management.replies() >= replies; });
-    if (!wants_all && is_answered && simulator_->run_until(end, [&] { return feeder.client_is_empty(); }))
-        simulator_->run_until(simulator_->tick() + SETTLE_TICKS);
+    if (!wants_all && is_answered)
+        settle(probe);
 }
 
 void Session::serve_uart() {
@@ -246,7 +265,7 @@ bool Session::obey(const std::string &line) {
     }
     std::string reply;
     try {
-        reply = answer(simulator_->node(probe), command, words);
+        reply = answer(probe, command, words);
     } catch (const UsageError &error) {
         reply = std::string("error ") + error.what();
     }
@@ -255,7 +274,8 @@ bool Session::obey(const std::string &line) {
     return true;
 }
 
-std::string Session::answer(Node &node, const std::string &command, std::istringstream &words) {
+std::string Session::answer(unsigned probe, const std::string &command, std::istringstream &words) {
+    Node &node = simulator_->node(probe);
     std::string first, second, third;
     words >> first >> second >> third;
     if (command == "run") {
@@ -267,6 +287,8 @@ std::string Session::answer(Node &node, const std::string &command, std::istring
         return "ok " + std::to_string(simulator_->time_ns());
     if (command == "network" && !managements_.empty())
         return "ok " + managements_[0]->counts();
+    if (command == "replay" && !managements_.empty())
+        return "ok " + std::to_string(managements_[probe]->replay_port());
     if (command == "sync") {
         truth_.flush();
         return "ok";
@@ -301,7 +323,7 @@ std::string Session::answer(Node &node, const std::string &command, std::istring
         node.set_rate(parse_rate(first));
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, network, rate (of a pair), sync or quit");
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, network, replay, rate (of a pair), sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.

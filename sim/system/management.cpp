@@ -18,7 +18,7 @@ namespace liteprobe {
 
 namespace {
 
-constexpr uint16_t ETHERBONE_PORT = 1234;
+constexpr uint16_t ETHERBONE_PORT = 1234, REPLAY_PORT = 1236;
 constexpr uint16_t TYPE_ARP = 0x0806, TYPE_IPV4 = 0x0800;
 constexpr uint16_t ARP_REQUEST = 1, ARP_REPLY = 2;
 constexpr uint8_t PROTOCOL_UDP = 17;
@@ -74,23 +74,27 @@ bool is_for_client(const uint8_t *content, size_t size) {
 }
 
 Management::Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder, const NetworkSpec &network)
-    : probe_ip_(probe_ip), feeder_(feeder), to_probe_(network, 0), to_host_(network, 1) {
-    socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    : probe_ip_(probe_ip), feeder_(feeder), etherbone_(listen(udp_port)), replay_(listen(0)), to_probe_(network, 0), to_host_(network, 1) {}
+
+// Port 0 picks one.
+Management::Listener Management::listen(uint16_t udp_port) {
+    int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(udp_port);
     socklen_t size = sizeof(address);
-    if (socket_ < 0 || bind(socket_, reinterpret_cast<sockaddr *>(&address), size) ||
-        getsockname(socket_, reinterpret_cast<sockaddr *>(&address), &size))
+    if (socket < 0 || bind(socket, reinterpret_cast<sockaddr *>(&address), size) ||
+        getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size))
         throw UsageError("can't listen on UDP port " + std::to_string(udp_port) + " of 127.0.0.1 (" + std::strerror(errno) +
                          "): give another one, or 0 to pick one");
-    udp_port_ = ntohs(address.sin_port);
+    return {socket, ntohs(address.sin_port)};
 }
 
 Management::~Management() {
-    if (socket_ >= 0)
-        ::close(socket_);
+    for (int socket : {etherbone_.socket, replay_.socket})
+        if (socket >= 0)
+            ::close(socket);
 }
 
 // A client keeps its station; beyond MOST_CLIENTS the one that came first loses its own.
@@ -115,9 +119,17 @@ static uint32_t ip_of(uint32_t probe_ip, unsigned client) {
 
 std::vector<Management::Request> Management::receive() {
     while (arrived_.empty())
-        if (!read())
+        if (!read() && !read_replay())
             return {};
     std::vector<Request> group;
+    while (group.size() < BATCH && !arrived_.empty() && arrived_.front().is_replay) {
+        group.push_back(std::move(arrived_.front()));
+        arrived_.pop_front();
+        if (arrived_.empty())
+            read_replay();
+    }
+    if (!group.empty())
+        return group;
     do {
         group.push_back(std::move(arrived_.front()));
         arrived_.pop_front();
@@ -131,7 +143,7 @@ bool Management::read() {
     std::vector<uint8_t> octets(65536);
     sockaddr_in from{};
     socklen_t from_size = sizeof(from);
-    ssize_t size = recvfrom(socket_, octets.data(), octets.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
+    ssize_t size = recvfrom(etherbone_.socket, octets.data(), octets.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
     if (size < 0)
         return false;
     octets.resize(size);
@@ -139,7 +151,7 @@ bool Management::read() {
     auto pass = [&](size_t first, size_t last, bool is_in_batch) {
         std::vector<uint8_t> payload(octets.begin() + first, octets.begin() + last);
         bool wants = wants_reply(payload);
-        to_probe_.pass({client, is_in_batch, wants, std::move(payload)}, arrived_);
+        to_probe_.pass({client, is_in_batch, wants, false, std::move(payload)}, arrived_);
     };
     if (octets.size() < 4 || get(octets.data(), 4) != BATCH_MAGIC) {
         pass(0, octets.size(), false);
@@ -149,6 +161,19 @@ bool Management::read() {
         next = std::min(octets.size(), at + 2 + get(octets.data() + at, 2));
         pass(at + 2, next, true);
     }
+    return true;
+}
+
+// Takes the next datagram for REPLAY_PORT, if there is one.
+bool Management::read_replay() {
+    std::vector<uint8_t> octets(65536);
+    sockaddr_in from{};
+    socklen_t from_size = sizeof(from);
+    ssize_t size = recvfrom(replay_.socket, octets.data(), octets.size(), 0, reinterpret_cast<sockaddr *>(&from), &from_size);
+    if (size < 0)
+        return false;
+    octets.resize(size);
+    to_probe_.pass({client_of(from), false, false, true, std::move(octets)}, arrived_);
     return true;
 }
 
@@ -187,8 +212,9 @@ void Management::send(const Request &request) {
     uint16_t sum = checksum(out.data() + 14, 20);
     out[24] = sum >> 8;
     out[25] = sum & 0xff;
-    put(out, ETHERBONE_PORT, 2);
-    put(out, ETHERBONE_PORT, 2);
+    // Who streams has a port of its own, which the answers go to.
+    put(out, request.is_replay ? ntohs(clients_[request.client].address.sin_port) : ETHERBONE_PORT, 2);
+    put(out, request.is_replay ? REPLAY_PORT : ETHERBONE_PORT, 2);
     put(out, udp_size, 2);
     put(out, 0, 2);  // No checksum, as RFC 768 allows.
     out.insert(out.end(), request.payload.begin(), request.payload.end());
@@ -239,13 +265,14 @@ void Management::take_ipv4(const uint8_t *content, size_t size) {
             continue;
         // An answer goes to the port that asked; what comes to another port (captured blocks), to that port of the same host.
         uint16_t port = get(content + 36, 2);
+        int socket = get(content + 34, 2) == REPLAY_PORT ? replay_.socket : etherbone_.socket;
         sockaddr_in to = clients_[client].address;
         if (port != ETHERBONE_PORT)
             to.sin_port = htons(port);
         std::deque<Answer> arrived;
-        to_host_.pass({to, {content + 42, content + 34 + udp_size}}, arrived);
+        to_host_.pass({socket, to, {content + 42, content + 34 + udp_size}}, arrived);
         for (auto &answer : arrived)
-            sendto(socket_, answer.payload.data(), answer.payload.size(), 0, reinterpret_cast<sockaddr *>(&answer.to), sizeof(answer.to));
+            sendto(answer.socket, answer.payload.data(), answer.payload.size(), 0, reinterpret_cast<sockaddr *>(&answer.to), sizeof(answer.to));
         replies_ += port == ETHERBONE_PORT;
     }
 }

@@ -28,17 +28,22 @@ public:
     Management(uint32_t probe_ip, uint16_t udp_port, Feeder &feeder, const NetworkSpec &network);
     ~Management() override;
 
-    int socket() const { return socket_; }
-    uint16_t udp_port() const { return udp_port_; }
+    int socket() const { return etherbone_.socket; }
+    uint16_t udp_port() const { return etherbone_.port; }
+    // What comes here goes to REPLAY_PORT of the probe, and what comes from there leaves here.
+    int replay_socket() const { return replay_.socket; }
+    uint16_t replay_port() const { return replay_.port; }
 
     static constexpr size_t BATCH = 4;  // What a probe keeps while it answers.
     struct Request {
         unsigned client = 0;
         bool is_in_batch = false;
         bool wants_reply = false;
+        bool is_replay = false;
         std::vector<uint8_t> payload;
     };
-    // What is served together: the next datagram that waits, or those of the next batch, at most BATCH; never blocks.
+    // What is served together: the next datagram that waits, or those of the next batch, or that are for REPLAY_PORT, at most
+    // BATCH; never blocks.
     std::vector<Request> receive();
     bool knows_probe() const { return knows_probe_; }
     void ask_for_probe(unsigned client);   // ARP request.
@@ -52,11 +57,18 @@ private:
     struct Client {
         sockaddr_in address;
     };
+    struct Listener {
+        int socket = -1;
+        uint16_t port = 0;
+    };
     struct Answer {
+        int socket = -1;
         sockaddr_in to{};
         std::vector<uint8_t> payload;
     };
+    static Listener listen(uint16_t udp_port);
     bool read();
+    bool read_replay();
     unsigned client_of(const sockaddr_in &address);
     void take_arp(const uint8_t *content, size_t size);
     void take_ipv4(const uint8_t *content, size_t size);
@@ -64,8 +76,7 @@ private:
 
     uint32_t probe_ip_;
     Feeder &feeder_;
-    int socket_ = -1;
-    uint16_t udp_port_ = 0;
+    Listener etherbone_, replay_;
     bool knows_probe_ = false;
     Mac probe_mac_{};
     std::vector<Client> clients_;

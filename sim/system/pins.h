@@ -87,6 +87,7 @@ public:
     void from_wire(Delivery delivery);
     void from_client(const FramePtr &frame);  // Management or injected: leaves when the line is free.
     size_t waiting() const { return wire_.size(); }  // Frames of the wire that have not begun.
+    size_t client_waiting() const { return client_.size(); }  // Of those of clients, likewise.
     bool client_is_empty() const { return client_.empty() && !(current_.frame && current_.foreign); }
 
     // Sets `valid` and `data` for the clock period that begins in `tick` of the timebase.

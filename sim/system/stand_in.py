@@ -95,6 +95,28 @@ class Teller(LiteXModule):
         self.sync += If(self.data.re, source.valid.eq(1)).Elif(source.ready, source.valid.eq(0))
 
 
+class Echo(LiteXModule):
+    """Sends what comes to a UDP port of the probe back to the port that it came from.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(eth_udp_user_description(32)), in and out
+    """
+
+    def __init__(self):
+        self.fifo = fifo = stream.SyncFIFO(eth_udp_user_description(32), 512, buffered=True)
+        self.sink = fifo.sink
+        self.source = source = stream.Endpoint(eth_udp_user_description(32))
+
+        # # #
+
+        self.comb += [
+            fifo.source.connect(source, omit={"src_port", "dst_port"}),
+            source.src_port.eq(fifo.source.dst_port),
+            source.dst_port.eq(fifo.source.src_port),
+        ]
+
+
 class StandIn(SoCMini):
     """Copies what comes in on port 2 to ports 0 and 1, one tick later, and answers Etherbone on port 2.
 
@@ -140,3 +162,12 @@ class StandIn(SoCMini):
         self.teller = teller = Teller()
         port = self.ethcore_etherbone.udp.crossbar.get_port(1235, dw=32, cd="etherbone")
         self.comb += teller.source.connect(port.sink)
+
+        # What a host streams.
+        # --------------------
+        self.echo = echo = Echo()
+        port = self.ethcore_etherbone.udp.crossbar.get_port(1236, dw=32, cd="etherbone")
+        self.comb += [
+            port.source.connect(echo.sink),
+            echo.source.connect(port.sink),
+        ]

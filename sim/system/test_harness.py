@@ -6,6 +6,7 @@
 import json
 import random
 import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -80,6 +81,32 @@ def test_what_is_sent_to_another_port_reaches_that_port_of_the_host(stand_in: Pa
         assert clients[0].read(scratch) == clients[1].read(scratch) == [RESET_OF_SCRATCH]
         harness.run(1_000_000)
         assert sorted(blocks.recv(100)) == [1, 2, 3, 4]
+
+
+def test_what_a_host_streams_comes_to_its_port_and_the_answer_back(stand_in: Path, tmp_path: Path) -> None:
+    with Harness(stand_in, "--pcap", str(tmp_path / "pins")) as harness:
+        word, number = harness.command("replay").split()
+        hosts = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        payloads = [random.Random(seed).randbytes(4 * words) for seed, words in enumerate((3, 368, 40, 3, 368, 17))]
+        for host in hosts:
+            host.settimeout(20)
+            host.connect(("127.0.0.1", int(number)))  # So only answers from there arrive.
+        for payload in payloads:
+            for host in hosts:
+                host.send(payload)
+                assert host.recv(2048) == payload
+        assert Client(harness.udp_port).read(address_of(stand_in, CSR_SCRATCH)) == [RESET_OF_SCRATCH]
+        ports = [host.getsockname()[1] for host in hosts]
+        for host in hosts:
+            host.close()
+    assert word == "ok"
+    _, asked = truth.read_pcap(tmp_path / "pins.port2.in.pcap")
+    seen = [
+        struct.unpack(">HHH", frame[34:40])
+        for frame in asked
+        if frame[12:14] == b"\x08\x00" and frame[36:38] == b"\x04\xd4"
+    ]
+    assert seen == [(port, 1236, 8 + len(payload)) for payload in payloads for port in ports]
 
 
 def test_arp_finds_the_probe_and_each_station_is_found(stand_in: Path, tmp_path: Path) -> None:
