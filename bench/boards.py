@@ -83,7 +83,8 @@ def links(is_full: bool) -> Iterator[Figure]:
     pause_ns = PAUSE_FULL_NS if is_full else PAUSE_NS
     for name, (target, fields) in PROBES.items():
         folder = build_board(target, **fields)
-        program = TrainProgram(length=300, count=5, repeats=3, gap_ns=pause_ns)
+        # A pause of 1 s is 125 million ticks of a board at its pins, some minutes of CPU: one will do.
+        program = TrainProgram(length=300, count=5, repeats=2 if is_full else 3, gap_ns=pause_ns)
         with (
             TemporaryDirectory() as files,
             Probe(sim_url(CABLE, build=folder, truth=Path(files) / "t", link="shared")) as probe,

@@ -3,69 +3,40 @@
 """Measures what replay, sets and the agent at the device are held to.
 
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/replay.json, and ends with 1 when one falls
-short. ``agent`` runs the agent in Python and the one in C (with sanitizers) as processes, and compares each answer to fuzzed
-messages with a model of the grammar.
+short. ``memory`` runs the compiled SDRAM controller, four masters at its burst ports and one at its bus, against a chip that
+knows its times: a wrong word, a wrong order or a time of the chip that isn't kept fails the row. ``port`` runs a compiled port
+of the gateware: from words that come into its ring to the octets on its PHY, ``sys`` at 50 MHz and up to 100 ppm off, in a
+memory that gives a burst of 64 words each 80 cycles; every octet and every start against a model that knows only the frames and
+when their words came. ``system`` runs the whole simulated probe, streamed to by UDP. ``sets`` and ``sets_system`` do the same
+for configuration sets. ``records`` takes 10^5 (``--full``: 10^6) frames of exponential gaps and random lengths at 8/10 load
+from a file, and every packet of the corpora of tcpdump and nDPI: each word against a model in plain Python, each time against
+whole fractions. ``loss`` streams through a network that loses, doubles and reorders datagrams both ways and stands still for 1
+to 100 ms, on real sockets. ``host`` makes captures of 1 GB up, prepares them and streams them over this machine's loopback to a
+process that takes all: what the preparing, the sending and the taking process reach together. ``agent`` runs the agent in
+Python and the one in C (with sanitizers) as processes, and compares each answer to fuzzed messages with a model of the grammar.
 """
 
-import subprocess
 import sys
-import time
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
-from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 
-from _figures import ROOT, Figure, Row, run
-
-from liteprobe.sim.bench.agent import fuzz, processes
-from liteprobe.sim.bench.agent.raw import GET, Controller
-
-AGENT_TESTS = ("test/test_agent_conformance.py", "test/test_agent_pushes.py", "test/test_agent_keys.py")
-
-
-def agent(is_full: bool) -> Iterator[Figure]:
-    """10^5 fuzzed messages to each peer (``--full``: 10^6), the conformance script, CURVE negative tests, a round trip."""
-    if lacking := processes.lacking():
-        raise RuntimeError(f"the agent in C needs {lacking}")
-    seeds = range(1, 11 if is_full else 2)
-    for peer in processes.PEERS:
-        found = []
-        for seed in seeds:
-            with processes.device(peer) as device:  # Raises when it crashes, or a sanitizer says something.
-                found.append(fuzz.run(device.address, 100_000, seed))
-        for line in [line for one in found for line in one.wrong][:5]:
-            print(f"{peer}: {line}", file=sys.stderr)
-        yield Figure(f"agent_{peer}_fuzzed", sum(one.messages for one in found), "messages", 1e5, is_least=True)
-        yield Figure(f"agent_{peer}_right_ones", sum(one.accepted for one in found), "messages", 1e3, is_least=True)
-        yield Figure(f"agent_{peer}_answers_off", sum(len(one.wrong) for one in found), "answers", 0)
-        with processes.device(peer) as device, Controller(device.address) as controller:
-            taken_us = []
-            for _ in range(2000):
-                began_ns = time.perf_counter_ns()
-                controller.ask(GET, "sets")
-                taken_us.append((time.perf_counter_ns() - began_ns) / 1e3)
-        yield Figure(f"agent_{peer}_round_trip", median(taken_us), "us", 1000)
-    yield from _agent_tests()
-
-
-def _agent_tests() -> Iterator[Figure]:
-    """Run the script that both peers pass, and what has the wrong keys."""
-    with TemporaryDirectory() as folder:
-        for file in AGENT_TESTS:
-            result = Path(folder) / "result.xml"
-            command = [sys.executable, "-m", "pytest", "-n", "0", "-q", f"--junitxml={result}", file]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-            suite = next(ElementTree.parse(result).getroot().iter("testsuite"))
-            counts = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
-            if counts["failures"] + counts["errors"]:
-                print(done.stdout[-2000:], file=sys.stderr)
-            name = Path(file).stem.removeprefix("test_")
-            yield Figure(f"{name}_tests", counts["tests"] - counts["skipped"], "tests", 8, is_least=True)
-            yield Figure(f"{name}_failed", counts["failures"] + counts["errors"], "tests", 0)
-
+from _figures import Row, run
+from _replay_agent import agent
+from _replay_datagrams import datagrams
+from _replay_host import host, loss, records
+from _replay_memory import memory
+from _replay_port import port
+from _replay_sets import sets, whole_probe
+from _replay_system import system
 
 ROWS: dict[str, Row] = {
+    "memory": memory,
+    "datagrams": datagrams,
+    "port": port,
+    "system": system,
+    "sets": sets,
+    "sets_system": whole_probe,
+    "records": records,
+    "loss": loss,
+    "host": host,
     "agent": agent,
 }
 
