@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from liteprobe.boards import BOARDS, board, io_timing
-from liteprobe.cores.formats import PRESETS, Part
 from liteprobe.cores.memory.sdram import T_RCD, T_RP
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.soc.build.bitstream import elaborate, summary
@@ -234,9 +233,8 @@ def test_received_data_is_delayed_as_the_margins_say_and_sent_data_is_not(name, 
     assert board(name).rx_delay == pytest.approx(39 * 0.025)
 
 
-def test_the_memory_of_a_probe_that_replays_has_a_pll_of_its_own_and_late_pins(tmp_path, monkeypatch):
-    monkeypatch.setitem(PRESETS, "replayer", Part.MONITOR | Part.REPLAY)
-    config = ProbeConfig(preset="replayer", ports=1, with_cpu=False)
+def test_the_memory_of_a_probe_that_replays_has_a_pll_of_its_own_and_late_pins(tmp_path):
+    config = ProbeConfig(preset="replay", ports=1, with_cpu=False)
     design, facts = apart(elaborate, "colorlight_i9", config, tmp_path)
     verilog = (design.folder / "liteprobe.v").read_text()
     first, second = plls_of(verilog)
