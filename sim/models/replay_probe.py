@@ -67,7 +67,10 @@ class ReplayModel(ModelProbe):
                 address += 4
         self.map: dict[str, Any] = self.map | {"csr_registers": registers}
         self.values |= {name: 0 for name in registers if name not in self.values}
-        self.values |= {"probe_map_hash": map_hash(self.map), "probe_parts": int(PRESETS["train"] | Part.REPLAY | Part.SETS)}
+        self.values |= {
+            "probe_map_hash": map_hash(self.map),
+            "probe_parts": int(PRESETS["train"] | Part.REPLAY | Part.SETS),
+        }
         self.frames: list[SentFrame] = []
         self.underrun_at: dict[int, int] = {}
         self.late_at: dict[int, int] = {}
