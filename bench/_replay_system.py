@@ -38,8 +38,10 @@ LINES = (
     (1514, 1024, 1500, 100.0),
 )
 STAMP = Stamp("octet", octet=42)
-#: Replayed and captured at once, at 100 %: length, snap length of the trace, of the capture, frames.
-CAPTURES = ((60, 60, 52, 12_000), (1514, 64, 64, 4000), (1514, 1514, 1514, 1000))
+#: Replayed and captured at once, at 100 %: length, snap length of the trace, of the capture, frames. Both whole are more than
+#: the SDRAM can carry, so there frames are dropped.
+CAPTURES = ((60, 60, 52, 12_000), (1514, 64, 64, 4000))
+BEYOND = (1514, 1514, 1514, 1000)
 
 
 @dataclass
@@ -50,6 +52,7 @@ class Run:
     out: Frames
     come: Frames
     captured: int
+    dropped: int
 
 
 @contextmanager
@@ -76,8 +79,8 @@ def replayed(
         settings = CaptureSettings() if keep is None else CaptureSettings(snap_length=keep)
         request = None if keep is None else CaptureRequest(str(sent.files / "seen.pcapng"), settings=settings)
         result = sent.probe.replay({0: trace}, capture=request)
-        records = result.capture.counts["records"] if result.capture else 0
-        return Run(result[0], replay.pins(sent, 0), replay.pins(sent, 1, "in"), records)
+        counts = result.capture.counts if result.capture else {"frames": 0, "gap_frames": 0}
+        return Run(result[0], replay.pins(sent, 0), replay.pins(sent, 1, "in"), counts["frames"], counts["gap_frames"])
 
 
 def system(is_full: bool) -> Iterator[Figure]:
@@ -87,6 +90,10 @@ def system(is_full: bool) -> Iterator[Figure]:
         yield from line(length, snap, frames, least)
     for length, snap, keep, frames in CAPTURES:
         yield from captured(length, snap, keep, frames)
+    length, snap, keep, frames = BEYOND
+    run = replayed(list(replay.packets(frames, 3, 1.0, length, length)), snap=snap, keep=keep)
+    yield Figure("system_capture_beyond_frames_dropped", run.dropped, "frames", 1, is_least=True)
+    yield Figure("system_capture_beyond_frames_uncounted", len(run.come) - run.captured - run.dropped, "frames", 0)
     for percent in (1, 5):
         yield from lossy(percent, 0.3)
 
