@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The fast way in for what the host streams to the ports: between the management port and its stack."""
+"""Joins the receiver of datagrams, which fills the rings of ports that replay, between the management port and its stack."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The fast way in: what a host streams by UDP goes to rings in a memory, past the management stack."""
+"""Receives what a host streams by UDP, and writes it to rings in a memory, past the management stack."""
 
 import ipaddress
 
@@ -26,10 +26,10 @@ class DatagramReceiver(LiteXModule):
 
     A datagram says with which word of its session it begins. It is accepted if that is the one that the ring waits for, and
     all of it finds room; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
-    was accepted and up to where there is room is told to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
+    was accepted and up to where there is room is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
     is free up to another 1/STATUS_SHARES of it, at once when a datagram comes ahead (once, until one is accepted) or asks, and
-    once in a period while the session is open and has sent anything. Whoever sends for another session or lease is told so, once
-    in a period.
+    once in a period while the session is open and has sent anything. Whoever sends for another session or lease is
+    answered that it is a stranger, once in a period.
 
     Parameters
     ----------

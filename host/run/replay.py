@@ -23,6 +23,7 @@ from liteprobe.host.run.replay_figures import PortReplay, ReplayResult, Sent, ma
 from liteprobe.host.run.replay_port import ReplayPort
 from liteprobe.host.run.routes import Devices, check_ports
 from liteprobe.host.run.start import await_ready, check_links, start_together
+from liteprobe.host.run.streamed import look_at
 from liteprobe.host.traffic.trace.summary import Summary
 from liteprobe.host.traffic.trace.trace import Trace
 
@@ -281,15 +282,7 @@ class Replay:
         """Return whether a port still sends."""
         assert self._streamer
         check_own(self, [job.port for job in self._jobs], [])
-        for job in self._jobs:
-            job.state, job.frames, is_up = job.port.transmit.look()
-            state = self._streamer.state(job.port.number)
-            job.sent = Sent(state.datagrams, state.resent, state.starved, state.accepted, state.is_done)
-            if not is_up and job.state != TransmitState.IDLE:
-                raise ProbeError(
-                    f"the link of port {job.port.number} went down while it replayed ({job.frames} frames had been sent): plug in "
-                    "its cable, and replay again"
-                )
+        look_at(self._jobs, self._streamer, ("replayed", "been sent", "replay"))
         self._ended_ns = self._probe.timebase.now_ns
         if self._show:
             self._show(self._seen())

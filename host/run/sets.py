@@ -20,6 +20,7 @@ from liteprobe.host.run.replay_port import ReplayPort
 from liteprobe.host.run.routes import check_ports
 from liteprobe.host.run.sets_port import SetsCounts, SetsPort
 from liteprobe.host.run.start import await_ready, check_links, start_together
+from liteprobe.host.run.streamed import look_at
 from liteprobe.host.traffic.sets import Sets
 
 RAM_START_S = 0.001  # A simulated probe was reset just now, and its SDRAM takes what is written 0.4 ms later.
@@ -208,15 +209,7 @@ class SetsRun:
     def _look(self, streamer: Streamer) -> bool:
         """Return whether a port still sends."""
         check_own(self, [job.port for job in self._jobs], [])
-        for job in self._jobs:
-            job.state, job.frames, is_up = job.port.transmit.look()
-            state = streamer.state(job.port.number)
-            job.sent = Sent(state.datagrams, state.resent, state.starved, state.accepted, state.is_done)
-            if not is_up and job.state != TransmitState.IDLE:
-                raise ProbeError(
-                    f"the link of port {job.port.number} went down while it sent ({job.frames} frames had left): plug in its "
-                    "cable, and send again"
-                )
+        look_at(self._jobs, streamer, ("sent", "left", "send"))
         self._ended_ns = self._probe.timebase.now_ns
         if self._show:
             self._show({job.port.number: job.frames for job in self._jobs})

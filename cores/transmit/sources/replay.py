@@ -38,7 +38,7 @@ class ReplaySource(LiteXModule):
     wraps : Signal(), out
         The ring is a loop.
     source : Endpoint(descriptor_description(with_replay=True)), out
-        ``final`` with the last frame, or alone and ``empty``: behind a record that is no frame, a stop, or an error.
+        ``final`` with the last frame, or alone and ``empty``: after a record that is not a frame, a stop, or an error.
     fetch : Endpoint([("data", 32)]), out
         Octets of the frame at ``source``, to be taken while it stands there; as many words as hold ``snap`` octets.
     open : Signal(), in
@@ -46,7 +46,7 @@ class ReplaySource(LiteXModule):
     start : Signal(), in
         Pulse: begins a program. Not while active.
     stop : Signal(), in
-        Level: the next descriptor is ``empty`` and ``final``. Until ``open`` there are no more frames then.
+        Level: the next descriptor is ``empty`` and ``final``. After that, frames leave only after ``open``.
     is_past : Signal(), in
         The descriptor at ``source``, valid or not, was due before now.
     prime : Signal(18), in

@@ -47,7 +47,7 @@ class StreamSource(LiteXModule):
         The program goes on when no stream is active, until ``stop``.
     begin, end : Signal(16), in
         Pulses, one for each stream: it joins the program, first due BEGIN_TICKS and its phase after now; it leaves it, but for
-        frames on their way. Ignored while there is no program. A stream that has no frames left doesn't join.
+        frames on their way. Ignored while no program runs. A stream that has no frames left doesn't join.
     is_primed : Signal(), out
         The due ticks of all streams of ``mask`` are known, so that the first frame is on its way.
     is_active : Signal(), out

@@ -25,25 +25,8 @@ constexpr uint64_t QUIET = 400000;
 
 Vcapture_bench top;
 uint64_t now; // Cycles of sys.
-std::map<std::string, std::string> options;
 
-uint64_t option(const char *name, uint64_t otherwise)
-{
-    auto found = options.find(name);
-    return found == options.end() ? otherwise : strtoull(found->second.c_str(), nullptr, 0);
-}
-
-void check(bool is_right, const char *format, ...)
-{
-    if (is_right)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "cycle %lu: ", (unsigned long)now);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
-    exit(1);
-}
+#include "../memory/checks.h" // It uses now.
 
 uint32_t noise = 1;
 

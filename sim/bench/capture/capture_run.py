@@ -18,7 +18,8 @@ from liteprobe.sim.bench.tools.compiled import compiled_program
 from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 MAIN = Path(__file__).with_name("capture_run.cpp")
-PARTS = [*(MAIN.with_name(f"capture_{part}.h") for part in ("host", "line", "parts")), MAIN.parents[1] / "memory" / "chip.h"]
+PARTS = [MAIN.with_name(f"capture_{part}.h") for part in ("host", "line", "parts")]
+PARTS += [MAIN.parents[1] / "memory" / name for name in ("chip.h", "checks.h")]
 CLK_FREQ = 50e6
 
 

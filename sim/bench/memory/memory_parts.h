@@ -19,25 +19,8 @@ namespace {
 
 Vmemory_bench top;
 uint64_t now, memory_now; // Cycles of sys, and of the chip's clock.
-std::map<std::string, std::string> options;
 
-uint64_t option(const char *name, uint64_t otherwise)
-{
-    auto found = options.find(name);
-    return found == options.end() ? otherwise : strtoull(found->second.c_str(), nullptr, 0);
-}
-
-void check(bool is_right, const char *format, ...)
-{
-    if (is_right)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "cycle %lu: ", (unsigned long)now);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
-    exit(1);
-}
+#include "checks.h" // It uses now.
 
 uint64_t noise = 1;
 

@@ -45,7 +45,8 @@ class Setting:
 def build(mhz: float, with_crossing: bool, late: int) -> Path:
     """Return the executable, compiled if need be."""
     write = partial(write_verilog, clk_freq=mhz * 1e6, with_crossing=with_crossing, late=late)
-    return compiled_program("memory_bench", write, MAIN, [MAIN.with_name("chip.h"), MAIN.with_name("memory_parts.h")])
+    parts = [MAIN.with_name(name) for name in ("chip.h", "checks.h", "memory_parts.h")]
+    return compiled_program("memory_bench", write, MAIN, parts)
 
 
 def run(setting: Setting, **options: int) -> dict[str, Any]:
