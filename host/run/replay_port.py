@@ -89,6 +89,10 @@ class ReplayPort:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
         self._registers.write(self._prefix + "open", 1)
 
+    def prime(self, words: int) -> None:
+        """Have the program start with so many words: there are no more."""
+        self._registers.write(self._prefix + "prime", words)
+
     def close(self) -> None:
         """End the session: what is streamed to it is not taken any more."""
         self._registers.write(self._prefix + "close", 1)

@@ -14,7 +14,7 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.errors import LeaseLostError, ProbeError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.run.replay import ReplayLook
+from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
@@ -101,7 +101,7 @@ def test_a_short_trace_repeats_in_the_ring(both: Sent) -> None:
 def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_right(both: Sent) -> None:
     endless, packets = made(both, "endless.pcap", 30, 5, 1.0, 1514, 1514)
 
-    def stop(look: ReplayLook) -> None:
+    def stop(look: StreamLook) -> None:
         if look.frames[0] > 60:
             raise Interrupted(signal.SIGINT)
 
@@ -121,7 +121,7 @@ def test_a_host_that_is_gone_leaves_a_probe_that_ends_by_itself(both: Sent) -> N
     both.probe.registers.write("probe_lease_timeout", 1)
     endless, _ = made(both, "endless.pcap", 30, 7, 0.05, 1514, 1514)
 
-    def go(look: ReplayLook) -> None:
+    def go(look: StreamLook) -> None:
         if look.frames[0] > 5:
             both.probe.lease._stop_beats()  # As a host that is killed, or unplugged.
             raise Interrupted(signal.SIGTERM)
