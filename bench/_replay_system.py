@@ -117,6 +117,7 @@ def line(length: int, snap: int | None, frames: int, least: float) -> Iterator[F
     wrong = replay.wrong_frames(run.out, made, snap) if not run.result.underruns else octets_off(run.out, made)
     yield Figure(f"{name}_off", len(wrong), "frames", 0)
     yield Figure(f"{name}_underruns", run.result.underruns, "frames", 0)
+    yield Figure(f"{name}_resent", run.result.sent.resent, "datagrams", 0)
 
 
 def share(run: Run, length: int) -> float:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.replay.flow import Pace
 from liteprobe.host.replay.streamer import Target
 from liteprobe.host.run.replay_figures import PortReplay
 from liteprobe.host.run.streamed import StreamedRun, StreamLook
@@ -217,7 +218,7 @@ def test_a_probe_that_never_answers_is_said_with_what_to_do(
     run: Run, fake: Fake, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake[2].is_mute = True
-    target = Target("127.0.0.1", fake[2].port, patience_s=0.3)
+    target = Target("127.0.0.1", fake[2].port, Pace(patience_s=0.3))
     monkeypatch.setattr("liteprobe.host.run.replay.target_of", lambda *_: target)
     code, _, err = run("replay", files[0])
     assert code == 3

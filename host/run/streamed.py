@@ -15,6 +15,7 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.datagrams import Session
+from liteprobe.host.replay.flow import Pace
 from liteprobe.host.replay.slots import WordSource
 from liteprobe.host.replay.streamer import Streamer, Target
 from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
@@ -390,4 +391,6 @@ def target_of(probe: StreamedDevice, patience_s: float | None) -> Target:
             "it would take LitePCIe's DMA reader, which is not built in): connect the probe's management port, and give "
             "--probe etherbone://ADDRESS"
         )
-    return Target(*address, probe.link.silence_s if patience_s is None else patience_s)
+    link = probe.link
+    pace = Pace(link.silence_s if patience_s is None else patience_s, link.replay_flight, link.replay_timeout_s)
+    return Target(*address, pace)
