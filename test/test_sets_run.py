@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.device.link.base import Link
@@ -221,6 +222,15 @@ def test_an_interrupt_keeps_what_was_sent(run: Run, file: str, monkeypatch: pyte
         "interrupted",
         ["interrupted before its end"],
     )
+
+
+def test_a_narrow_terminal_shows_every_column(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liteprobe.host.cli.tables.console", lambda: Console(highlight=False, width=80))
+    code, out, _ = run("sets", file)
+    heads = [line.split() for line in out.splitlines() if line.strip().startswith("port ")]
+    assert code == 0
+    assert heads[0] == ["port", "sent", "of", "of", "sets", "repeats", "late", "underruns", "first"]
+    assert heads[1][:5] == ["port", "Mb/s", "of", "line", "resent"]
 
 
 def test_a_capture_does_not_write_over_the_sets(run: Run, file: str) -> None:

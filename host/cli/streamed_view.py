@@ -17,8 +17,9 @@ from liteprobe.host.traffic.trace.summary import Summary
 
 NONE = "-"
 LINE_BPS = 1e9
-REPLAY = ("sent", "of", "late", "had to", "underruns", "first", "Mb/s", "of line", "resent")
-SETS = ("sent", "of", "of sets", "repeats", "late", "underruns", "first", "Mb/s", "of line", "resent")
+REPLAY = ("sent", "of", "late", "had to", "underruns", "first")
+SETS = ("sent", "of", "of sets", "repeats", "late", "underruns", "first")
+STREAM = ("Mb/s", "of line", "resent")
 DELAYS = ("least\nns", "mean", "P50", "P99", "P99.9", "most")
 ENDS = {"sent": "all was sent", "stopped": "stopped", "interrupted": "interrupted", "": "not started"}
 
@@ -61,24 +62,25 @@ def progress() -> Iterator[Show]:
 def final(result: StreamedResult[FiguresT]) -> RenderableType:
     """Return what came of a replay, or of sets."""
     columns = REPLAY if any(isinstance(one, PortReplay) for one in result.ports) else SETS
-    wide = tables.table("port", *columns, *DELAYS, text=1)
-    counts, delays = (
+    wide = tables.table("port", *columns, *STREAM, *DELAYS, text=1)
+    counts, others = (
         tables.table("port", *columns, text=1, is_tight=True),
-        tables.table("port", *DELAYS, text=1, is_tight=True),
+        tables.table("port", *STREAM, *DELAYS, text=1, is_tight=True),
     )
     for one in result.ports:
-        shown = _counts(one)
-        cells, times = [shown[name] for name in columns], _delays(one.delays)
-        wide.add_row(str(one.port), *cells, *times)
-        counts.add_row(str(one.port), *cells)
-        delays.add_row(str(one.port), *times)
+        shown, port = _counts(one), str(one.port)
+        cells, stream = ([shown[name] for name in names] for names in (columns, STREAM))
+        times = _delays(one.delays)
+        wide.add_row(port, *cells, *stream, *times)
+        counts.add_row(port, *cells)
+        others.add_row(port, *stream, *times)
     whole = "" if result.is_complete else ", incomplete"
     lines = [
         f"{result.duration_s:,.3f} s, {ENDS[result.end]}{whole}. Clock {result.clock_state}; a delay is within "
         f"{result.uncertainty_ns:.1f} ns. Mb/s as planned, on the wire, frame + 24 octets.",
         *result.notes,
     ]
-    return Group(tables.Either(wide, Group(counts, delays)), *(Text(line) for line in lines))
+    return Group(tables.Either(wide, Group(counts, others)), *(Text(line) for line in lines))
 
 
 # # #
