@@ -71,6 +71,7 @@ def test_frames_leave_as_their_sets_say_when_they_are_due(fake: Fake) -> None:
     ]  # fmt: skip
     row = result.ports[0]
     assert (row.frames, row.counts.sets, row.counts.repeats, row.sent.is_all) == (4, 4, 0, True)
+    assert fake[0].values["port0_replay_prime"] == row.sent.accepted == sum(len(words) for words in sets.chunks())
     assert (result.end, result.is_complete, result.notes) == ("sent", True, ())
 
 
