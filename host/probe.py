@@ -32,11 +32,11 @@ from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
-    from liteprobe.host.run.replay import ReplayOptions
-    from liteprobe.host.run.replay_figures import ReplayResult
-    from liteprobe.host.run.sets import SetsOptions
-    from liteprobe.host.run.sets_figures import SetsResult
-    from liteprobe.host.run.streamed import StreamLook
+    from liteprobe.host.run.streamed.replay import ReplayOptions
+    from liteprobe.host.run.streamed.replay_figures import ReplayResult
+    from liteprobe.host.run.streamed.run import StreamLook
+    from liteprobe.host.run.streamed.sets import SetsOptions
+    from liteprobe.host.run.streamed.sets_figures import SetsResult
     from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.trace.trace import Trace
 
@@ -301,9 +301,9 @@ class Probe:
             How often all is sent; None: until it is interrupted.
         capture : CaptureRequest, path or None
             What all ports see meanwhile: a path is that of a pcapng. With stamps, each frame's delay is in the result.
-        options, show : as of ``run.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
+        options, show : as of ``run.streamed.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
         """
-        from liteprobe.host.run.replay import ReplayOptions, replay  # Its files take a while to load.
+        from liteprobe.host.run.streamed.replay import ReplayOptions, replay  # Its files take a while to load.
 
         chosen = replace(options or ReplayOptions(), loops=loops, capture=CaptureRequest.of(capture))
         return replay(self, traces if isinstance(traces, Mapping) else {0: traces}, chosen, show)
@@ -316,7 +316,7 @@ class Probe:
         show: "Callable[[StreamLook], None] | None" = None,
     ) -> "SetsResult":
         """Send frames that the probe makes of sets, by port or from that of their stream; as of ``send_sets`` and ``replay``."""
-        from liteprobe.host.run.sets import SetsOptions, send_sets
+        from liteprobe.host.run.streamed.sets import SetsOptions, send_sets
 
         return send_sets(self, sets, replace(options or SetsOptions(), capture=CaptureRequest.of(capture)), show)
 

@@ -18,9 +18,9 @@ from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.replay import ReplayOptions
-from liteprobe.host.run.replay_delays import DelaySink
-from liteprobe.host.run.streamed import StreamLook
+from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.replay import ReplayOptions
+from liteprobe.host.run.streamed.run import StreamLook
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace

@@ -15,8 +15,8 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed import Show
-from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
+from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
+from liteprobe.host.run.streamed.run import Show
 
 
 def check_capture(capture: Path | None, read: list[Path]) -> None:

@@ -14,7 +14,7 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.errors import LeaseLostError, ProbeError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.run.streamed import StreamLook
+from liteprobe.host.run.streamed.run import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream

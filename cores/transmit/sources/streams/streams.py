@@ -11,8 +11,8 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, STREAMS
 from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
-from liteprobe.cores.transmit.sources.modifiers import ModifierEngine
-from liteprobe.cores.transmit.sources.scheduler import StreamScheduler
+from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
+from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
 from liteprobe.cores.transmit.sources.templates import FrameTemplates, TemplateUser
 
 # Stream Source ------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.transmit.headers import add_headers
-from liteprobe.cores.transmit.programs import OtherPrograms
+from liteprobe.cores.transmit.programs.headers import add_headers
+from liteprobe.cores.transmit.programs.choice import OtherPrograms
 
 def add_sets(path):
     """Give a TransmitPath sets, trains whose frames are described one by one; return what `add_programs` must know of them."""

@@ -10,9 +10,9 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import SET_LEAD_TICKS, SetError, SetField
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
-from liteprobe.cores.transmit.sources.set_edits import SetEdits
-from liteprobe.cores.transmit.sources.set_parser import FIELDS, HALF_BITS, SetParser
-from liteprobe.cores.transmit.sources.set_queue import SetQueue
+from liteprobe.cores.transmit.sources.sets.set_edits import SetEdits
+from liteprobe.cores.transmit.sources.sets.set_parser import FIELDS, HALF_BITS, SetParser
+from liteprobe.cores.transmit.sources.sets.set_queue import SetQueue
 
 NEVER = 2**32 - 1
 

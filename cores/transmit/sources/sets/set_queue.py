@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import SET_FIELD_OCTETS, SETS_AHEAD, SetField
-from liteprobe.cores.transmit.sources.set_parser import HALF_BITS, SLOT_BITS, SLOTS
+from liteprobe.cores.transmit.sources.sets.set_parser import HALF_BITS, SLOT_BITS, SLOTS
 
 AHEAD_BITS = log2_int(SETS_AHEAD)
 INDEX_BIT  = list(SET_FIELD_OCTETS).index(SetField.INDEX)

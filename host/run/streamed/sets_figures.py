@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, OVERHEAD
-from liteprobe.host.run.sets_port import SetsCounts
-from liteprobe.host.run.streamed_figures import PortFigures, StreamedResult
+from liteprobe.host.run.streamed.figures import PortFigures, StreamedResult
+from liteprobe.host.run.streamed.sets_port import SetsCounts
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.sets import Sets

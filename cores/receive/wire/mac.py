@@ -12,10 +12,10 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import EventCrossing, StreamCrossing
-from liteprobe.cores.receive.fcs import FCSChecker
+from liteprobe.cores.receive.wire.fcs import FCSChecker
 from liteprobe.cores.receive.frames import frame_layout, number_bits
-from liteprobe.cores.receive.sfd import SFDDetector
-from liteprobe.cores.receive.words import WordPacker
+from liteprobe.cores.receive.wire.sfd import SFDDetector
+from liteprobe.cores.receive.wire.words import WordPacker
 
 # Receive MAC --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
 from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout
-from liteprobe.cores.receive.sample import Sampler
+from liteprobe.cores.receive.monitor.sample import Sampler
 from liteprobe.cores.receive.unified.key import probe_layout
 
 # Layouts ------------------------------------------------------------------------------------------

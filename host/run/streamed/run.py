@@ -20,11 +20,11 @@ from liteprobe.host.replay.slots import WordSource
 from liteprobe.host.replay.streamer import Streamer, Target
 from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
 from liteprobe.host.run.port import check_own
-from liteprobe.host.run.replay_delays import DelaySink
-from liteprobe.host.run.replay_port import ReplayPort
 from liteprobe.host.run.routes import Devices
 from liteprobe.host.run.start import await_ready, check_links, start_together
-from liteprobe.host.run.streamed_figures import Delays, FiguresT, Sent, StreamedResult
+from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.figures import Delays, FiguresT, Sent, StreamedResult
+from liteprobe.host.run.streamed.replay_port import ReplayPort
 from liteprobe.host.traffic.stamps import Stamp
 
 PRIME_WORDS = RING_WORDS - RING_WORDS // 16  # All that is sure to be taken: the rest may be in the next datagram.

@@ -10,12 +10,12 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import BEGIN_TICKS, LIST_WORDS, OVERHEAD, STREAMS
 from liteprobe.cores.transmit.frames import LENGTH_BITS
-from liteprobe.cores.transmit.sources.active import ActiveStreams
-from liteprobe.cores.transmit.sources.dues import STREAM_BITS, DueSearch
-from liteprobe.cores.transmit.sources.exponential import ExponentialInterval
+from liteprobe.cores.transmit.sources.streams.active import ActiveStreams
+from liteprobe.cores.transmit.sources.streams.dues import STREAM_BITS, DueSearch
+from liteprobe.cores.transmit.sources.streams.exponential import ExponentialInterval
 from liteprobe.cores.transmit.sources.length import LengthDraw, field
 from liteprobe.cores.transmit.sources.word_reader import Word, WordReader
-from liteprobe.cores.transmit.sources.xorshift import xorshift
+from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
 
 WORD_BITS = 32
 

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import CSR, CSRField, CSRStatus, CSRStorage
 
 from liteprobe.cores.crossing import LevelCrossing
-from liteprobe.cores.receive.monitor import MonitorPath
+from liteprobe.cores.receive.monitor.path import MonitorPath
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
 

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from liteprobe.cores.formats import NO_SEQUENCE, RING_WORDS, Part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.replay.words import TraceWords
-from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
 from liteprobe.host.run.routes import check_ports
-from liteprobe.host.run.streamed import Show, StreamedDevice, StreamedPort, StreamedRun, StreamOptions, Terms, target_of
-from liteprobe.host.run.streamed_figures import Delays
+from liteprobe.host.run.streamed.figures import Delays
+from liteprobe.host.run.streamed.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.streamed.run import (
+    Show,
+    StreamedDevice,
+    StreamedPort,
+    StreamedRun,
+    StreamOptions,
+    Terms,
+    target_of,
+)
 from liteprobe.host.traffic.trace.trace import Trace
 
 LOOPS_MOST = 0xFFFF  # Of a trace in the ring.

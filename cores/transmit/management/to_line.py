@@ -13,9 +13,9 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.transmit.frames import octet_description, word_description
 from liteprobe.cores.transmit.line import Line
-from liteprobe.cores.transmit.mac import TransmitMAC
-from liteprobe.cores.transmit.width_converter import WidthConverter
-from liteprobe.cores.transmit.store import FrameStore
+from liteprobe.cores.transmit.wire.mac import TransmitMAC
+from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.management.store import FrameStore
 
 # Management Queue ---------------------------------------------------------------------------------
 

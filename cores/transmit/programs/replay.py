@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.transmit.fetch import FrameFetch
-from liteprobe.cores.transmit.programs import OtherPrograms
+from liteprobe.cores.transmit.programs.choice import OtherPrograms
 
 def add_replay(path):
     """Give a TransmitPath the replay of traces; return what `add_programs` must know of their programs."""

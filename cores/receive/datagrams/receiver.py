@@ -14,10 +14,10 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.formats import RING_WORDS
 from liteprobe.cores.memory.ring_writer import RingWriter
-from liteprobe.cores.receive.datagram_counts import *
-from liteprobe.cores.receive.datagram_head import PORT_LINE, POSITION_LINE, DatagramHead
-from liteprobe.cores.receive.datagram_pass import PassingFrames
-from liteprobe.cores.receive.datagram_status import DatagramStatus
+from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.head import PORT_LINE, POSITION_LINE, DatagramHead
+from liteprobe.cores.receive.datagrams.passing import PassingFrames
+from liteprobe.cores.receive.datagrams.status import DatagramStatus
 
 # Receiver -----------------------------------------------------------------------------------------
 

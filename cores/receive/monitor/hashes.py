@@ -8,8 +8,8 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.cores.receive.packet_hash import PacketHash
-from liteprobe.cores.receive.toeplitz import FlowHash
+from liteprobe.cores.receive.monitor.packet_hash import PacketHash
+from liteprobe.cores.receive.monitor.toeplitz import FlowHash
 
 # Frame Hashes -------------------------------------------------------------------------------------
 

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from liteprobe.cores.formats import NO_SEQUENCE, Part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.routes import check_ports
-from liteprobe.host.run.sets_figures import PortSets, SetsResult, SetsSummary
-from liteprobe.host.run.sets_port import SetsPort
-from liteprobe.host.run.streamed import Show, StreamedDevice, StreamedPort, StreamedRun, StreamOptions, Terms, target_of
-from liteprobe.host.run.streamed_figures import Delays
+from liteprobe.host.run.streamed.figures import Delays
+from liteprobe.host.run.streamed.run import (
+    Show,
+    StreamedDevice,
+    StreamedPort,
+    StreamedRun,
+    StreamOptions,
+    Terms,
+    target_of,
+)
+from liteprobe.host.run.streamed.sets_figures import PortSets, SetsResult, SetsSummary
+from liteprobe.host.run.streamed.sets_port import SetsPort
 from liteprobe.host.traffic.sets import Sets
 
 RAM_START_S = 0.001  # A simulated probe was reset just now, and its SDRAM takes what is written 0.4 ms later.

@@ -8,9 +8,9 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import STREAMS
-from liteprobe.cores.transmit.headers import add_headers
-from liteprobe.cores.transmit.programs import OtherPrograms
-from liteprobe.cores.transmit.sent import SentCounters
+from liteprobe.cores.transmit.programs.headers import add_headers
+from liteprobe.cores.transmit.programs.choice import OtherPrograms
+from liteprobe.cores.transmit.programs.sent import SentCounters
 
 def add_streams(path):
     """Give a TransmitPath streams; return what `add_programs` must know of their programs."""
