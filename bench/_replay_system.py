@@ -18,7 +18,7 @@ from _figures import Figure
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
-from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.streamed.replay_figures import PortReplay
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay
@@ -117,6 +117,7 @@ def line(length: int, snap: int | None, frames: int, least: float) -> Iterator[F
     wrong = replay.wrong_frames(run.out, made, snap) if not run.result.underruns else octets_off(run.out, made)
     yield Figure(f"{name}_off", len(wrong), "frames", 0)
     yield Figure(f"{name}_underruns", run.result.underruns, "frames", 0)
+    yield Figure(f"{name}_resent", run.result.sent.resent, "datagrams", 0)
 
 
 def share(run: Run, length: int) -> float:

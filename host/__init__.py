@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
     from liteprobe.host.run.figures import TrafficResult
-    from liteprobe.host.run.replay import ReplayOptions
-    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.streamed.replay import ReplayOptions
+    from liteprobe.host.run.streamed.replay_figures import ReplayResult
     from liteprobe.host.run.traffic import Traffic
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.intervals import Burst, Interval
@@ -54,8 +54,8 @@ _LATER = {
     "Headers": "traffic.headers",
     "Interval": "traffic.intervals",
     "Probe": "probe",
-    "ReplayOptions": "run.replay",
-    "ReplayResult": "run.replay_figures",
+    "ReplayOptions": "run.streamed.replay",
+    "ReplayResult": "run.streamed.replay_figures",
     "Stamp": "traffic.stamps",
     "Stream": "traffic.stream",
     "Trace": "traffic.trace.trace",

@@ -32,9 +32,11 @@ from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
-    from liteprobe.host.run.replay import ReplayLook, ReplayOptions
-    from liteprobe.host.run.replay_figures import ReplayResult
-    from liteprobe.host.run.sets import SetsOptions, SetsResult
+    from liteprobe.host.run.streamed.replay import ReplayOptions
+    from liteprobe.host.run.streamed.replay_figures import ReplayResult
+    from liteprobe.host.run.streamed.run import StreamLook
+    from liteprobe.host.run.streamed.sets import SetsOptions
+    from liteprobe.host.run.streamed.sets_figures import SetsResult
     from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.trace.trace import Trace
 
@@ -98,10 +100,8 @@ class Probe:
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
 
     def _open_ports(self) -> list[Port]:
-        numbers = range(self.port_count)
         kind = StreamsPort if Part.STREAMS in self.parts else TransmitPort
-        receivers = self._open_receivers()
-        return [Port(number, kind(self.registers, number), receivers[number]) for number in numbers]
+        return [Port(number, kind(self.registers, number), one) for number, one in enumerate(self._open_receivers())]
 
     def _open_receivers(self) -> list[ReceivePort]:
         numbers, registers = range(self.port_count), self.registers
@@ -224,12 +224,7 @@ class Probe:
         return self.trains([(program, transmit, receive)], progress)[0]
 
     def launch(self, program: TrainProgram, transmit: int = 0) -> int:
-        """Start a program that goes on when this host lets go of the probe, or is gone; ``stop`` ends it.
-
-        Returns
-        -------
-        int
-            When it ends (ns of the probe's clock).
+        """Start a program that goes on when this host lets go of the probe, or is gone, or ``stop`` ends it; return its end (ns).
 
         Raises
         ------
@@ -294,7 +289,7 @@ class Probe:
         loops: int | None = 1,
         capture: CaptureRequest | str | Path | None = None,
         options: "ReplayOptions | None" = None,
-        show: "Callable[[ReplayLook], None] | None" = None,
+        show: "Callable[[StreamLook], None] | None" = None,
     ) -> "ReplayResult":
         """Replay traces, all ports in the same tick, streamed from this host while they run; return what came of it.
 
@@ -306,19 +301,24 @@ class Probe:
             How often all is sent; None: until it is interrupted.
         capture : CaptureRequest, path or None
             What all ports see meanwhile: a path is that of a pcapng. With stamps, each frame's delay is in the result.
-        options, show : as of `Replay`, which raises the errors, too; ``loops`` and ``capture`` come from here.
+        options, show : as of ``run.streamed.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
         """
-        from liteprobe.host.run.replay import Replay, ReplayOptions  # Its files take a while to load.
+        from liteprobe.host.run.streamed.replay import ReplayOptions, replay  # Its files take a while to load.
 
-        request = CaptureRequest(write=capture) if isinstance(capture, str | Path) else capture
-        chosen = replace(options or ReplayOptions(), loops=loops, capture=request)
-        return Replay(self, traces if isinstance(traces, Mapping) else {0: traces}, chosen, show).run()
+        chosen = replace(options or ReplayOptions(), loops=loops, capture=CaptureRequest.of(capture))
+        return replay(self, traces if isinstance(traces, Mapping) else {0: traces}, chosen, show)
 
-    def sets(self, sets: "Sets | Mapping[int, Sets]", options: "SetsOptions | None" = None) -> "SetsResult":
-        """Send frames that the probe makes of sets, by port or from that of their stream; all as of `SetsRun`, which see."""
-        from liteprobe.host.run.sets import SetsRun
+    def sets(
+        self,
+        sets: "Sets | Mapping[int, Sets]",
+        options: "SetsOptions | None" = None,
+        capture: CaptureRequest | str | Path | None = None,
+        show: "Callable[[StreamLook], None] | None" = None,
+    ) -> "SetsResult":
+        """Send frames that the probe makes of sets, by port or from that of their stream; as of ``send_sets`` and ``replay``."""
+        from liteprobe.host.run.streamed.sets import SetsOptions, send_sets
 
-        return SetsRun(self, sets, options).run()
+        return send_sets(self, sets, replace(options or SetsOptions(), capture=CaptureRequest.of(capture)), show)
 
     def traffic(self) -> list[RunningStream]:
         """Return the streams of all ports, whoever started them: what they are, whether they run, what they have sent."""

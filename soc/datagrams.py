@@ -7,8 +7,8 @@ from migen import *
 
 from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import STATUS_PERIOD_S
-from liteprobe.cores.receive.datagram_counts import COUNTS, STRANGE
-from liteprobe.cores.receive.datagrams import DatagramReceiver
+from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
+from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
 from liteprobe.soc.main_ram import burst_port, ring_address
 
 #: Words of a ring's counts that are registers of its port.

@@ -21,8 +21,8 @@ from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.sources.set_table import SdramTable
-from liteprobe.cores.transmit.sources.sets import SetsSource
+from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
+from liteprobe.cores.transmit.sources.sets.sets import SetsSource
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
@@ -258,7 +258,7 @@ class ProbeSoC(SoCCore):
         if config.makes_sets:
             sets = SetsSource(SdramTable(burst_port(self), sdram_places(config, self.board)["sets"].origin//4))
         if config.sends_streams:
-            from liteprobe.cores.transmit.sources.streams import StreamSource
+            from liteprobe.cores.transmit.sources.streams.streams import StreamSource
             streams = StreamSource([] if sets is None else [sets.user])
         path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
         path.add_csr()

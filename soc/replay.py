@@ -9,8 +9,8 @@ from litex.gen import *
 
 from litex.soc.integration.soc import SoCRegion
 
-from liteprobe.cores.transmit.replay_port import ReplayPort
-from liteprobe.cores.transmit.set_registers import SetRegisters
+from liteprobe.cores.transmit.programs.replay_port import ReplayPort
+from liteprobe.cores.transmit.programs.set_registers import SetRegisters
 from liteprobe.soc.main_ram import burst_port, ring_address, sdram_places
 
 def add_replays(soc):

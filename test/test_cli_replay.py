@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from liteprobe.host.cli import replay_view
+from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.replay.flow import Pace
 from liteprobe.host.replay.streamer import Target
-from liteprobe.host.run.replay import Replay, ReplayLook
-from liteprobe.host.run.replay_figures import Delays
+from liteprobe.host.run.streamed.figures import Delays
+from liteprobe.host.run.streamed.replay_figures import PortReplay
+from liteprobe.host.run.streamed.run import StreamedRun, StreamLook
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
@@ -124,10 +126,10 @@ def test_files_are_looked_through_without_a_probe(run: Run, tmp_path: Path) -> N
 def test_an_interrupt_keeps_what_was_sent(
     run: Run, fake: Fake, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def seen(self: Replay) -> ReplayLook:
+    def seen(self: StreamedRun[PortReplay]) -> StreamLook:
         raise Interrupted
 
-    monkeypatch.setattr(Replay, "_seen", seen)
+    monkeypatch.setattr(StreamedRun, "_seen", seen)
     code, out, err = run("replay", files[0], "--loop", "0", "--json")
     assert code == 130
     assert err == "liteprobe: interrupted; what was sent until then is incomplete\n"
@@ -136,9 +138,9 @@ def test_an_interrupt_keeps_what_was_sent(
 
 def test_delays_are_shown_or_a_dash() -> None:
     delays = Delays(3, 1, np.array([1000, 2001, 3000], np.int64))
-    assert replay_view._delays(delays) == ["1,000", "2,000.3", "2,001", "3,000", "3,000", "3,000"]
-    assert replay_view._delays(Delays(0, 0, np.empty(0, np.int64))) == ["-"] * 6
-    assert replay_view._delays(None) == ["-"] * 6
+    assert streamed_view._delays(delays) == ["1,000", "2,000.3", "2,001", "3,000", "3,000", "3,000"]
+    assert streamed_view._delays(Delays(0, 0, np.empty(0, np.int64))) == ["-"] * 6
+    assert streamed_view._delays(None) == ["-"] * 6
 
 
 def test_a_narrow_terminal_shows_two_tables(
@@ -148,7 +150,8 @@ def test_a_narrow_terminal_shows_two_tables(
     code, out, _ = run("replay", files[0])
     assert code == 0
     assert max(len(line) for line in out.splitlines()) <= 80
-    assert out.count("port ") >= 2
+    heads = [line.split() for line in out.splitlines() if line.strip().startswith("port ")]
+    assert [head[:4] for head in heads] == [["port", "sent", "of", "late"], ["port", "Mb/s", "of", "line"]]
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -216,8 +219,8 @@ def test_a_probe_that_never_answers_is_said_with_what_to_do(
     run: Run, fake: Fake, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake[2].is_mute = True
-    target = Target("127.0.0.1", fake[2].port, patience_s=0.3)
-    monkeypatch.setattr("liteprobe.host.run.replay.target_of", lambda *_: target)
+    target = Target("127.0.0.1", fake[2].port, Pace(patience_s=0.3))
+    monkeypatch.setattr("liteprobe.host.run.streamed.replay.target_of", lambda *_: target)
     code, _, err = run("replay", files[0])
     assert code == 3
     assert "let the firewalls of this host and on the way pass UDP port" in err

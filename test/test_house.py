@@ -30,7 +30,11 @@ MAY_IMPORT = {
 }
 
 # A state machine in one long file beats one that is spread over three.
-MACHINES = {"cores/capture/blocks.py": 480, "cores/receive/datagrams.py": 390, "cores/receive/unified/walk.py": 360}
+MACHINES = {
+    "cores/capture/blocks.py": 480,
+    "cores/receive/datagrams/receiver.py": 390,
+    "cores/receive/unified/walk.py": 360,
+}
 CORE_LINES, FILE_LINES, INIT_LINES, FUNCTION_LINES, PARAMETERS = 320, 400, 80, 60, 7
 
 

@@ -18,8 +18,9 @@ from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.replay import ReplayLook, ReplayOptions
-from liteprobe.host.run.replay_delays import DelaySink
+from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.replay import ReplayOptions
+from liteprobe.host.run.streamed.run import StreamLook
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
@@ -74,7 +75,7 @@ def test_two_files_on_two_ports_start_in_one_tick_and_every_frame_leaves_when_it
     fake: Fake, tmp_path: Path
 ) -> None:
     packets = [random_packets(seed, 60, gap_ns=9000) for seed in (1, 2)]
-    looks: list[ReplayLook] = []
+    looks: list[StreamLook] = []
     with Probe(fake[1]) as probe:
         traces = {port: file(tmp_path, one, f"{port}.pcap") for port, one in enumerate(packets)}
         result = probe.replay(traces, show=looks.append)
@@ -138,7 +139,7 @@ def test_no_more_is_waited_for_than_the_trace_has(fake: Fake, tmp_path: Path, wi
     """Words that wait for a long time included."""
     packets = [Packet(Fraction(40 * number), bytes(60), 60) for number in range(3)]
 
-    def show(look: ReplayLook) -> None:
+    def show(look: StreamLook) -> None:
         raise Interrupted
 
     with Probe(fake[1]) as probe, pytest.raises(Interrupted):
@@ -147,7 +148,7 @@ def test_no_more_is_waited_for_than_the_trace_has(fake: Fake, tmp_path: Path, wi
 
 
 def test_an_interrupt_stops_the_ports_and_keeps_what_was_sent(fake: Fake) -> None:
-    def show(look: ReplayLook) -> None:
+    def show(look: StreamLook) -> None:
         if look.frames[0] > 10:
             raise Interrupted
 
@@ -161,7 +162,7 @@ def test_an_interrupt_stops_the_ports_and_keeps_what_was_sent(fake: Fake) -> Non
 
 
 def test_a_link_that_goes_down_ends_it(fake: Fake) -> None:
-    def show(look: ReplayLook) -> None:
+    def show(look: StreamLook) -> None:
         fake[0].values["port0_tx_link_up"] = 0
 
     with Probe(fake[1]) as probe:

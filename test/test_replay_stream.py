@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
 from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.replay import flow as flows
-from liteprobe.host.replay.datagrams import Session
-from liteprobe.host.replay.flow import Fault, Flow
+from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, Status
+from liteprobe.host.replay.flow import Fault, Flow, Pace
 from liteprobe.host.replay.sender import Sender, open_sender
 from liteprobe.host.replay.slots import Cell, Slots
 from liteprobe.host.replay.streamer import Streamer, Target
@@ -65,7 +66,7 @@ def wait_for(what: Callable[[], object]) -> None:
 @contextmanager
 def sending(port: int, sources: dict[int, RandomWords], slots: int = 1024, **how: bool) -> Iterator[dict[int, Flow]]:
     """Stream from threads of this process, which is started at once."""
-    made = {number: Flow(Slots(slots), Session(number, SESSION, LEASE), patience_s=0.6) for number in sources}
+    made = {number: Flow(Slots(slots), Session(number, SESSION, LEASE), Pace(patience_s=0.6)) for number in sources}
     sock = open_sender("127.0.0.1", port)
     threads = [threading.Thread(target=Sender(sock, list(made.values()), **how).run)]
     for number, source in sources.items():
@@ -113,6 +114,33 @@ def test_two_ports_share_a_socket_and_a_bad_network() -> None:
     rings = {port: Ring(SESSION, LEASE, words_a_second=(port + 1) * 1e6) for port in range(2)}
     made = streamed(rings, Hostility(0.02, 0.02, 0.02, stall_each_s=0.05), 150_000)
     assert all(one.slots.cells[Cell.GAPS] > 0 for one in made.values())
+
+
+def test_no_more_are_on_their_way_than_the_pace_allows() -> None:
+    """What isn't accepted stays at the flight, whatever room there is, also after a loss."""
+    session, flight = Session(0, SESSION, LEASE), 20
+    made = Flow(Slots(256), session, Pace(flight=flight, timeout_s=60))
+    made.slots.fill(RandomWords(1, 200 * DATAGRAM_WORDS), session)
+    sent, accepted, outstanding = 0, 0, []
+
+    def answer(flags: int = 0) -> None:
+        words = accepted * DATAGRAM_WORDS
+        made.take(Status(session, StatusFlag(flags), words, words + 1000 * DATAGRAM_WORDS, 0, 0, 0))
+
+    while not made.is_done:
+        while (octets := made.burst()) is not None:
+            sent += -(-len(octets) // SLOT_OCTETS)
+        outstanding.append(sent - accepted)
+        if accepted == 101:
+            answer(StatusFlag.GAP)  # All that were on their way are sent again.
+            sent = accepted
+            while (octets := made.burst()) is not None:
+                sent += -(-len(octets) // SLOT_OCTETS)
+            outstanding.append(sent - accepted)
+        accepted = min(accepted + 5 - 4 * (accepted == 0), sent)
+        answer()
+    assert accepted == 200 and max(outstanding) == flight
+    assert made.slots.cells[Cell.TIMEOUTS] == 0
 
 
 @pytest.mark.parametrize("size", [365, 400, 1000, 20_000])
@@ -313,7 +341,7 @@ def test_errors_say_what_to_do(change: dict[str, int], error: type[ProbeError], 
     ring = replace(Ring(SESSION, LEASE), **{key: value for key, value in change.items() if key != "is_mute"})  # type: ignore[arg-type]
     with FakeReceiver({0: ring}) as receiver:
         receiver.is_mute = "is_mute" in change
-        target = Target("127.0.0.1", receiver.port, patience_s=0.3)
+        target = Target("127.0.0.1", receiver.port, Pace(patience_s=0.3))
         source = TraceWords(Trace.cbr(Interval(), 60, 1000))
         with Streamer(target, {Session(0, SESSION, LEASE): source}) as streamer, pytest.raises(error, match=words):
             wait_for(lambda: streamer.state(0).is_done)

@@ -7,14 +7,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.sets import SetsOptions
+from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.run import StreamedRun, StreamLook
+from liteprobe.host.run.streamed.sets import SetsOptions
+from liteprobe.host.run.streamed.sets_figures import PortSets
 from liteprobe.host.traffic.document.sets import read_sets
-from liteprobe.host.traffic.sets import Sets
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
 from liteprobe.sim.bench.replay.sets_maker import template_of
@@ -22,6 +30,12 @@ from liteprobe.sim.models.sets_probe import SetsModel
 
 Fake = tuple[SetsModel, ReplayLink, FakeReceiver]
 Run = Callable[..., tuple[int, str, str]]
+
+
+def sets_of_a_bench() -> Iterator[dict[str, int]]:
+    yield from ({"address": n} for n in range(20))
+
+
 DOCUMENT = """\
 stream: {length: 60, vlan: [5], interval: 2us, probe: false}
 entry: ipv4.destination
@@ -57,6 +71,7 @@ def test_frames_leave_as_their_sets_say_when_they_are_due(fake: Fake) -> None:
     ]  # fmt: skip
     row = result.ports[0]
     assert (row.frames, row.counts.sets, row.counts.repeats, row.sent.is_all) == (4, 4, 0, True)
+    assert fake[0].values["port0_replay_prime"] == row.sent.accepted == sum(len(words) for words in sets.chunks())
     assert (result.end, result.is_complete, result.notes) == ("sent", True, ())
 
 
@@ -101,6 +116,56 @@ def test_ports_with_different_tables_are_refused(fake: Fake) -> None:
         probe.sets(sets)
 
 
+def test_looks_say_how_far_each_port_is(fake: Fake) -> None:
+    stream = Stream("long", 1, Fixed(60), Interval(interval_ns=8 * 1000), probe=False)
+    sets = Sets(stream, [Repeat(1), *({"address": n} for n in range(500))])
+    fake[0].template = template_of(sets)
+    looks: list[StreamLook] = []
+    with Probe(fake[1]) as probe:
+        probe.sets(sets, show=looks.append)
+        probe.sets(sets, SetsOptions(count=7), show=looks.append)
+    asked = [look.asked[0] for look in looks]
+    assert asked[0] == 500 and asked[-1] == 7
+    frames = [look.frames[0] for look, of in zip(looks, asked, strict=True) if of == 500]
+    assert frames == sorted(frames) and frames[-1] == 500 and len(set(frames)) > 2
+
+
+def test_how_many_sets_there_are_is_known_of_what_has_an_end_alone() -> None:
+    stream = Stream("a", 1, Fixed(60))
+    assert Sets(stream, [Repeat(1), {"address": 1}, {}]).frames == 2
+    assert Sets.from_columns(stream, {"address": [1, 2, 3]}).frames == 3
+    assert Sets.from_bench(stream, sets_of_a_bench).frames is None
+    assert Sets(stream, sets_of_a_bench()).frames is None
+
+
+def test_a_line_that_the_answers_leave_by_has_room_for_them(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liteprobe.host.run.streamed.run.is_shared", lambda probe: True)
+    full = Sets(Stream("full", 1, Fixed(60)), [{}])
+    with Probe(fake[1]) as probe, pytest.raises(UsageError, match="these sets leave no room for that on its line"):
+        probe.sets(full)
+
+
+def test_delays_are_those_of_frames_that_have_the_signature() -> None:
+    """A stamp of the probe header is found by its octet, and what isn't of the stream has no delay."""
+    stream = Stream("stamped", 1, Fixed(64), headers=Headers(vlan_tags=(5,)))
+    stamp, at = stream.used_stamp, stream.headers.payload_offset
+    assert stamp is not None
+    frames, now = [], 1_700_000_000 * 10**9
+    for number in range(50):
+        octets = bytearray(stream.template(64).ljust(64, b"\0"))
+        octets[at + 10 : at + 18] = (now + 1000 * number).to_bytes(8)
+        if number % 5 == 4:
+            octets[at + 2] ^= 1
+        frames.append(Captured(now + 1000 * number + 700 + number, bytes(octets), number % 7 == 0))
+    cut = Captured(now + 10**6, frames[0].octets, 0, snap=at + 3)
+    sink = DelaySink({0: stamp}, {0: at})
+    sink.write(BlockDecoder().decode(blocks_of([*frames, cut])))
+    found = sink.delays(0)
+    own = [number for number in range(50) if number % 7]
+    assert found and found.values.tolist() == [700 + number for number in own if number % 5 != 4]
+    assert found.without == len([number for number in own if number % 5 == 4]) + 1
+
+
 # Command line -------------------------------------------------------------------------------------
 
 
@@ -123,14 +188,55 @@ def test_sets_prints_a_row_a_port(run: Run, file: str, tmp_path: Path) -> None:
     code, out, err = run("sets", file, "--json", str(path), "--count", "3", "--interval", "4us")
     assert (code, err) == (0, "")
     row = next(line.split() for line in out.splitlines() if line.strip().startswith("0 "))
-    assert row == ["0", "3", "3", "0", "0", "0", "-", "0"]
-    assert "all was sent." in out
+    assert row[:11] == ["0", "3", "3", "3", "0", "0", "0", "-", "168.000", "16.80", "%"]
+    assert row[11:] == ["0", *["-"] * 6]
+    assert "all was sent. Clock free-running" in out
     found = json.loads(path.read_text())
     assert (found["ports"][0]["counts"]["sets"], found["ports"][0]["counts"]["error"], found["end"]) == (
         3,
         "none",
         "sent",
     )
+
+
+def test_a_report_has_what_was_planned_and_what_was_sent(run: Run, file: str, tmp_path: Path) -> None:
+    path = tmp_path / "sets.html"
+    code, _, err = run("sets", file, "--report", str(path))
+    assert (code, err) == (0, f"report: {path}\n")
+    text = path.read_text()
+    assert "<h1>Frames of configuration sets</h1>" in text
+    assert "<td>address, vlan, index</td>" in text and "<td>500,000.0</td>" in text
+    assert "Of sets" in text and "Can't start" not in text and "<h2>Delay, ns</h2>" not in text
+
+
+def test_an_interrupt_keeps_what_was_sent(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(self: StreamedRun[PortSets]) -> StreamLook:
+        raise Interrupted
+
+    monkeypatch.setattr(StreamedRun, "_seen", seen)
+    code, out, err = run("sets", file, "--json")
+    assert code == 130
+    assert err == "liteprobe: interrupted; what was sent until then is incomplete\n"
+    content = json.loads(out)
+    assert (content["format"], content["end"], content["notes"]) == (
+        "liteprobe-sets",
+        "interrupted",
+        ["interrupted before its end"],
+    )
+
+
+def test_a_narrow_terminal_shows_every_column(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("liteprobe.host.cli.tables.console", lambda: Console(highlight=False, width=80))
+    code, out, _ = run("sets", file)
+    heads = [line.split() for line in out.splitlines() if line.strip().startswith("port ")]
+    assert code == 0
+    assert heads[0] == ["port", "sent", "of", "of", "sets", "repeats", "late", "underruns", "first"]
+    assert heads[1][:5] == ["port", "Mb/s", "of", "line", "resent"]
+
+
+def test_a_capture_does_not_write_over_the_sets(run: Run, file: str) -> None:
+    code, _, err = run("sets", file, "--capture", file)
+    assert code == 2 and "--capture would write over" in err
 
 
 def test_check_says_what_the_stream_takes(run: Run, file: str) -> None:

@@ -15,7 +15,7 @@ from liteprobe.cores.formats import DAMAGE, FAULTS, Layer3, UnifiedFlag
 from liteprobe.cores.measure.measured import ERROR_BITS, HEADS, passing_layout
 from liteprobe.cores.measure.prbs import FillCheck
 from liteprobe.cores.measure.tally import Event
-from liteprobe.cores.receive.mac import ReceiveMAC
+from liteprobe.cores.receive.wire.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
 from liteprobe.cores.receive.unified import UnifiedParser

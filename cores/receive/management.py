@@ -13,7 +13,7 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.formats import MIN_LENGTH
 from liteprobe.cores.receive.frames import frame_layout
-from liteprobe.cores.receive.mac import ReceiveMAC
+from liteprobe.cores.receive.wire.mac import ReceiveMAC
 
 # Frame Store --------------------------------------------------------------------------------------
 

@@ -88,6 +88,11 @@ class CaptureRequest:
 
             host_filter(expression)
 
+    @classmethod
+    def of(cls, wanted: "CaptureRequest | str | Path | None") -> "CaptureRequest | None":
+        """Return a request as it is, that of a pcapng by its path, or None."""
+        return cls(write=wanted) if isinstance(wanted, str | Path) else wanted
+
     @property
     def keep(self) -> Keep:
         """What the files, a filter on this host and a trigger take."""

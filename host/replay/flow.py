@@ -7,6 +7,7 @@ costs time and never a word. Source: docs/design/replay.md.
 """
 
 import time
+from dataclasses import dataclass
 from enum import IntEnum
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
@@ -18,6 +19,7 @@ BURST = 44  # Datagrams at once: what the kernel cuts up is 64 KiB at most.
 TIMEOUT_LEAST_S, TIMEOUT_MOST_S = 0.002, 0.25
 FLIGHT_LEAST = 48  # Datagrams that may be on their way where many get lost: each loss costs as many.
 FLIGHT_GAIN = 0.25  # By which that grows with each one that is accepted.
+PATIENCE_S = 3.0
 SILENCE_S = 0.1  # Without an answer, while the probe has no room: it answers each 10 ms.
 COUNTS = 1 << 16  # Of the counts in an answer.
 
@@ -35,6 +37,25 @@ class Fault(IntEnum):
     SOCKET = 7
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How words are sent to a probe.
+
+    Parameters
+    ----------
+    patience_s : float
+        Without an answer for so long, the probe is gone.
+    flight : int
+        Datagrams of a port that may be on their way; 0: as many as there is room for.
+    timeout_s : float
+        For so long at least an answer is waited for before anything is sent again.
+    """
+
+    patience_s: float = PATIENCE_S
+    flight: int = 0
+    timeout_s: float = TIMEOUT_LEAST_S
+
+
 class Flow:
     """The words of one port on their way.
 
@@ -43,20 +64,21 @@ class Flow:
     slots : Slots
         Where its datagrams are.
     session : Session
-    patience_s : float
-        Without an answer for so long, the probe is gone.
+    pace : Pace
     """
 
-    def __init__(self, slots: Slots, session: Session, patience_s: float = 3.0) -> None:
+    def __init__(self, slots: Slots, session: Session, pace: Pace | None = None) -> None:
+        pace = pace or Pace()
         self.slots, self.session = slots, session
         self._cells = slots.cells
-        self._patience_s = patience_s
-        self._round_trip = RoundTrip(TIMEOUT_MOST_S, TIMEOUT_LEAST_S)
+        self._patience_s, self._silence_s = pace.patience_s, max(SILENCE_S, pace.timeout_s)
+        self._round_trip = RoundTrip(max(TIMEOUT_MOST_S, pace.timeout_s), pace.timeout_s)
         self._accepted = 0  # Words.
         self._limit = DATAGRAM_WORDS  # Words; the first answer says more.
         self._next = self._furthest = 0  # Datagrams: that is sent next; that was never sent.
         self._freed = 0  # Datagrams that the probe has.
-        self._flight = float(slots.count)  # Datagrams that may be on their way.
+        self._most = min(pace.flight or slots.count, slots.count)
+        self._flight = float(self._most)  # Datagrams that may be on their way.
         self._timed: tuple[int, float] | None = None  # A datagram that was sent once, and when.
         self._went_back = (-1, 0.0)
         self._moved_s = self._heard_s = self._asked_s = time.monotonic()
@@ -137,7 +159,7 @@ class Flow:
             self._cells[Cell.TIMEOUTS] += 1
             self._round_trip.back_off()
             self._asked = first
-        elif not is_outstanding and first and now_s - max(self._heard_s, self._asked_s) >= SILENCE_S:
+        elif not is_outstanding and first and now_s - max(self._heard_s, self._asked_s) >= self._silence_s:
             first -= 1  # It was accepted: it is only answered.
         else:
             return None
@@ -193,7 +215,7 @@ class Flow:
         """Note that the probe has all datagrams before number ``first``."""
         self._moved_s = now_s
         self._round_trip.go_on()
-        self._flight = min(self._flight + FLIGHT_GAIN * (first - self._freed), self.slots.count)
+        self._flight = min(self._flight + FLIGHT_GAIN * (first - self._freed), self._most)
         self._freed = first
         self._next = max(self._next, first)
         if self._timed and self._timed[0] < first:
@@ -212,7 +234,7 @@ class Flow:
         self._go_back(first, now_s)
 
     def _go_back(self, first: int, now_s: float) -> None:
-        self._flight = max(min(self._flight, self._next - first) / 2, FLIGHT_LEAST)
+        self._flight = max(min(self._flight, self._next - first) / 2, min(FLIGHT_LEAST, self._most))
         self._went_back = (first, now_s)
         self._next = first
         self._timed = None  # Whether the first or the second one was answered can't be told.

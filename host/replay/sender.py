@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, decode_status
-from liteprobe.host.replay.flow import Fault, Flow
+from liteprobe.host.replay.flow import Fault, Flow, Pace
 from liteprobe.host.replay.slots import Cell, Slots
 
 UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
@@ -139,7 +139,7 @@ class Sender:
 def send(
     sock: socket.socket,
     parts: Sequence[tuple[Session, int, SharedMemory]],
-    patience_s: float,
+    pace: Pace,
     with_segments: bool,
     parent: int,
 ) -> None:
@@ -153,7 +153,7 @@ def send(
     ):  # Where the system lets it: the probe holds 4 ms of a line, and this mostly sleeps.
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     slots = [Slots(count, memory) for _, count, memory in parts]
-    flows = [Flow(one, session, patience_s) for one, (session, _, _) in zip(slots, parts, strict=True)]
+    flows = [Flow(one, session, pace) for one, (session, _, _) in zip(slots, parts, strict=True)]
     Sender(sock, flows, with_segments).run(lambda: os.getppid() == parent)
     sock.close()
     del flows

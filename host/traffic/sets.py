@@ -206,6 +206,15 @@ class Sets:
         self._encoder.one(values)
 
     @property
+    def frames(self) -> int | None:
+        """How many sets there are; None: not known before they are gone through."""
+        if self._columns:
+            return len(next(iter(self._columns.values())))
+        if not isinstance(self._source, Sequence):
+            return None
+        return sum(not isinstance(item, Repeat) for item in self._source)
+
+    @property
     def set_octets(self) -> int:
         """Octets of a set that has all fields, its control octet included."""
         return 1 + sum(self._encoder.octets.values())

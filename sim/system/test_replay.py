@@ -14,7 +14,7 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.errors import LeaseLostError, ProbeError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.run.replay import ReplayLook
+from liteprobe.host.run.streamed.run import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
@@ -73,6 +73,16 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
     delays = result[1].delays
     assert delays is not None and delays.values.tolist() == [1000] * 60
     assert result.is_complete
+    assert [one.sent.resent for one in result.ports] == [0, 0]
+
+
+def test_nothing_is_sent_again_to_a_simulation_that_loses_nothing(both: Sent) -> None:
+    """Its time stands while the kernel's buffer for it fills, which holds 92 datagrams."""
+    trace, packets = made(both, "long.pcap", 400, 8, 1.0, 1514, 1514)
+    result = both.probe.replay(trace)
+    assert replay.wrong_frames(replay.pins(both, 0), packets) == []
+    assert result[0].sent.accepted > RING_WORDS
+    assert (result[0].sent.resent, result[0].underruns) == (0, 0)
 
 
 def test_a_trace_longer_than_the_ring_over_a_network_that_loses_keeps_every_octet(build: Path, tmp_path: Path) -> None:
@@ -101,7 +111,7 @@ def test_a_short_trace_repeats_in_the_ring(both: Sent) -> None:
 def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_right(both: Sent) -> None:
     endless, packets = made(both, "endless.pcap", 30, 5, 1.0, 1514, 1514)
 
-    def stop(look: ReplayLook) -> None:
+    def stop(look: StreamLook) -> None:
         if look.frames[0] > 60:
             raise Interrupted(signal.SIGINT)
 
@@ -121,7 +131,7 @@ def test_a_host_that_is_gone_leaves_a_probe_that_ends_by_itself(both: Sent) -> N
     both.probe.registers.write("probe_lease_timeout", 1)
     endless, _ = made(both, "endless.pcap", 30, 7, 0.05, 1514, 1514)
 
-    def go(look: ReplayLook) -> None:
+    def go(look: StreamLook) -> None:
         if look.frames[0] > 5:
             both.probe.lease._stop_beats()  # As a host that is killed, or unplugged.
             raise Interrupted(signal.SIGTERM)
@@ -146,7 +156,7 @@ def test_sets_come_out_as_frames(both: Sent) -> None:
     stream = Stream("line", 7, Fixed(64), Interval())
     columns = {"address": chance.integers(0, 1 << 32, count), "index": chance.integers(0, len(table), count)}
     asked = Sets.from_columns(stream, columns, entry="ipv4.destination", table=table)
-    row = both.probe.sets(asked).ports[0]
+    row = both.probe.sets(asked)[0]
     frames = replay.pins(both, 0)
     truth = outcome(b"".join(asked.octets()), template_of(asked), table, None, 0, [False] * count)
     octets = sets_port_run.SetOctets(stream)
@@ -154,3 +164,13 @@ def test_sets_come_out_as_frames(both: Sent) -> None:
         octets.frame(one, ns) for one, (ns, _) in zip(truth.frames, frames, strict=True)
     ]
     assert (row.counts.sets, row.counts.repeats, row.counts.underruns, row.late) == (count, 0, 0, 0)
+
+
+def test_sets_are_captured_with_their_delays(both: Sent) -> None:
+    count = 300
+    asked = Sets.from_columns(Stream("line", 7, Fixed(64), Interval()), {"address": np.arange(count)})
+    result = both.probe.sets(asked, capture=both.files / "seen.pcapng")
+    delays = result[0].delays
+    assert delays is not None and delays.values.tolist() == [1000] * count
+    assert (result.is_complete, result.notes, delays.without) == (True, (), 0)
+    assert result.capture is not None and result.capture.frames == count

@@ -11,7 +11,7 @@ from migen import *
 from liteprobe.cores.formats import NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit import counters
 from liteprobe.cores.transmit.counters import COUNTER_BITS, EVENTS, TransmitCounters
-from liteprobe.cores.transmit.sent import SentCounters
+from liteprobe.cores.transmit.programs.sent import SentCounters
 
 APART = 20 # Ticks; a slot is longer.
 

@@ -12,7 +12,7 @@ from liteprobe.cores.formats import STREAM_FIELDS
 from liteprobe.cores.transmit.frames import build_layout, descriptor_description, stamp_layout
 from liteprobe.cores.transmit.sources.edits import edit_description
 from liteprobe.cores.transmit.sources.length import field
-from liteprobe.cores.transmit.sources.scheduler import frame_layout
+from liteprobe.cores.transmit.sources.streams.scheduler import frame_layout
 
 HALF_BITS = 16
 

@@ -13,7 +13,7 @@ from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.cores.transmit.sources.edits import HeaderEdits, edit_description
 from liteprobe.cores.transmit.sources.finish import HALF_BITS, FrameFinish
 from liteprobe.cores.transmit.sources.headers import HeaderStore
-from liteprobe.cores.transmit.sources.scheduler import frame_layout
+from liteprobe.cores.transmit.sources.streams.scheduler import frame_layout
 
 # Template User ------------------------------------------------------------------------------------
 

@@ -3,21 +3,15 @@
 """Replays captures, shows how far they are, and what came of them."""
 
 import argparse
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from liteprobe.host.cli import replay_view, tables
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.cli import streamed, streamed_view, tables
 from liteprobe.host.errors import UsageError
-from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.replay import ReplayLook, ReplayOptions, Show
-from liteprobe.host.run.replay_figures import ReplayResult
+from liteprobe.host.run.streamed.replay import ReplayOptions
+from liteprobe.host.run.streamed.replay_figures import ReplayResult
+from liteprobe.host.run.streamed.run import Show
 from liteprobe.host.traffic.intervals import exact
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
@@ -27,20 +21,14 @@ def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
     traces = traces_of(args)
     if args.check:
-        tables.console().print(replay_view.asked({port: trace.summary() for port, trace in traces.items()}))
+        tables.console().print(streamed_view.asked({port: trace.summary() for port, trace in traces.items()}))
         return
-    with Probe(args.probe, args.map, args.steal) as probe:
-        facts = probe.info()
-        options = ReplayOptions(remark=lambda line: print(line, file=sys.stderr))
-        try:
-            with _shown(args) as show:
-                result = probe.replay(traces, args.loop or None, args.capture, options, show)
-        except Interrupted as end:
-            for part in end.results:
-                finish(args, part, facts)
-                end.args = (f"{end}; what was sent until then is incomplete",)
-            raise
-        finish(args, result, facts)
+
+    def send(probe: Probe, show: Show) -> ReplayResult:
+        options = ReplayOptions(remark=streamed.remark)
+        return probe.replay(traces, args.loop or None, args.capture, options, show)
+
+    streamed.run(args, send, files.REPLAY)
 
 
 def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
@@ -58,8 +46,7 @@ def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
         )
     if args.loop < 0:
         raise UsageError(f"--loop {args.loop} is out of range: give 1 or more, or 0 for until Ctrl-C")
-    if args.capture and args.capture.resolve() in [path.resolve() for path in args.files]:
-        raise UsageError(f"--capture would write over {args.capture}, which is replayed: name another file")
+    streamed.check_capture(args.capture, args.files)
     return {port: _trace(args, path) for port, path in zip(ports, args.files, strict=True)}
 
 
@@ -79,34 +66,3 @@ def _trace(args: argparse.Namespace, path: Path) -> Trace:
         place, octet, width = args.stamp
         trace = trace.stamped(Stamp(place, octet, width, args.stamp_tick))
     return trace if args.snap is None else trace.snapped(args.snap)
-
-
-@contextmanager
-def _shown(args: argparse.Namespace) -> Iterator[Show]:
-    """Give what shows looks while a replay runs; it shows nothing where nobody looks."""
-    with tables.progress_bars() as bars:
-        tasks: dict[int, int] = {}
-
-        def show(look: ReplayLook) -> None:
-            for port, frames in look.frames.items():
-                if port not in tasks:
-                    tasks[port] = int(bars.add_task(f"port {port}", total=look.asked[port]))
-                late = f", {look.underruns[port]} too late" if look.underruns[port] else ""
-                bars.update(tasks[port], completed=frames, description=f"port {port}{late}")  # type: ignore[arg-type]
-
-        yield show
-
-
-def finish(args: argparse.Namespace, result: ReplayResult, facts: dict[str, int | float | str | bool]) -> None:
-    """Print and write a result."""
-    if args.json != STDOUT:
-        tables.console().print(replay_view.final(result))
-    content = files.replay_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
-    if args.json:
-        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
-    if args.report:
-        from liteprobe.host.report.replay_page import write
-
-        with named(args.report):
-            write(args.report, result, content)
-        print(f"report: {args.report}", file=sys.stderr)

@@ -4,30 +4,21 @@
 
 import argparse
 import json
-from dataclasses import asdict
 
-from rich.console import Group, RenderableType
-
-from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import write_text
+from liteprobe.host.cli import streamed, tables
 from liteprobe.host.errors import UsageError
-from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.sets import SetsOptions, SetsResult
+from liteprobe.host.report import files
+from liteprobe.host.run.streamed.run import Show
+from liteprobe.host.run.streamed.sets import SetsOptions
+from liteprobe.host.run.streamed.sets_figures import SetsResult, SetsSummary
 from liteprobe.host.traffic.document.sets import read_sets, sets_schema
 from liteprobe.host.traffic.intervals import Interval
-from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.sets import Sets
-
-LINE_BPS, OVERHEAD = 10**9, 24
-PAYLOAD, AROUND = 4 * DATAGRAM_WORDS, 20 + 8 + 4 * DATAGRAM_HEADER_WORDS  # Octets of a datagram, and around them in IP.
-ENDS = {"sent": "all was sent", "stopped": "stopped", "interrupted": "interrupted", "": "not started"}
 
 
 def run(args: argparse.Namespace) -> None:
-    """Send, print and write."""
+    """Send, show, print and write."""
     if args.schema:
         print(json.dumps(sets_schema(), indent=2))
         return
@@ -35,15 +26,11 @@ def run(args: argparse.Namespace) -> None:
     if args.check:
         tables.facts(facts(sets))
         return
-    with Probe(args.probe, args.map, args.steal) as probe:
-        try:
-            result = probe.sets(sets, SetsOptions(args.count))
-        except Interrupted as end:
-            for part in end.results:
-                finish(args, part)
-                end.args = (f"{end}; what was sent until then is incomplete",)
-            raise
-        finish(args, result)
+
+    def send(probe: Probe, show: Show) -> SetsResult:
+        return probe.sets(sets, SetsOptions(args.count, remark=streamed.remark), args.capture, show)
+
+    streamed.run(args, send, files.SETS)
 
 
 def sets_of(args: argparse.Namespace) -> Sets:
@@ -58,6 +45,7 @@ def sets_of(args: argparse.Namespace) -> Sets:
         raise UsageError("no file of sets is given: name one, as docs/sets.md shows")
     if args.count is not None and not 1 <= args.count < 1 << 32:
         raise UsageError(f"--count {args.count} is out of range: give 1 to {(1 << 32) - 1}")
+    streamed.check_capture(args.capture, [args.sets])
     try:
         text = args.sets.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -70,38 +58,13 @@ def sets_of(args: argparse.Namespace) -> Sets:
 
 def facts(sets: Sets) -> dict[str, object]:
     """Return what sets are, and what their stream takes where frames have the length of the headers."""
-    stream = sets.stream
-    frames_per_s = float(share_of(stream)) * LINE_BPS / (8 * (stream.length.least + OVERHEAD))
-    octets = sum(len(chunk) for chunk in sets.octets())
-    rate_bps = 8 * frames_per_s * (sets.set_octets - 1)
+    summary = SetsSummary.of(sets)
     return {
-        "fields": ", ".join(sets.fields) or "none",
-        "octets of a set": sets.set_octets,
-        "octets of all": octets,
-        "table": f"{len(sets.table)} entries",
-        "frames a second": f"{frames_per_s:,.1f}",
-        "stream in runs, IP": f"{rate_bps * (PAYLOAD + AROUND) / PAYLOAD / 1e6:,.3f} Mb/s",
-        "repeats": sets.repeats,
+        "fields": ", ".join(summary.fields) or "none",
+        "octets of a set": summary.set_octets,
+        "octets of all": sum(len(chunk) for chunk in sets.octets()),
+        "table": f"{summary.entries} entries",
+        "frames a second": f"{summary.frames_per_s:,.1f}",
+        "stream in runs, IP": f"{summary.stream_bps / 1e6:,.3f} Mb/s",
+        "repeats": summary.repeats,
     }
-
-
-def finish(args: argparse.Namespace, result: SetsResult) -> None:
-    """Print and write a result."""
-    if args.json != STDOUT:
-        tables.console().print(view(result))
-    if args.json:
-        content = asdict(result)
-        for port in content["ports"]:
-            port["counts"]["error"] = port["counts"]["error"].name.lower()
-        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
-
-
-def view(result: SetsResult) -> RenderableType:
-    """Return a table of what came of sets."""
-    shown = tables.table("port", "frames", "of sets", "repeats", "late", "underruns", "first", "resent", text=1)
-    for one in result.ports:
-        first = "-" if one.counts.first_underrun is None else f"{one.counts.first_underrun:,}"
-        numbers = (one.frames, one.counts.sets, one.counts.repeats, one.late, one.counts.underruns)
-        shown.add_row(str(one.port), *(f"{number:,}" for number in numbers), first, f"{one.sent.resent:,}")
-    whole = "" if result.is_complete else ", incomplete"
-    return Group(shown, f"{result.duration_s:,.3f} s, {ENDS[result.end]}{whole}.", *result.notes)

@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_json, add_probe, number, rate_bps, time_ns, whole
+from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, time_ns, whole
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
 DEFAULT_PROBE = "sim://cable?preset=replay"
@@ -30,4 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--count", metavar="N", type=whole, help="frames at most (default: until the sets end)")
     run.add_argument("--check", action="store_true", help="only check them, and show what their stream takes")
     run.add_argument("--schema", action="store_true", help="print the JSON schema of such a file, and end")
-    add_json(parser.add_argument_group("results"), "all figures")
+    run.add_argument("--capture", metavar="FILE.pcapng", type=output, help="write what all ports see meanwhile")
+    results = parser.add_argument_group("results")
+    add_json(results, "all figures")
+    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")

@@ -39,6 +39,10 @@ class Link(ABC):
         Nominal period of the PPS that the probe gets, where the link knows it (simulation).
     silence_s : float
         How long the probe may say nothing while it is streamed to (time of this host).
+    replay_flight : int
+        Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
+    replay_timeout_s : float
+        For so long at least an answer to them is waited for before they are sent again (time of this host).
     map_file : Path or None
         The register map of the probe, where the link knows it.
     """
@@ -53,6 +57,8 @@ class Link(ABC):
     oscillator_ppm: float = 50.0
     pps_period_ns: int | None = None
     silence_s: float = 3.0
+    replay_flight: int = 0
+    replay_timeout_s: float = 0.002
     map_file: Path | None = None
 
     @abstractmethod

@@ -21,6 +21,8 @@ PROBES = ("a", "b")  # Of a pair.
 LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
 LOOK_TRIES = 50  # The network between may be a bad one.
 BATCH_MAGIC = b"LPBT"  # As in sim/system/management.cpp: several datagrams in one.
+REPLAY_FLIGHT = 32  # Of 2 ms each; the kernel's buffer holds 92, and drops more without a word.
+REPLAY_TIMEOUT_S = 10.0  # Nothing gets lost then, and time stands still while nobody asks for any.
 RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.
 
 
@@ -154,6 +156,7 @@ class SimLink(EtherboneLink):
     """
 
     silence_s = 60.0  # Its 10 ms take seconds.
+    replay_flight = REPLAY_FLIGHT
     arrival_timeout_s = 0.002
     look_ns = 100_000.0
     oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
@@ -167,6 +170,8 @@ class SimLink(EtherboneLink):
         self._process, self.map_file = (self._shared.process, self._shared.map_file) if self._shared else start(options)
         if options.oscillators:
             self.oscillator_ppm = EtherboneLink.oscillator_ppm
+        if not options.network:
+            self.replay_timeout_s = REPLAY_TIMEOUT_S
         self._silence_until_ns = 0
         self._beats: tuple[Callable[[], None], int] | None = None
         self._since_beat_ns = 0

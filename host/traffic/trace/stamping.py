@@ -88,6 +88,14 @@ def delays_ns(
     return found
 
 
+def has_octets(wanted: bytes, offset: int, octets: NDArray[np.uint8], at: Index, kept: Index) -> NDArray[np.bool_]:
+    """Return which frames, as of ``delays_ns``, have ``wanted`` at an octet."""
+    found = kept >= offset + len(wanted)
+    for number, octet in enumerate(wanted, offset):
+        found[found] = octets[at[found] + number] == octet
+    return found
+
+
 # # #
 
 

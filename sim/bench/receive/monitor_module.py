@@ -13,7 +13,7 @@ from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.formats import STREAM_SLOTS_MAX
 from liteprobe.cores.measure.field_delay import FieldDelay
 from liteprobe.cores.receive.measure_path import MeasurePath
-from liteprobe.cores.receive.monitor import MonitorPath
+from liteprobe.cores.receive.monitor.path import MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
 from liteprobe.sim.bench.tools.module import write_module
 

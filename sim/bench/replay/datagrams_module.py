@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.receive.datagrams import DatagramReceiver
+from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 

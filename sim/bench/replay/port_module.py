@@ -10,9 +10,9 @@ from litex.gen import *
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.replay_port import ReplayPort
+from liteprobe.cores.transmit.programs.replay_port import ReplayPort
 from liteprobe.cores.transmit.sources.replay import ReplaySource
-from liteprobe.cores.transmit.sources.streams import StreamSource
+from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks

@@ -10,7 +10,7 @@ from litex.gen import *
 from liteprobe.cores.formats import STREAMS
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.sources.streams import StreamSource
+from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.transmit.sources.streams import StreamSource
+from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.sim.bench.tools.module import write_module
 
 KEYWORDS = {"begin": "begin_", "end": "end_"} # Of Verilog.

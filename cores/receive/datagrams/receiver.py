@@ -1,0 +1,390 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Receives what a host streams by UDP, and writes it to rings in a memory, past the management stack."""
+
+import ipaddress
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteeth.common import eth_phy_description
+
+from liteprobe.cores.formats import RING_WORDS
+from liteprobe.cores.memory.ring_writer import RingWriter
+from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.head import PORT_LINE, POSITION_LINE, DatagramHead
+from liteprobe.cores.receive.datagrams.passing import PassingFrames
+from liteprobe.cores.receive.datagrams.status import DatagramStatus
+
+# Receiver -----------------------------------------------------------------------------------------
+
+class DatagramReceiver(LiteXModule):
+    """Takes the datagrams to UDP port REPLAY_PORT out of received frames, and writes what they carry into rings.
+
+    A datagram says with which word of its session it begins. It is accepted if that is the one that the ring waits for, and
+    all of it finds room; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
+    was accepted and up to where there is room is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
+    is free up to another 1/STATUS_SHARES of it, at once when a datagram comes ahead (once, until one is accepted) or asks, and
+    once in a period while the session is open and has sent anything. Whoever sends for another session or lease is
+    answered that it is a stranger, once in a period.
+
+    Parameters
+    ----------
+    rings : int
+        1 or 2; one of each test port.
+    port : BurstPort
+        Of the memory.
+    address : int
+        Of ring 0 in the memory (words, a multiple of 64); ring 1 lies behind it.
+    mac_address : int, 48 bits
+    ip_address : str, dotted
+        Of the probe.
+    period : int
+        Cycles: STATUS_PERIOD_S.
+    words : int
+        Of a ring, a power of two from 1024 on.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(32)), in
+        Whole good frames without preamble and FCS, as `FrameStore` gives them. It stalls for some eight cycles a datagram; where
+        512 words wait for the memory, or 496 for whoever takes ``source``; and while a ring is emptied.
+    source : Endpoint(eth_phy_description(32)), out
+        All other frames, unchanged and in their order.
+    status : Endpoint(eth_phy_description(32)), out
+        Answers of 66 octets, without padding and FCS, for `FrameArbiter`. May be stalled for ever.
+    lease, is_held : Signal(16), Signal(), in
+        As of `ManagementStack`: a datagram has the number of the present lease, or 0 while nobody holds it.
+    open, close : Signal(rings), in
+        Pulses. ``open`` empties the ring, sets its counts to 0 and begins a session, once what came for the last one is in the
+        memory and `RingReader` has begun anew. ``close``: what comes is a stranger's.
+    session : list of Signal(16), in
+        With ``open``.
+    is_open : Signal(rings), out
+        From the end of an opening to ``close``, or the next ``open``.
+    written : list of Signal(32), out
+        Of each ring: position up to which the memory has its words; wraps.
+    restart, is_restarted : Signal(rings), Signal(rings), out and in
+        Of `RingReader`: pulse, with ``written`` back at 0; it is through. Looked at from two cycles after ``restart`` on.
+    fetched : list of Signal(32), in
+        Position up to which the ring is needed no more.
+    keeps : Signal(rings), in
+        The ring is needed from position 0 on, whatever was fetched.
+    frames, underruns : list of Signal(32), list of Signal(16), in
+    is_running, is_starved : Signal(rings), in
+        For answers.
+    bus : wishbone.Interface, slave
+        Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no room), and
+        ``refused`` (these three). Word 6: ``strange``: datagrams whose lengths, magic, port, session or lease is wrong; it
+        is never set to 0.
+
+    Limits: IPv4 without options or fragments, untagged; UDP's checksum isn't looked at (the frame's was). A frame may be
+    longer than its datagram. A datagram of more than 383 words is
+    strange.
+    Source: docs/design/replay.md ("Interfaces"); `cores/formats/replay.py`.
+    """
+    first = 0 # Position at which a session begins; tests begin near the wrap.
+
+    def __init__(self, rings, port, address, mac_address, ip_address, period, words=RING_WORDS):
+        self.sink       = stream.Endpoint(eth_phy_description(32))
+        self.source     = stream.Endpoint(eth_phy_description(32))
+        self.lease      = Signal(16, reset=1)
+        self.is_held    = Signal()
+        self.open       = Signal(rings)
+        self.close      = Signal(rings)
+        self.session    = [Signal(16, name=f"session{n}") for n in range(rings)]
+        self.is_open    = Signal(rings)
+        self.restart    = Signal(rings)
+        self.is_restarted = Signal(rings, reset=2**rings - 1)
+        self.fetched    = [Signal(32, name=f"fetched{n}") for n in range(rings)]
+        self.keeps      = Signal(rings)
+        self.frames     = [Signal(32, name=f"frames{n}") for n in range(rings)]
+        self.underruns  = [Signal(16, name=f"underruns{n}") for n in range(rings)]
+        self.is_running = Signal(rings)
+        self.is_starved = Signal(rings)
+
+        # # #
+
+        mac = mac_address.to_bytes(6, "big")
+        ip  = ipaddress.IPv4Address(ip_address).packed
+        self.head    = DatagramHead(mac, ip, rings)
+        self.passing = PassingFrames()
+        self.writer  = RingWriter(port, address, words, rings, self.first)
+        self.counts  = DatagramCounts(rings, self.first)
+        self.answers = DatagramStatus(mac, ip, rings, words, period)
+        self.written = self.writer.written
+        self.status  = self.answers.source
+        self.bus     = self.counts.bus
+        self.fsm     = FSM(reset_state="HEAD")
+
+        self.line     = Signal(4)                     # Words of the frame that were taken, at most of its head.
+        self.carry    = Signal(16, reset_less=True)   # Half a word, between the wire and the aligned frame.
+        self.kind     = Signal(max=COUNTS)            # What a datagram counts as.
+        self.is_over  = Signal(reset_less=True)       # The frame's last word was taken.
+        self.left     = Signal(9, reset_less=True)    # Words of the payload to come.
+        self.opening  = Signal(rings)                 # Rings that are to be opened.
+        self.new_ring = Signal(max=max(rings, 2))     # The one that is.
+        self.taken    = self.sink.valid & self.sink.ready
+        self.is_cut   = self.sink.last & (self.sink.last_be == 0b0001) # The last aligned word isn't whole.
+        self.add_sessions(rings)
+        self.add_head()
+        self.add_judgement(words)
+        self.add_payload()
+        self.add_verdict()
+        self.add_opening(rings)
+        self.add_answers()
+
+    def add_sessions(self, rings):
+        """Know what is open."""
+        self.sessions = [Signal(16, name=f"present_session{n}") for n in range(rings)]
+        self.given    = [Signal(16, name=f"given_session{n}") for n in range(rings)]
+        self.released = [Signal(32, name=f"released{n}") for n in range(rings)] # As ``fetched``, if anything is.
+        for n in range(rings):
+            self.sync += [
+                # What was closed or opened anew meanwhile is so.
+                If(self.fsm.ongoing("SETTLE-OPEN") & (self.new_ring == n) & self.opening[n],
+                    self.is_open[n].eq(1),
+                    self.opening[n].eq(0),
+                    self.sessions[n].eq(self.given[n]),
+                ),
+                If(self.close[n], self.is_open[n].eq(0), self.opening[n].eq(0)),
+                If(self.open[n], self.is_open[n].eq(0), self.opening[n].eq(1), self.given[n].eq(self.session[n])),
+                self.released[n].eq(self.fetched[n]),
+                If(self.keeps[n], self.released[n].eq(self.first)),
+            ]
+
+    def add_head(self):
+        """Take the first words of a frame, and let it go on or take the header of its datagram."""
+        fsm, sink, head, passing, line = self.fsm, self.sink, self.head, self.passing, self.line
+        may_begin = Signal()
+        self.comb += [
+            may_begin.eq((line != 0) | (self.opening == 0)),
+            head.begin.eq(fsm.ongoing("HEAD") & (line == 0)),
+            head.start.eq(sink.data[:16]),
+            head.take.eq(self.taken & (line != 0)), # Behind the header ``line`` stands still.
+            head.line.eq(line - 1),
+            head.word.eq(Cat(self.carry, sink.data[:16])),
+            head.lease.eq(self.lease),
+            head.is_held.eq(self.is_held),
+            head.is_open.eq(self.is_open),
+            *[to.eq(session) for to, session in zip(head.sessions, self.sessions)],
+            passing.sink.data.eq(sink.data),
+            passing.sink.last.eq(sink.last),
+            passing.sink.last_be.eq(sink.last_be),
+            passing.is_head.eq(fsm.ongoing("HEAD")),
+            passing.source.connect(self.source),
+        ]
+        self.sync += If(self.taken, self.carry.eq(sink.data[16:]), self.is_over.eq(sink.last))
+        fsm.act("HEAD",
+            passing.sink.valid.eq(sink.valid & may_begin),
+            sink.ready.eq(may_begin),
+            If(self.opening != 0, If(line == 0, NextState("DRAIN"))),
+            If(self.taken,
+                NextValue(line, line + 1),
+                If((line == PORT_LINE + 1) | sink.last, NextState("CHOOSE")),
+            )
+        )
+        fsm.act("CHOOSE",
+            If(head.is_datagram & ~self.is_over,
+                passing.rewind.eq(1),
+                NextState("HEADER"),
+            ).Else(
+                passing.keep.eq(1),
+                NextState("PASS"),
+                If(self.is_over, NextValue(line, 0), NextState("HEAD")),
+            )
+        )
+        fsm.act("PASS",
+            sink.connect(passing.sink, keep={"valid", "ready"}),
+            passing.keep.eq(1),
+            NextValue(line, 0),
+            If(self.taken & sink.last, NextState("HEAD")),
+        )
+        fsm.act("HEADER",
+            sink.ready.eq(1),
+            If(sink.valid,
+                NextValue(line, line + 1),
+                If((line == POSITION_LINE + 1) | sink.last, NextState("COMPARE")),
+            )
+        )
+
+    def add_judgement(self, words):
+        """Decide what becomes of a datagram: compare its position with the ring's, then the ring's room with its words."""
+        fsm, head, counts, line = self.fsm, self.head, self.counts, self.line
+        bits     = log2_int(words) + 1
+        sum_     = Signal(32, reset_less=True)
+        is_next  = Signal(reset_less=True)
+        is_ahead = Signal(reset_less=True)
+        has_room = Signal(reset_less=True)
+        is_whole = Signal(reset_less=True) # All of the header was there.
+        room     = Signal(bits)            # What is left, or a little below 0.
+        limit    = Signal(bits)
+        self.comb += [
+            counts.position.eq(head.position),
+            limit.eq(Array(self.released)[head.ring][:bits] ^ words),
+            room.eq(limit - sum_[:bits]),
+        ]
+        fsm.act("COMPARE",
+            counts.uses.eq(1),
+            counts.kind.eq(ACCEPTED),
+            counts.subtracts.eq(1),
+            NextValue(sum_, counts.sum),
+            NextValue(is_whole, line == POSITION_LINE + 2),
+            NextState("ADD"),
+        )
+        fsm.act("ADD",
+            counts.uses.eq(1),
+            counts.kind.eq(ACCEPTED),
+            counts.adds.eq(head.words),
+            NextValue(sum_, counts.sum),
+            NextValue(is_next, sum_ == 0),
+            NextValue(is_ahead, sum_[-1]),
+            NextState("SUBTRACT"),
+        )
+        fsm.act("SUBTRACT",
+            NextValue(has_room, room[-2:] != 0b11),
+            NextState("JUDGE"),
+        )
+        fsm.act("JUDGE",
+            NextValue(self.left, head.words),
+            NextState("REST"),
+            If(~(head.is_sound & head.is_present & is_whole),
+                NextValue(self.kind, STRANGE),
+            ).Elif(~is_next,
+                NextValue(self.kind, REPEATED),
+                If(is_ahead, NextValue(self.kind, EARLY)),
+            ).Elif(~has_room,
+                NextValue(self.kind, FULL),
+            ).Else(
+                NextValue(self.kind, DATAGRAMS),
+                If(head.words != 0, NextState("ENTER")),
+            ),
+        )
+
+    def add_payload(self):
+        """Give the words of an accepted datagram to the writer, and drop those of the others."""
+        fsm, sink, head, writer = self.fsm, self.sink, self.head, self.writer
+        self.comb += [
+            writer.ring.eq(head.ring),
+            writer.count.eq(head.words),
+            writer.sink.data.eq(head.word),
+        ]
+        fsm.act("ENTER",
+            writer.sink.data.eq(writer.piece),
+            writer.sink.valid.eq(1),
+            If(writer.sink.ready, NextState("PAYLOAD")),
+        )
+        fsm.act("PAYLOAD",
+            # Once the frame is over nothing comes any more.
+            writer.sink.valid.eq(sink.valid & ~self.is_over),
+            sink.ready.eq(writer.sink.ready & ~self.is_over),
+            If(self.taken,
+                NextValue(self.left, self.left - 1),
+                If(self.left == 1, NextState("REST")),
+                If(sink.last & ((self.left != 1) | self.is_cut),
+                    NextValue(self.kind, STRANGE),
+                ),
+            ),
+            If(self.taken & sink.last, NextState("REST")),
+            If(self.is_over, NextValue(self.kind, STRANGE), NextState("REST")),
+        )
+        fsm.act("REST",
+            sink.ready.eq(~self.is_over),
+            If(self.is_over, NextState("SETTLE")),
+        )
+
+    def add_verdict(self):
+        """Count a datagram, and with it what was accepted."""
+        fsm, head, writer, counts, line = self.fsm, self.head, self.writer, self.counts, self.line
+        is_accepted = Signal()
+        self.comb += is_accepted.eq(self.kind == DATAGRAMS)
+        fsm.act("SETTLE",
+            writer.keep.eq(is_accepted),
+            writer.rewind.eq(~is_accepted),
+            counts.uses.eq(1),
+            counts.kind.eq(ACCEPTED),
+            counts.adds.eq(head.words),
+            counts.write.eq(is_accepted),
+            NextState("COUNT"),
+        )
+        fsm.act("COUNT",
+            counts.uses.eq(1),
+            counts.kind.eq(self.kind),
+            counts.adds.eq(1),
+            counts.write.eq(1),
+            NextState("REFUSE"),
+        )
+        fsm.act("REFUSE",
+            counts.uses.eq(1),
+            counts.kind.eq(REFUSED),
+            counts.adds.eq(1),
+            counts.write.eq(~is_accepted & (self.kind != STRANGE)),
+            self.answers.judged.eq(head.is_sound & (~head.is_present | (self.kind != STRANGE))),
+            NextValue(line, 0),
+            NextState("HEAD"),
+        )
+        self.comb += [
+            self.answers.accepted.eq(is_accepted),
+            self.answers.is_early.eq(self.kind == EARLY),
+        ]
+
+    def add_opening(self, rings):
+        """Begin a session, once the last one's words are with the memory."""
+        fsm, counts, line = self.fsm, self.counts, self.line
+        ring = self.new_ring
+        # The counts of all rings but for ``strange``, which is the first one's.
+        self.comb += counts.ring.eq(Mux(fsm.ongoing("CLEAR"), ring, Mux(counts.kind == STRANGE, 0, self.head.ring)))
+        fsm.act("DRAIN",
+            NextValue(ring, 0),
+            [If(self.opening[n], NextValue(ring, n)) for n in range(rings)],
+            If(self.writer.is_empty, NextState("CLEAR")),
+            If(self.opening == 0, NextState("HEAD")), # It was closed again.
+        )
+        fsm.act("CLEAR",
+            counts.uses.eq(1),
+            counts.kind.eq(line),
+            counts.clear.eq(1),
+            NextValue(line, line + 1),
+            If(line == REFUSED, NextValue(line, 0), NextState("RESTART")),
+        )
+        fsm.act("RESTART",
+            [If(ring == n, self.restart[n].eq(1), self.writer.clear[n].eq(1)) for n in range(rings)],
+            NextState("RESTARTING"),
+        )
+        fsm.act("RESTARTING", NextState("RESTARTING-2"))
+        fsm.act("RESTARTING-2",
+            If(Array(self.is_restarted)[ring], NextState("SETTLE-OPEN")), # ``released`` follows the reader.
+        )
+        fsm.act("SETTLE-OPEN",
+            NextState("HEAD"),
+        )
+
+    def add_answers(self):
+        """Tell the hosts."""
+        head, counts, answers = self.head, self.counts, self.answers
+        self.comb += [
+            answers.take.eq(head.take),
+            answers.line.eq(head.line),
+            answers.word.eq(head.word),
+            answers.ring.eq(head.ring),
+            answers.is_present.eq(head.is_present),
+            answers.asks.eq(head.asks),
+            answers.is_open.eq(self.is_open),
+            answers.lease.eq(self.lease),
+            answers.is_running.eq(self.is_running),
+            answers.is_starved.eq(self.is_starved),
+            counts.read_ring.eq(answers.read_ring),
+            counts.read_kind.eq(Mux(answers.reads_refused, REFUSED, ACCEPTED)),
+            answers.can_read.eq(counts.can_read),
+            answers.count.eq(counts.data),
+        ]
+        for n, session in enumerate(self.sessions):
+            self.comb += [
+                answers.sessions[n].eq(session),
+                answers.fetched[n].eq(self.released[n]),
+                answers.frames[n].eq(self.frames[n]),
+                answers.underruns[n].eq(self.underruns[n]),
+            ]

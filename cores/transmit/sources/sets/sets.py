@@ -1,0 +1,275 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A source of frames that a host describes by small configuration sets."""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.formats import SET_LEAD_TICKS, SetError, SetField
+from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
+from liteprobe.cores.transmit.sources.sets.set_edits import SetEdits
+from liteprobe.cores.transmit.sources.sets.set_parser import FIELDS, HALF_BITS, SetParser
+from liteprobe.cores.transmit.sources.sets.set_queue import SetQueue
+
+NEVER = 2**32 - 1
+
+# Sets Source --------------------------------------------------------------------------------------
+
+class SetsSource(LiteXModule):
+    """Makes a frame of each configuration set, or the last one again when no set is there in time; in ``sys``.
+
+    When frames are due, and how many there are at most, is the business of a `TrainSchedule`: each of its descriptors is a
+    slot. What is the same in all frames stands in the header of stream 0, and is described as that of a stream. A frame takes 27
+    cycles, and its set one cycle an octet, beside the one before.
+
+    A set that isn't there SET_LEAD_TICKS before its frame is due is not there in time: the last frame is repeated in its slot,
+    if there was one, up to ``repeats_allowed`` times in a row. Then the program waits, and the slots behind keep their due ticks:
+    frames that come after them are late, and are repeated likewise.
+
+    Parameters
+    ----------
+    table : SdramTable or BlockTable
+
+    Attributes
+    ----------
+    words : Endpoint([("data", 32)]), in
+        Sets: octet 0 is in bits 7..0. Taken from ``arm`` to the word of SET_END: then the next program may begin.
+    written, prime : Signal(32), in
+        Words that came in all, and how many of them must be there before the first frame, if there is no SET_END before. A
+        host that has fewer writes a smaller ``prime``.
+    slots : Endpoint(descriptor_description()), in
+        From `TrainSchedule`: ``sequence``, ``due``, ``final`` and ``empty`` of each frame.
+    length : Signal(14), out
+        Of the frame whose slot is taken next, from at least 10 cycles before: its interval may depend on it.
+    ends : Signal(), out
+        Level: no set follows, so the schedule must stop.
+    user : TemplateUser
+        One of `FrameTemplates`. A ``final``, ``empty`` frame is the last one.
+    elapsed : Signal((64, True)), in
+        Ticks since the start of the program, negative before it.
+    arm : Signal(), in
+        Pulse: begins a program; ignored while active.
+    stop : Signal(), in
+        Level, as that of the schedule: no more frames are made of sets.
+    template : list of four Signal(32), in
+        Words 0 to 3 of STREAM_FIELDS. As all settings, they stand still while active.
+    template_length : Signal(14), in
+        Length of all frames, where sets have none.
+    fields : Signal(6), in
+        `SetField`: what sets may have; the first one has all of them.
+    places : Signal(48), in
+        SET_PLACES and SET_SUMMED, 8 bits each.
+    first_repeats_allowed : Signal(16), in
+        Until the first SET_REPEAT.
+    is_primed : Signal(), out
+        The first frame is on its way.
+    is_active : Signal(), out
+        From ``arm`` to the final frame.
+    is_starved : Signal(), out
+        A frame is overdue, and no set is there.
+    sets, repeats, underruns : Signal(32), out
+        Frames of sets; repeated ones; frames of sets that were waited for after they were due. Of the present program, or the
+        last one.
+    first_underrun : Signal(32), out
+        Sequence of the first of these; all ones: none.
+    error : Signal(3), out
+        `SetError`, once all sets before it are sent: the bad one is number ``sets``.
+    """
+    def __init__(self, table):
+        self.words           = stream.Endpoint([("data", 32)])
+        self.written         = Signal(32)
+        self.prime           = Signal(32)
+        self.slots           = stream.Endpoint(descriptor_description())
+        self.length          = Signal(LENGTH_BITS)
+        self.ends            = Signal()
+        self.elapsed         = Signal((64, True))
+        self.arm             = Signal()
+        self.stop            = Signal()
+        self.template_length = Signal(LENGTH_BITS)
+        self.first_repeats_allowed = Signal(HALF_BITS)
+        self.is_primed       = Signal()
+        self.is_active       = Signal()
+        self.is_starved      = Signal()
+        self.sets            = Signal(32)
+        self.repeats         = Signal(32)
+        self.underruns       = Signal(32)
+        self.first_underrun  = Signal(32, reset=NEVER)
+        self.error           = Signal(max=max(SetError) + 1)
+
+        self.table    = table
+        self.parser   = SetParser(table.entries)
+        self.queue    = SetQueue(table)
+        self.edits    = SetEdits()
+        self.user     = self.edits.user
+        self.template = self.edits.template
+        self.fields   = self.parser.fields
+        self.places   = self.edits.places
+
+        # # #
+
+        self.is_repeat  = Signal()                            # The frame has no set of its own,
+        self.may_repeat = Signal()                            # or one that hasn't may come now.
+        self.allowed    = Signal(HALF_BITS, reset_less=True)  # In a row.
+        self.in_row     = Signal(HALF_BITS, reset_less=True)
+        self.has_last   = Signal()
+        self.was_starved = Signal()
+        self.begins      = Signal()
+        self.shows       = Signal()                           # A frame is passed on.
+        self.comes_end   = Signal()                           # All sets are sent, up to the end or an error.
+        self.fsm        = FSM(reset_state="IDLE")
+        self.add_parts()
+        self.add_choice()
+        self.add_frame()
+        self.add_dry()
+        self.add_counters()
+
+    def add_parts(self):
+        """Join parser, queue and edits."""
+        parser, queue, edits = self.parser, self.queue, self.edits
+        self.comb += [
+            self.words.connect(parser.sink),
+            parser.clear.eq(self.begins),
+            parser.stop.eq(self.ends),
+            parser.has_room.eq(queue.has_room),
+            queue.clear.eq(self.begins),
+            *[getattr(queue, name).eq(getattr(parser, name)) for name in ("write", "slot", "half", "push", "control")],
+            queue.read_slot.eq(edits.read_slot),
+            edits.read_half.eq(queue.read_half),
+            edits.fields.eq(self.fields),
+            edits.named.eq(Mux(self.is_repeat, 0, queue.head)),
+            self.length.eq(Mux(self.fields[FIELDS.index(SetField.LENGTH)], edits.first_half, self.template_length)),
+        ]
+
+    def add_choice(self):
+        """Choose what comes next: a set, a number of repeats, the last frame again, or the end."""
+        fsm, queue, slots, user = self.fsm, self.queue, self.slots, self.user
+        is_filled = Signal()
+        self.sync += is_filled.eq((self.written >= self.prime) | self.parser.is_ended)
+        fsm.act("IDLE",
+            If(self.arm, NextState("BEGIN")),
+        )
+        # Entries of the table that a program before this one asked for may still come.
+        fsm.act("BEGIN",
+            If(queue.is_idle,
+                self.begins.eq(1),
+                NextState("FILL"),
+            ),
+        )
+        fsm.act("FILL",
+            If(self.stop,
+                NextState("END"),
+            ).Elif(is_filled,
+                NextState("CHOOSE"),
+            ),
+        )
+        fsm.act("CHOOSE",
+            If(self.stop | (slots.valid & slots.empty),
+                NextState("END"),
+            ).Elif(queue.is_there & queue.head[7],
+                If(queue.head[6],
+                    self.comes_end.eq(1),
+                    NextState("END"),
+                ).Else(
+                    NextState("NUMBER"),
+                ),
+            # One frame at a time is in the templates.
+            ).Elif(slots.valid & user.frame.ready & (queue.is_there | self.may_repeat),
+                NextValue(self.is_repeat, ~queue.is_there),
+                self.edits.start.eq(1),
+                NextState("EDIT"),
+            ),
+        )
+        # Between sets slot 0 is read, where the number is.
+        fsm.act("NUMBER",
+            NextValue(self.allowed, queue.read_half),
+            queue.pop.eq(1),
+            NextState("CHOOSE"),
+        )
+
+    def add_frame(self):
+        """Pass a frame on once its header is edited, and the last one at the end."""
+        fsm, slots, user = self.fsm, self.slots, self.user
+        fsm.act("EDIT",
+            If(self.edits.is_done, NextState("SHOW")),
+        )
+        fsm.act("SHOW",
+            user.frame.valid.eq(1),
+            self.shows.eq(user.frame.ready),
+            If(self.shows,
+                slots.ready.eq(1),
+                self.queue.pop.eq(~self.is_repeat),
+                NextState("CHOOSE"),
+                If(slots.final, NextState("FINAL")),
+            ),
+        )
+        fsm.act("END",
+            self.ends.eq(1),
+            slots.ready.eq(1),
+            If(slots.valid & slots.final, NextState("FINAL")),
+        )
+        fsm.act("FINAL",
+            user.frame.valid.eq(1),
+            user.frame.final.eq(1),
+            user.frame.empty.eq(1),
+            If(user.frame.ready, NextState("IDLE")),
+        )
+        self.comb += [
+            self.is_active.eq(~fsm.ongoing("IDLE")),
+            user.is_chosen.eq(self.is_active),
+            user.is_modified.eq(1),
+            user.frame.sequence.eq(slots.sequence),
+            user.frame.due.eq(slots.due),
+            user.frame.length.eq(self.length),
+            *[getattr(user.frame, name).eq(word) for name, word in zip(("control", "places", "fields", "sums"), self.template)],
+        ]
+
+    def add_dry(self):
+        """Tell whether the last frame may be repeated in this slot, and whether a set is overdue."""
+        ahead      = Signal(64) # Ticks until the slot is due, in two's complement.
+        is_near    = Signal()
+        is_overdue = Signal()
+        lead       = log2_int(SET_LEAD_TICKS)
+        self.comb += [
+            ahead.eq(self.slots.due - self.elapsed),
+            self.may_repeat.eq(is_near & self.has_last & (self.in_row < self.allowed)),
+            self.is_starved.eq(is_overdue & self.slots.valid & self.user.frame.ready & self.fsm.ongoing("CHOOSE") &
+                ~self.queue.is_there & ~self.may_repeat),
+        ]
+        self.sync += [
+            is_near.eq(ahead[-1] | (ahead[lead:-1] == 0)),
+            is_overdue.eq(ahead[-1]),
+            If(self.is_starved, self.was_starved.eq(1)),
+            If(self.shows,
+                self.was_starved.eq(0),
+                self.has_last.eq(1),
+                self.in_row.eq(Mux(self.is_repeat, self.in_row + 1, 0)),
+            ),
+            If(self.begins,
+                self.allowed.eq(self.first_repeats_allowed),
+                self.was_starved.eq(0),
+                self.has_last.eq(0),
+                self.in_row.eq(0),
+            ),
+        ]
+
+    def add_counters(self):
+        """Count the frames of a program, by where they come from."""
+        is_set = self.shows & ~self.is_repeat
+        self.sync += [
+            If(is_set, self.sets.eq(self.sets + 1)),
+            If(self.shows & self.is_repeat, self.repeats.eq(self.repeats + 1)),
+            If(is_set & self.was_starved,
+                self.underruns.eq(self.underruns + 1),
+                If(self.first_underrun == NEVER, self.first_underrun.eq(self.slots.sequence)),
+            ),
+            If(self.begins,
+                *[signal.eq(0) for signal in (self.sets, self.repeats, self.underruns, self.error)],
+                self.first_underrun.eq(NEVER),
+                self.is_primed.eq(0),
+            ),
+            If(self.shows, self.is_primed.eq(1)),
+            If(self.comes_end, self.error.eq(self.parser.error)),
+        ]

@@ -1,0 +1,396 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs ports that send what this host streams to them: open, fill the rings, start all in one tick, stream and capture, count."""
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Protocol
+
+from liteprobe.cores.formats import REPLAY_PORT, RING_WORDS, TransmitState
+from liteprobe.host.capture.request import CaptureRequest, CaptureResult
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.replay.datagrams import Session
+from liteprobe.host.replay.flow import Pace
+from liteprobe.host.replay.slots import WordSource
+from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
+from liteprobe.host.run.port import check_own
+from liteprobe.host.run.routes import Devices
+from liteprobe.host.run.start import await_ready, check_links, start_together
+from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.figures import Delays, FiguresT, Sent, StreamedResult
+from liteprobe.host.run.streamed.replay_port import ReplayPort
+from liteprobe.host.traffic.stamps import Stamp
+
+PRIME_WORDS = RING_WORDS - RING_WORDS // 16  # All that is sure to be taken: the rest may be in the next datagram.
+PRIME_S = 30.0
+LOOK_S = 0.005
+CAPTURE_LOOK_S = 0.02  # While this host has a capture to take.
+SHARED_LOAD = 0.9  # Of a line that the probe's answers leave by, too.
+
+
+@dataclass(frozen=True)
+class StreamLook:
+    """How a run is: by port the frames that were sent, those that are to be (None: not known), those too late, datagrams again."""
+
+    frames: dict[int, int]
+    asked: dict[int, int | None]
+    underruns: dict[int, int]
+    resent: dict[int, int]
+
+
+Show = Callable[[StreamLook], None]
+
+
+class StreamedDevice(Devices, Protocol):
+    """What a run works with: a `Probe`, or what stands for one."""
+
+    port_count: int
+
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """How ports are streamed to.
+
+    Parameters
+    ----------
+    capture : CaptureRequest or None
+        What to capture meanwhile, on all ports.
+    prime_words : int
+        Words that are in the ring before it starts, or all.
+    patience_s : float or None
+        Without an answer for so long, the probe is gone; None: as the link says.
+    remark : callable or None
+        Called with a line on what isn't as fast as it could be.
+    """
+
+    capture: CaptureRequest | None = None
+    prime_words: int = PRIME_WORDS
+    patience_s: float | None = None
+    remark: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What messages call a kind of program.
+
+    Attributes
+    ----------
+    subject : str
+        As in "... leaves no room".
+    slower : str
+        As in "use another port, or ...".
+    did, had, again : str
+        What the port did, what its frames had done, and what to do again.
+    """
+
+    subject: str
+    slower: str
+    did: str
+    had: str
+    again: str
+
+
+class StreamedPort(ABC, Generic[FiguresT]):
+    """A port and what this host streams to it, and how far it is; a subclass is a kind of program.
+
+    Parameters
+    ----------
+    probe : StreamedDevice
+    number : int
+        Of the port.
+
+    Attributes
+    ----------
+    receive : int
+        Port that the wire leads to.
+    loops : int
+        How often what is in the ring is sent; 0: without an end.
+    prime : int
+        Words that must be in the ring before it starts; fewer where there are no more.
+    asked : int or None
+        Frames that are to be sent.
+    load : float
+        Share of the line, 0 to 1.
+    stamp : Stamp or None
+        Where frames have the time of their start.
+    signature : int or None
+        Octet of the signature in frames that have one: others have no stamp.
+    state, frames, sent : TransmitState, int, Sent
+        As of the last look.
+    """
+
+    terms: ClassVar[Terms]
+
+    def __init__(self, probe: StreamedDevice, number: int) -> None:
+        self.port = probe.ports[number]
+        self.ring = ReplayPort(probe.registers, number)
+        self.receive = probe.link.receive_port(number, len(probe.ports))
+        self.session = Session(number, secrets.randbelow(0xFFFF) + 1, 0)
+        self.loops, self.prime = 1, PRIME_WORDS
+        self.asked: int | None = None
+        self.load = 1.0
+        self.stamp: Stamp | None = None
+        self.signature: int | None = None
+        self.state, self.frames, self.sent = TransmitState.IDLE, 0, Sent(0, 0, 0, 0, False)
+
+    @property
+    @abstractmethod
+    def words(self) -> WordSource:
+        """What is streamed."""
+
+    @abstractmethod
+    def arm(self) -> None:
+        """Load what the port must know, and take the program as its words come: its ring is open."""
+
+    @abstractmethod
+    def figures(self, delays: Delays | None) -> FiguresT:
+        """Return what the port sent."""
+
+
+class StreamedRun(Generic[FiguresT]):
+    """One start of one port or several, all in the same tick.
+
+    Parameters
+    ----------
+    probe : StreamedDevice
+    jobs : sequence of StreamedPort
+        In the order of their ports.
+    target : Target
+        Where words go to (``target_of``).
+    options : StreamOptions
+    show : callable or None
+        Given a look, now and then.
+
+    Raises
+    ------
+    UsageError
+        When the probe's answers share a line that has no room for them.
+    """
+
+    def __init__(
+        self,
+        probe: StreamedDevice,
+        jobs: Sequence[StreamedPort[FiguresT]],
+        target: Target,
+        options: StreamOptions,
+        show: Show | None = None,
+    ) -> None:
+        self._probe, self._jobs, self._target, self._options, self._show = probe, jobs, target, options, show
+        stamps = {one.receive: one.stamp for one in jobs if one.stamp}
+        self._delays = DelaySink(stamps, {one.receive: one.signature for one in jobs if one.signature is not None})
+        self._check_line()
+        self._streamer: Streamer | None = None
+        self._began_ns = self._ended_ns = 0
+        self._settles_s: float | None = None
+        self._look_due_s = 0.0
+        self._look_s = min(LOOK_S, probe.link.arrival_timeout_s / 10)  # Time of a simulated probe is dear.
+        self._end = ""
+        self._notes: list[str] = []
+
+    def run(self) -> StreamedResult[FiguresT]:
+        """Send all, and return what came of it.
+
+        Raises
+        ------
+        ProbeError
+            When a link is down, nothing answers or what is streamed is wrong: all ports have stopped then.
+        KeyboardInterrupt
+            Passed on after the ports were stopped; Interrupted has the result until then.
+        """
+        probe = self._probe
+        check_links((probe, job.port, f"port {job.port.number}") for job in self._jobs)
+        self._notes += probe.links.notes()
+        captured: CaptureResult | None = None
+        try:
+            self._open()
+            sources = {job.session: job.words for job in self._jobs}
+            with Streamer(self._target, sources) as self._streamer:
+                try:
+                    self._prime()
+                    if self._options.capture:
+                        captured = self._capture(self._options.capture)
+                    else:
+                        self._follow()
+                finally:
+                    self._halt()
+        except Interrupted as end:
+            self._end = "interrupted"
+            with suppress(ProbeError):
+                end.results = [self._result(captured)]
+            raise
+        return self._result(captured)
+
+    # # #
+
+    def _check_line(self) -> None:
+        """Raise UsageError where the probe's answers share a line that has no room for them."""
+        for job in self._jobs:
+            if job.port.number == IN_BAND_PORT and job.load > SHARED_LOAD and is_shared(self._probe):
+                raise UsageError(
+                    f"port {IN_BAND_PORT} is the one by which the probe answers this host, and {job.terms.subject} no room for "
+                    f"that on its line (more than {100 * SHARED_LOAD:g} %): use another port, or {job.terms.slower}"
+                )
+
+    def _open(self) -> None:
+        """Open the sessions, under this host's lease."""
+        probe = self._probe
+        probe.registers.own()
+        for job in self._jobs:
+            job.port.halt(probe.timebase)  # What was detached may still run.
+            job.port.sends_for = self
+            job.session = replace(job.session, lease=probe.link.lease & 0xFFFF)
+            job.port.transmit.attach()
+            job.port.transmit.clear()
+            job.ring.open(job.session.number, job.loops, job.prime)
+            job.arm()
+
+    def _prime(self) -> None:
+        """Wait until the rings are full, or hold all, and the ports are ready."""
+        ends_s = time.monotonic() + PRIME_S
+        while not all(self._is_primed(job) for job in self._jobs):
+            if time.monotonic() > ends_s:
+                raise ProbeError(
+                    f"the rings of the probe were not full after {PRIME_S:g} s: find out what makes the network to it this slow, "
+                    "or what the words wait for"
+                )
+            self._probe.link.wait(self._look_s)
+        await_ready(self._probe, [job.port for job in self._jobs], "its first frames")
+
+    def _is_primed(self, job: StreamedPort[FiguresT]) -> bool:
+        assert self._streamer
+        state = self._streamer.state(job.port.number)
+        if state.is_done and state.accepted < job.prime:
+            job.prime = state.accepted  # There are no more.
+            job.ring.prime(job.prime)
+        return state.accepted >= job.prime
+
+    def _start(self) -> None:
+        self._began_ns = self._ended_ns = self._probe.timebase.now_ns
+        start_together(self._probe, [job.port for job in self._jobs], 0.0)
+
+    def _follow(self) -> None:
+        """Look until all ports have ended."""
+        self._start()
+        while self._look():
+            self._probe.link.wait(self._look_s)
+        self._end = self._end or "sent"
+
+    def _capture(self, request: CaptureRequest) -> CaptureResult:
+        """Capture while the ports send, and until what they sent has come."""
+        from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
+
+        return capture_probe(self._probe, request, remark=self._options.remark, meanwhile=self)
+
+    @property
+    def sinks(self) -> list[DelaySink]:
+        """What takes records beside the files of a capture."""
+        return [self._delays]
+
+    def is_wanted(self) -> bool:
+        """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
+        link = self._probe.link
+        if not self._began_ns:
+            self._start()
+        if not self._end and time.monotonic() < self._look_due_s:
+            return True  # A look takes a millisecond, in which blocks wait.
+        self._look_due_s = time.monotonic() + CAPTURE_LOOK_S
+        if not self._end and self._look():
+            return True
+        self._end = self._end or "sent"
+        if self._settles_s is None:
+            self._settles_s = link.now_s() + link.arrival_timeout_s
+        return link.now_s() < self._settles_s
+
+    def _look(self) -> bool:
+        """Return whether a port still sends."""
+        check_own(self, [job.port for job in self._jobs], [])
+        for job in self._jobs:
+            self._look_at(job)
+        self._ended_ns = self._probe.timebase.now_ns
+        if self._show:
+            self._show(self._seen())
+        return any(job.state != TransmitState.IDLE for job in self._jobs)
+
+    def _look_at(self, job: StreamedPort[FiguresT]) -> None:
+        """Keep how far a port and its stream are."""
+        assert self._streamer
+        number = job.port.number
+        job.state, job.frames, is_up = job.port.transmit.look()
+        state = self._streamer.state(number)
+        job.sent = Sent(state.datagrams, state.resent, state.starved, state.accepted, state.is_done)
+        if not is_up and job.state != TransmitState.IDLE:
+            terms = job.terms
+            raise ProbeError(
+                f"the link of port {number} went down while it {terms.did} ({job.frames} frames had {terms.had}): plug in its "
+                f"cable, and {terms.again} again"
+            )
+
+    def _seen(self) -> StreamLook:
+        assert self._streamer
+        states = {job.port.number: self._streamer.state(job.port.number) for job in self._jobs}
+        return StreamLook(
+            {job.port.number: job.frames for job in self._jobs},
+            {job.port.number: job.asked for job in self._jobs},
+            {port: state.underruns for port, state in states.items()},
+            {port: state.resent for port, state in states.items()},
+        )
+
+    def _halt(self) -> None:
+        """Stop all ports, whatever state they are in, and close their sessions."""
+        with suppress(ProbeError):
+            for job in self._jobs:
+                if job.port.sends_for is self:
+                    was_running = job.port.halt(self._probe.timebase)
+                    self._end = "stopped" if was_running and not self._end else self._end
+                    job.ring.close()
+
+    def _result(self, captured: CaptureResult | None) -> StreamedResult[FiguresT]:
+        has_delays = self._options.capture is not None
+        ports = tuple(job.figures(self._delays.delays(job.receive) if has_delays else None) for job in self._jobs)
+        was_stopped = self._end != "sent"
+        notes = [*self._notes, *[f"{self._end} before its end"] * (self._end in ("interrupted", "stopped"))]
+        notes += [f"port {one.port}: {note}" for one in ports for note in one.notes(was_stopped)]
+        if captured and not captured.is_complete:
+            notes.append("the capture is incomplete: liteprobe capture says what is counted where")
+        is_complete = not was_stopped and all(one.is_whole for one in ports)
+        timebase = self._probe.timebase
+        most_ns = max((one.delays.most_ns or 0 for one in ports if one.delays), default=0)
+        return StreamedResult(
+            ports,
+            duration_s=(self._ended_ns - self._began_ns) / 1e9,
+            end=self._end,
+            is_complete=is_complete and (captured is None or captured.is_complete),
+            clock_state=timebase.clock_state,
+            uncertainty_ns=timebase.uncertainty_ns(most_ns),
+            capture=captured,
+            notes=tuple(notes),
+        )
+
+
+def target_of(probe: StreamedDevice, patience_s: float | None) -> Target:
+    """Return where words go to.
+
+    Raises
+    ------
+    UsageError
+        When the link has no way for them.
+    """
+    address = probe.link.replay_address()
+    if address is None:
+        raise UsageError(
+            f"what is replayed is streamed by UDP port {REPLAY_PORT} of the probe, and {probe.url} is another way to it (over PCIe "
+            "it would take LitePCIe's DMA reader, which is not built in): connect the probe's management port, and give "
+            "--probe etherbone://ADDRESS"
+        )
+    link = probe.link
+    pace = Pace(link.silence_s if patience_s is None else patience_s, link.replay_flight, link.replay_timeout_s)
+    return Target(*address, pace)
