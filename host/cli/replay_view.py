@@ -44,7 +44,7 @@ def final(result: ReplayResult) -> RenderableType:
         tables.table("port", *DELAYS, text=1, is_tight=True),
     )
     for one in result.ports:
-        cells, times = _counts(one), _delays(one.delays)
+        cells, times = _counts(one), _delays(one.known_delays)
         wide.add_row(str(one.port), *cells, *times)
         counts.add_row(str(one.port), *cells)
         delays.add_row(str(one.port), *times)

@@ -20,7 +20,9 @@ from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
 from liteprobe.host.run.port import Port, check_own
 from liteprobe.host.run.replay_delays import DelaySink
 from liteprobe.host.run.replay_figures import PortReplay, ReplayResult, Sent, margin_note, notes_of
+from liteprobe.host.run.replay_matching import ArrivalSink, scheduled_delays
 from liteprobe.host.run.replay_port import ReplayPort
+from liteprobe.host.run.replay_schedule import ReplaySchedule
 from liteprobe.host.run.routes import Devices, check_ports
 from liteprobe.host.run.start import await_ready, check_links, start_together
 from liteprobe.host.run.streamed import look_at
@@ -139,6 +141,9 @@ class Replay:
         self._receivers = {one.port.number: probe.link.receive_port(one.port.number, count) for one in self._jobs}
         stamps = {self._receivers[one.port.number]: one.trace.stamp for one in self._jobs}
         self._delays = DelaySink({port: stamp for port, stamp in stamps.items() if stamp is not None})
+        capture = options.capture
+        self._arrivals = ArrivalSink(stamps, capture.wanted.snap_length) if capture and options.loops == 1 else None
+        self._schedule: ReplaySchedule | None = None
         self._check_line()
         self._streamer: Streamer | None = None
         self._began_ns = self._ended_ns = 0
@@ -220,13 +225,11 @@ class Replay:
             job.port.halt(probe.timebase)  # What was detached may still run.
             job.port.sends_for = self
             job.session = replace(job.session, lease=probe.link.lease & 0xFFFF)
-            job.port.transmit.attach()
             job.port.transmit.clear()
             job.replay.open(job.session.number, job.loops, job.prime)
-            job.replay.arm()
 
     def _prime(self) -> None:
-        """Wait until the rings are full, or hold all, and the ports are ready."""
+        """Wait until the rings are full, or hold all."""
         ends_s = time.monotonic() + PRIME_S
         while not all(self._is_primed(job) for job in self._jobs):
             if time.monotonic() > ends_s:
@@ -234,7 +237,6 @@ class Replay:
                     f"the rings of the probe were not full after {PRIME_S:g} s: find out what makes the network to it this slow"
                 )
             self._probe.link.wait(self._look_s)
-        await_ready(self._probe, [job.port for job in self._jobs], "its first frames")
 
     def _is_primed(self, job: Job) -> bool:
         assert self._streamer
@@ -242,8 +244,17 @@ class Replay:
         return state.accepted >= job.prime
 
     def _start(self) -> None:
-        self._began_ns = self._ended_ns = self._probe.timebase.now_ns
-        start_together(self._probe, [job.port for job in self._jobs], 0.0)
+        """Start all ports in one tick; beside a capture at a time, so that it is known when each frame started."""
+        if self._arrivals is not None:
+            self._schedule = ReplaySchedule(self._probe.timebase, self._increment)
+        for job in self._jobs:
+            job.port.transmit.attach(self._schedule.start_ns if self._schedule else None)
+            job.replay.arm()
+        ports = [job.port for job in self._jobs]
+        self._began_ns = self._ended_ns = await_ready(self._probe, ports, "its first frames")
+        start_together(self._probe, ports, 0.0)
+        if self._schedule:
+            self._schedule.begin()
 
     def _follow(self) -> None:
         """Look until all ports have ended."""
@@ -259,9 +270,9 @@ class Replay:
         return capture_probe(self._probe, request, remark=self._options.remark, meanwhile=self)
 
     @property
-    def sinks(self) -> list[DelaySink]:
+    def sinks(self) -> list[DelaySink | ArrivalSink]:
         """What takes records beside the files of a capture."""
-        return [self._delays]
+        return [self._delays, *([self._arrivals] if self._arrivals else [])]
 
     def is_wanted(self) -> bool:
         """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
@@ -283,7 +294,7 @@ class Replay:
         assert self._streamer
         check_own(self, [job.port for job in self._jobs], [])
         look_at(self._jobs, self._streamer, ("replayed", "been sent", "replay"))
-        self._ended_ns = self._probe.timebase.now_ns
+        self._ended_ns = self._schedule.look() if self._schedule else self._probe.timebase.now_ns
         if self._show:
             self._show(self._seen())
         return any(job.state != TransmitState.IDLE for job in self._jobs)
@@ -322,7 +333,7 @@ class Replay:
             not was_stopped and all(one.is_whole for one in ports) and (captured is None or captured.is_complete)
         )
         timebase = self._probe.timebase
-        most_ns = max((one.delays.most_ns or 0 for one in ports if one.delays), default=0)
+        most_ns = max((one.known_delays.most_ns or 0 for one in ports if one.known_delays), default=0)
         clock = (timebase.clock_state, timebase.uncertainty_ns(most_ns))
         duration_s = (self._ended_ns - self._began_ns) / 1e9
         return ReplayResult(ports, duration_s, self._end, is_complete, *clock, captured, tuple(notes))
@@ -332,7 +343,8 @@ class Replay:
         counts = job.replay.counts()
         late, first_late = counters["late"], counters["first_late"]
         is_once = self._options.loops == 1 and job.summary is not None
-        return PortReplay(
+        receive = self._receivers[job.port.number]
+        found = PortReplay(
             port=job.port.number,
             trace=job.trace,
             increment=self._increment,
@@ -346,10 +358,17 @@ class Replay:
             first_underrun=counts.first_underrun,
             sent=job.sent,
             counts=counts,
-            receive=self._receivers[job.port.number],
+            receive=receive,
             fetched_late=counters["underruns"],
-            delays=self._delays.delays(self._receivers[job.port.number]) if self._options.capture else None,
+            delays=self._delays.delays(receive) if self._options.capture else None,
         )
+        if self._arrivals is None or self._schedule is None:
+            return found
+        scheduled = scheduled_delays(found, self._schedule, self._arrivals)
+        if isinstance(scheduled, str):
+            self._notes.append(f"port {found.port}: no delays of frames without a stamp: {scheduled}")
+            return found
+        return replace(found, scheduled=scheduled)
 
 
 def _count(words: TraceWords, most: int) -> int:

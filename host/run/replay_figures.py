@@ -82,6 +82,30 @@ class Delays:
 
 
 @dataclass(frozen=True)
+class ScheduledDelays:
+    """Delays of captured frames without a stamp, from when the trace had them start to their reception.
+
+    Attributes
+    ----------
+    delays : Delays
+    missing : int
+        Frames of the trace that did not come, or are not in the capture with as many octets as it keeps.
+    repeated : int
+        Captured frames that the trace has less often.
+    strange : int
+        Those that it hasn't: the device under test has changed or made them.
+    ambiguous : int
+        Those of which it can't be said which of several equal frames they are, or when that one started.
+    """
+
+    delays: Delays
+    missing: int
+    repeated: int
+    strange: int
+    ambiguous: int
+
+
+@dataclass(frozen=True)
 class PortReplay:
     """What a port sent.
 
@@ -114,6 +138,8 @@ class PortReplay:
         Frames whose octets the probe did not have in time for its line.
     delays : Delays or None
         Where frames had stamps and were captured.
+    scheduled : ScheduledDelays or None
+        Where frames had none and were captured; None, too, where it isn't known when they started.
     """
 
     port: int
@@ -132,6 +158,12 @@ class PortReplay:
     receive: int
     fetched_late: int = 0
     delays: Delays | None = None
+    scheduled: ScheduledDelays | None = None
+
+    @property
+    def known_delays(self) -> Delays | None:
+        """Delays by stamps, or else by the trace's schedule."""
+        return self.delays or (self.scheduled.delays if self.scheduled else None)
 
     def planned_starts(self) -> Iterator[NDArray[np.int64]]:
         """Yield the tick at which each frame of the trace starts, from the first one on, some thousands at once."""
@@ -199,9 +231,20 @@ def notes_of(one: PortReplay, was_stopped: bool) -> list[str]:
         and not was_stopped,
         f"{one.delays.without if one.delays else 0} frames came to port {one.receive} without a stamp": one.delays
         and one.delays.without,
+        _without_delay(one): one.scheduled and one.scheduled.delays.without,
     }
     found = [f"port {one.port}: {note}" for note, holds in said.items() if holds]
     return found + [f"port {one.port}: {note}" for note in (one.summary.notes if one.summary else ())]
+
+
+def _without_delay(one: PortReplay) -> str:
+    if one.scheduled is None:
+        return ""
+    found = one.scheduled
+    return (
+        f"{found.delays.without} captured frames without a stamp have no delay: {found.strange} are not in the trace, "
+        f"{found.repeated} are copies, of {found.ambiguous} it can't be told which they are; {found.missing} did not come"
+    )
 
 
 def margin_note(one: PortReplay) -> str:
@@ -251,6 +294,7 @@ def _port(one: PortReplay) -> dict[str, Any]:
         "sent": asdict(one.sent),
         "counts": asdict(one.counts),
         "latency_ns": _delays(one.delays) if one.delays else None,
+        "latency_by_schedule_ns": _scheduled(one.scheduled) if one.scheduled else None,
     }
 
 
@@ -264,3 +308,8 @@ def _delays(delays: Delays) -> dict[str, Any]:
     p50, p99, p99_9 = delays.percentiles()
     ends = {"least": delays.least_ns, "mean": delays.mean_ns, "most": delays.most_ns}
     return {"frames": delays.frames, "without": delays.without, **ends, "p50": p50, "p99": p99, "p99_9": p99_9}
+
+
+def _scheduled(found: ScheduledDelays) -> dict[str, Any]:
+    names = ("missing", "repeated", "strange", "ambiguous")
+    return _delays(found.delays) | {name: getattr(found, name) for name in names}

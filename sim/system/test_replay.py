@@ -70,8 +70,9 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
             result[port].expected_late,
         )
     assert result.capture is not None and result.capture.counts["records"] == 210
-    delays = result[1].delays
+    delays, scheduled = result[1].delays, result[0].scheduled
     assert delays is not None and delays.values.tolist() == [1000] * 60
+    assert scheduled is not None and scheduled.delays.values.tolist() == [1000] * 150  # Those without a stamp.
     assert result.is_complete
 
 
