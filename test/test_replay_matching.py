@@ -195,7 +195,7 @@ def test_a_record_that_has_fewer_octets_than_the_others_is_of_no_frame(tmp_path:
     arrivals = sink.arrivals(0)
     assert arrivals is not None
     found = matched(sent.keys, np.array([0, 10**6]), *arrivals)
-    assert (found.delays.values.tolist(), found.missing) == ([10**6], 1)
+    assert (found.delays.values.tolist(), found.delays.without, found.missing) == ([10**6], 0, 1)
 
 
 def test_of_a_trace_with_stamps_the_frames_without_one_are_matched(tmp_path: Path) -> None:
