@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -73,10 +74,10 @@ def busiest(_: bool) -> Iterator[Figure]:
     """The capture of the nDPI corpus with the most packets, its gaps shortened until it loads the line to 8/10."""
     name, count = "", 0
     for path in sorted(corpora.fetch("ndpi").iterdir()):
-        packets = list(corpora.packets(path))
-        is_plain = path.suffix == ".pcap" and all(link == corpora.LINK_ETHERNET for link, _, _ in packets)
-        if is_plain and len(packets) > count:
-            name, count, chosen = path.name, len(packets), path
+        links = [link for link, _, _ in corpora.packets(path)]
+        is_plain = path.suffix == ".pcap" and all(link == corpora.LINK_ETHERNET for link in links)
+        if is_plain and len(links) > count:
+            name, count, chosen = path.name, len(links), path
     packets = read(chosen)
     ticks = sum(one.length + OVERHEAD for one in packets)
     ratio = ticks / BUSIEST_LOAD / (packets[-1].time_ns - packets[0].time_ns)
@@ -142,7 +143,7 @@ def histograms(errors: dict[str, NDArray[np.int64]]) -> Iterator[str]:
     """Yield a table: of how many gaps (%) the error is at most so much, and more than the line before says."""
     yield "# " + " ".join(f"{text:>12}" for text in ("gap off, ns", *errors))
     edges = [-1, *EDGES_NS, ANYTHING]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         shares = [100 * float(np.mean((found > low) & (found <= high))) for found in errors.values()]
         label = f"<= {high}" if high != ANYTHING else f"> {low}"
         yield "# " + " ".join([f"{label:>12}", *(f"{share:>11.4f}%" for share in shares)])
