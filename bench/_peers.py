@@ -7,7 +7,7 @@ import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from liteprobe.sim.bench.frames.tshark import write_pcap
 PACKAGES = {"trafgen": "netsniff-ng", "tcpreplay": "tcpreplay", "tcpdump": "tcpdump", "ip": "iproute2"}
 NAMES = ("lpsend", "lpsee")
 SETTLE_S = 1.0
+SEEN_OCTETS = 64  # Of each frame.
 NANOSECONDS = 0xA1B23C4D  # Magic number of a pcap.
 
 
@@ -42,9 +43,9 @@ class Seen(NamedTuple):
     error_ns: NDArray[np.int64]
 
 
-def missing() -> list[str]:
-    """Return the Debian packages that are missing, or what else is."""
-    found = [package for tool, package in PACKAGES.items() if shutil.which(tool) is None]
+def missing(tools: Iterable[str] = PACKAGES) -> list[str]:
+    """Return the Debian packages of ``tools`` that are missing, or what else is."""
+    found = [PACKAGES[tool] for tool in tools if shutil.which(tool) is None]
     return found if os.geteuid() == 0 else [*found, "the rights of root, for network namespaces"]
 
 
@@ -65,31 +66,16 @@ def link() -> Iterator[tuple[str, str]]:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
 
 
-def seen(folder: Path, command: Callable[[Path, str], list[str]], frame: bytes, interval_ns: int | None) -> Seen:
-    """Let a program send ``frame`` again and again, and return what the other end of a link of its own saw.
+def watched(folder: Path, command: Callable[[Path, str], list[str]], given: Path) -> Path:
+    """Let a program send into a link of its own, and return the capture of its other end: pcap, nanoseconds, 64 octets.
 
-    ``command`` gives what is run, from a pcap with the frame and the interface.
+    ``command`` gives what is run, from ``given`` and the interface.
     """
-    given, got = folder / "frame.pcap", folder / "seen.pcap"
-    write_pcap(given, [frame])
+    got = folder / "seen.pcap"
     with link() as (sender, receiver):
-        capture = [
-            "ip",
-            "netns",
-            "exec",
-            receiver,
-            "tcpdump",
-            "-i",
-            receiver,
-            "-w",
-            str(got),
-            "-s",
-            "64",
-            "-B",
-            "262144",
-        ]
+        capture = ["tcpdump", "-i", receiver, "-w", str(got), "-s", str(SEEN_OCTETS), "-B", "262144"]
         watching = subprocess.Popen(
-            [*capture, "--time-stamp-precision=nano", "-j", "host"],
+            ["ip", "netns", "exec", receiver, *capture, "--time-stamp-precision=nano", "-j", "host"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -98,7 +84,17 @@ def seen(folder: Path, command: Callable[[Path, str], list[str]], frame: bytes, 
         time.sleep(SETTLE_S)
         watching.terminate()
         watching.wait()
-    stamps = _stamps(got)
+    return got
+
+
+def seen(folder: Path, command: Callable[[Path, str], list[str]], frame: bytes, interval_ns: int | None) -> Seen:
+    """Let a program send ``frame`` again and again, and return what the other end of a link of its own saw.
+
+    ``command`` gives what is run, from a pcap with the frame and the interface.
+    """
+    given = folder / "frame.pcap"
+    write_pcap(given, [frame])
+    stamps = np.array([stamp for stamp, _ in frames_of(watched(folder, command, given))], np.int64)
     gaps = np.diff(stamps)
     lasts_ns = max(int(stamps[-1] - stamps[0]), 1) if len(stamps) else 1
     line_ns = 8 * (len(frame) + OVERHEAD) * 10**9 / LINE_RATE_BPS
@@ -128,6 +124,24 @@ def tcpreplay(frame: bytes, count: int, interval_ns: int | None) -> Callable[[Pa
     return command
 
 
+def tcpreplay_file(given: Path, interface: str) -> list[str]:
+    """Return how tcpreplay sends a file at its times."""
+    return ["tcpreplay", "-q", "-K", "-i", interface, str(given)]
+
+
+def frames_of(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield time (ns) and octets of each frame that ``watched`` saw."""
+    octets = file.read_bytes()
+    (magic,) = struct.unpack_from("<I", octets)
+    if magic != NANOSECONDS:
+        raise RuntimeError("the capture has no nanoseconds")
+    place = 24
+    while place + 16 <= len(octets):
+        seconds, part, kept, _ = struct.unpack_from("<IIII", octets, place)
+        yield seconds * 10**9 + part, octets[place + 16 : place + 16 + kept]
+        place += 16 + kept
+
+
 # # #
 
 
@@ -135,16 +149,3 @@ def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:6])}: {done.stderr.strip()[-300:]}")
-
-
-def _stamps(file: Path) -> NDArray[np.int64]:
-    octets = file.read_bytes()
-    (magic,) = struct.unpack_from("<I", octets)
-    if magic != NANOSECONDS:
-        raise RuntimeError("the capture has no nanoseconds")
-    stamps, place = [], 24
-    while place + 16 <= len(octets):
-        seconds, part, kept, _ = struct.unpack_from("<IIII", octets, place)
-        stamps.append(seconds * 10**9 + part)
-        place += 16 + kept
-    return np.array(stamps, np.int64)

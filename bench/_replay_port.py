@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from _figures import Figure
+from _replay_gaps import busiest
 
 from liteprobe.sim.bench.replay import port_run
 from liteprobe.sim.bench.replay.port_run import Program
@@ -111,5 +112,5 @@ def loops(is_full: bool) -> Iterator[Figure]:
 
 def port(is_full: bool) -> Iterator[Figure]:
     """The port by itself."""
-    for part in (exponential, back_to_back, stalls, loops):
+    for part in (exponential, busiest, back_to_back, stalls, loops):
         yield from part(is_full)

@@ -7,7 +7,10 @@ short. ``memory`` runs the compiled SDRAM controller, four masters at its burst 
 knows its times: a wrong word, a wrong order or a time of the chip that isn't kept fails the row. ``port`` runs a compiled port
 of the gateware: from words that come into its ring to the octets on its PHY, ``sys`` at 50 MHz and up to 100 ppm off, in a
 memory that gives a burst of 64 words each 80 cycles; every octet and every start against a model that knows only the frames and
-when their words came. ``system`` runs the whole simulated probe, streamed to by UDP. ``sets`` and ``sets_system`` do the same
+when their words came; among its traces is the capture of the nDPI corpus with the most packets. ``peers`` sends one file by that
+port and by tcpreplay, on a virtual link of this machine, and prints the error of the gaps of both side by side; without root or
+tcpreplay it says so and is left out. ``system`` runs the whole simulated probe, streamed to by UDP; ``stops`` lets that host stand
+still for 1 to 100 ms in the midst of a stream. ``sets`` and ``sets_system`` do the same
 for configuration sets. ``records`` takes 10^5 (``--full``: 10^6) frames of exponential gaps and random lengths at 8/10 load
 from a file, and every packet of the corpora of tcpdump and nDPI: each word against a model in plain Python, each time against
 whole fractions. ``loss`` streams through a network that loses, doubles and reorders datagrams both ways and stands still for 1
@@ -21,17 +24,21 @@ import sys
 from _figures import Row, run
 from _replay_agent import agent
 from _replay_datagrams import datagrams
+from _replay_gaps import peers
 from _replay_host import host, loss, records
 from _replay_memory import memory
 from _replay_port import port
 from _replay_sets import sets, whole_probe
+from _replay_stops import stops
 from _replay_system import system
 
 ROWS: dict[str, Row] = {
     "memory": memory,
     "datagrams": datagrams,
     "port": port,
+    "peers": peers,
     "system": system,
+    "stops": stops,
     "sets": sets,
     "sets_system": whole_probe,
     "records": records,

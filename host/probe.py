@@ -32,9 +32,9 @@ from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
+    from liteprobe.host.run.streamed.program import StreamLook
     from liteprobe.host.run.streamed.replay import ReplayOptions
     from liteprobe.host.run.streamed.replay_figures import ReplayResult
-    from liteprobe.host.run.streamed.run import StreamLook
     from liteprobe.host.run.streamed.sets import SetsOptions
     from liteprobe.host.run.streamed.sets_figures import SetsResult
     from liteprobe.host.traffic.sets import Sets

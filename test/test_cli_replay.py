@@ -16,8 +16,9 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.flow import Pace
 from liteprobe.host.replay.streamer import Target
 from liteprobe.host.run.streamed.figures import Delays
+from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay
-from liteprobe.host.run.streamed.run import StreamedRun, StreamLook
+from liteprobe.host.run.streamed.run import StreamedRun
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver

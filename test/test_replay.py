@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Replays from the first register to the result, over a model of the probe and real sockets."""
 
-import random
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -11,25 +10,17 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.capture import run as capture_run
-from liteprobe.host.capture.decode.stream import BlockDecoder, no_blocks
-from liteprobe.host.capture.sources import Batches
-from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streamed.delays import DelaySink
+from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.run.streamed.replay import ReplayOptions
-from liteprobe.host.run.streamed.run import StreamLook
 from liteprobe.host.traffic.intervals import Interval
-from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, random_packets
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
 from liteprobe.sim.models.replay_probe import ReplayModel, SentFrame
-from liteprobe.sim.models.trace_words import Record, decode
 
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]
 
@@ -49,11 +40,6 @@ def file(folder: Path, packets: list[Packet], name: str = "frames.pcap") -> Trac
 def starts(frames: list[SentFrame], port: int) -> list[int]:
     """Return the ticks of a port's frames, from the first one of any port on."""
     return [one.tick - frames[0].tick for one in frames if one.port == port]
-
-
-def decode_file(path: Path) -> list[Record]:
-    """Return the frames of a capture, as they would be replayed."""
-    return decode([int(word) for words in Trace.from_pcap(path).records() for word in words])
 
 
 def octets(one: Packet) -> bytes:
@@ -215,53 +201,6 @@ def test_what_the_probe_or_the_link_can_not_is_refused(fake: Fake) -> None:
         probe.replay(trace)
 
 
-def test_the_ports_start_when_the_capture_has_and_it_ends_behind_the_last_frame(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Frames that come back have their delays in the result."""
-    model, link, _ = fake
-    delay_ns = 5000
-
-    class Source:
-        """Hands over what the probe has sent when it is stopped."""
-
-        is_stopped = False
-
-        def batches(self) -> Batches:
-            assert model.frames == []
-            while not self.is_stopped:
-                model.advance(2000)
-                yield no_blocks(), None
-            frames = [Captured(8 * one.tick + delay_ns, with_stamp(one), 1) for one in model.frames]
-            yield blocks_of(frames), None
-
-        def stop(self) -> None:
-            self.is_stopped = True
-
-    def now_s() -> float:
-        model.advance(1000)
-        return model.tick / 125e6
-
-    def with_stamp(one: SentFrame) -> bytes:
-        return one.octets[:20] + (8 * one.tick).to_bytes(8) + one.octets[28:]
-
-    monkeypatch.setattr(capture_run, "CaptureRing", lambda registers: None)
-    monkeypatch.setattr(
-        capture_run, "_live", lambda *_: capture_run.Setup(Source(), ports=[Interface("port0"), Interface("port1")])
-    )
-    monkeypatch.setattr(link, "now_s", now_s)
-    written = tmp_path / "seen.pcapng"
-    with Probe(link) as probe:
-        trace = Trace.cbr(Interval(pps=10_000), 100, 50).stamped(Stamp("octet", octet=20))
-        result = probe.replay(trace, capture=written)
-    assert result.capture and result.capture.frames == 50
-    delays = result[0].delays
-    assert delays and delays.values.tolist() == [delay_ns] * 50
-    assert (result.end, result.is_complete, result[0].receive) == ("sent", True, 1)
-    replayed = [one.octets[:100] for one in decode_file(written)]
-    assert replayed == [with_stamp(one) for one in model.frames]
-
-
 def test_a_line_that_the_answers_leave_by_has_room_for_them(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     model, link, _ = fake
     read = model.read
@@ -279,53 +218,3 @@ def test_a_line_that_the_answers_leave_by_has_room_for_them(fake: Fake, monkeypa
         assert probe.replay({0: half, 1: half.at_top()}).is_complete
         monkeypatch.setattr(link, "is_in_band", False)
         assert probe.replay(half.at_top()).is_complete
-
-
-# Delays -------------------------------------------------------------------------------------------
-
-
-def stamped(stamp: Stamp, seed: int) -> tuple[list[Captured], list[int], int]:
-    """Return captured frames of both ports, the delays of those of port 1 that have a stamp, and how many have none."""
-    chance = random.Random(seed)
-    now, frames, delays, without = 1_700_000_000 * 10**9, [], [], 0
-    at = stamp.octet if stamp.octet is not None else 14 + 4
-    for _ in range(600):
-        now += chance.randint(100, 10**5)
-        port, snap = chance.randrange(2), chance.choice((65535, 65535, 20, 64))
-        delay = chance.randrange(1 << stamp.bits + 4 * stamp.tick) if stamp.bits < 64 else chance.randrange(10**9)
-        sent = now - delay >> 4 * stamp.tick & (1 << stamp.bits) - 1
-        one = bytearray(chance.randbytes(chance.choice((60, 200))))
-        is_ip = chance.random() < 0.8
-        one[12:14] = b"\x08\x00" if is_ip else b"\x08\x06"
-        one[at : at + stamp.octets] = sent.to_bytes(stamp.octets)
-        missing = 5 if chance.random() < 0.05 else 0
-        frames.append(
-            Captured(
-                now, b"" if missing else bytes(one), port, snap=snap, with_header=chance.random() < 0.3, missing=missing
-            )
-        )
-        if port != 1 or missing:
-            continue
-        if at + stamp.octets <= min(snap, len(one)) and (is_ip or stamp.place == "octet"):
-            delays.append(((now >> 4 * stamp.tick) - sent) % (1 << stamp.bits) << 4 * stamp.tick)
-        else:
-            without += 1
-    return frames, delays, without
-
-
-@pytest.mark.parametrize(
-    "stamp",
-    [Stamp("octet", octet=42), Stamp("octet", octet=20, width=24, tick=2), Stamp("ipv4.identification", tick=1)],
-)
-def test_delays_are_those_of_the_stamps_in_captured_frames(stamp: Stamp) -> None:
-    frames, wanted, without = stamped(stamp, seed=1)
-    sink, decoder = DelaySink({1: stamp}), BlockDecoder()
-    for blocks in np.array_split(blocks_of(frames), 7):
-        sink.write(decoder.decode(blocks))
-    found = sink.delays(1)
-    assert found and sink.delays(0) is None
-    assert found.values.tolist() == wanted
-    assert (found.frames, found.without) == (len(wanted), without)
-    assert (found.least_ns, found.most_ns) == (min(wanted), max(wanted))
-    assert found.percentiles()[0] == sorted(wanted)[(len(wanted) + 1) // 2 - 1]
-    assert np.isclose(found.mean_ns or 0, sum(wanted) / len(wanted))

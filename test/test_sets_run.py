@@ -15,7 +15,8 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.streamed.delays import DelaySink
-from liteprobe.host.run.streamed.run import StreamedRun, StreamLook
+from liteprobe.host.run.streamed.program import StreamLook
+from liteprobe.host.run.streamed.run import StreamedRun
 from liteprobe.host.run.streamed.sets import SetsOptions
 from liteprobe.host.run.streamed.sets_figures import PortSets
 from liteprobe.host.traffic.document.sets import read_sets

@@ -16,7 +16,7 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
-from liteprobe.host.run.streamed.run import Show
+from liteprobe.host.run.streamed.program import Show
 
 
 def check_capture(capture: Path | None, read: list[Path]) -> None:

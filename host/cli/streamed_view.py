@@ -10,8 +10,8 @@ from rich.text import Text
 
 from liteprobe.host.cli import tables
 from liteprobe.host.run.streamed.figures import Delays, FiguresT, StreamedResult
+from liteprobe.host.run.streamed.program import Show, StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay
-from liteprobe.host.run.streamed.run import Show, StreamLook
 from liteprobe.host.run.streamed.sets_figures import PortSets
 from liteprobe.host.traffic.trace.summary import Summary
 
@@ -70,7 +70,7 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
     for one in result.ports:
         shown, port = _counts(one), str(one.port)
         cells, stream = ([shown[name] for name in names] for names in (columns, STREAM))
-        times = _delays(one.delays)
+        times = _delays(one.known_delays)
         wide.add_row(port, *cells, *stream, *times)
         counts.add_row(port, *cells)
         others.add_row(port, *stream, *times)

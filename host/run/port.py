@@ -66,9 +66,12 @@ class TransmitPort:
             attached=int(is_attached),
         )
 
-    def attach(self) -> None:
-        """Let the program that comes end when this host lets go of the probe, or is gone, and begin as soon as it is started."""
-        self._write_many(attached=1, timed=0, start_time=0)
+    def attach(self, start_ns: int | None = None) -> None:
+        """Let the program that comes end when this host lets go of the probe, or is gone.
+
+        Once started it begins with its first SFD at ``start_ns``; None: at once.
+        """
+        self._write_many(attached=1, timed=int(start_ns is not None), start_time=start_ns or 0)
 
     def clear(self) -> None:
         """Set the counters to zero."""

@@ -5,13 +5,14 @@
 The truth for tests of the host. Source: docs/design/replay.md ("Registers").
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from liteprobe.cores.formats import NO_SEQUENCE, PRESETS, Part, TransmitState, map_hash
-from liteprobe.sim.models.probe import OVERHEAD, ModelProbe
+from liteprobe.sim.models.probe import INCREMENT_ONE, OVERHEAD, ModelProbe
 from liteprobe.sim.models.trace_words import Record, decode
 
 CONTROLS = ("session", "open", "close", "mode", "loops", "prime", "arm")
@@ -112,8 +113,10 @@ class ReplayModel(ModelProbe):
         if any(self.values[f"port{port}_tx_state"] != TransmitState.READY for port in ports):
             return
         for port in ports:
-            self._tx(port, state=TransmitState.RUNNING)
-            self._plan(port, self.tick + 1)
+            timed, start_ns = (self.values[f"port{port}_tx_{name}"] for name in ("timed", "start_time"))
+            wait_ns = max(0, start_ns - self.now()) if timed else 0
+            self._tx(port, state=TransmitState.WAITING if wait_ns else TransmitState.RUNNING)
+            self._plan(port, self.tick + max(1, math.ceil(wait_ns * INCREMENT_ONE / self.values["timebase_increment"])))
 
     def _plan(self, port: int, first: int) -> None:
         """Schedule all frames of a port; a trace that is repeated in the ring goes on where it ended."""
@@ -132,8 +135,9 @@ class ReplayModel(ModelProbe):
         self._at(free, lambda: self._tx_stop(port))
 
     def _send_record(self, port: int, record: Record, number: int, is_late: bool) -> None:
-        if self.values[f"port{port}_tx_state"] != TransmitState.RUNNING:
+        if self.values[f"port{port}_tx_state"] not in (TransmitState.WAITING, TransmitState.RUNNING):
             return
+        self._tx(port, state=TransmitState.RUNNING)
         self.frames.append(SentFrame(port, self.tick, record.octets))
         self._tx(port, sent=number + 1)
         self._count(port, frames=number + 1)

@@ -14,7 +14,7 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.errors import LeaseLostError, ProbeError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.run.streamed.run import StreamLook
+from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
@@ -70,8 +70,9 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
             result[port].expected_late,
         )
     assert result.capture is not None and result.capture.counts["records"] == 210
-    delays = result[1].delays
+    delays, scheduled = result[1].delays, result[0].scheduled
     assert delays is not None and delays.values.tolist() == [1000] * 60
+    assert scheduled is not None and scheduled.delays.values.tolist() == [1000] * 150  # Those without a stamp.
     assert result.is_complete
     assert [one.sent.resent for one in result.ports] == [0, 0]
 

@@ -9,7 +9,7 @@ from liteprobe.host.cli import streamed, tables
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed.run import Show
+from liteprobe.host.run.streamed.program import Show
 from liteprobe.host.run.streamed.sets import SetsOptions
 from liteprobe.host.run.streamed.sets_figures import SetsResult, SetsSummary
 from liteprobe.host.traffic.document.sets import read_sets, sets_schema

@@ -81,6 +81,35 @@ class Delays:
         return {"frames": self.frames, "without": self.without, **ends, "p50": p50, "p99": p99, "p99_9": p99_9}
 
 
+@dataclass(frozen=True)
+class ScheduledDelays:
+    """Delays of captured frames without a stamp, from when the trace had them start to their reception.
+
+    Attributes
+    ----------
+    delays : Delays
+    missing : int
+        Frames of the trace that did not come, or are not in the capture with as many octets as it keeps.
+    repeated : int
+        Captured frames that the trace has less often.
+    strange : int
+        Those that it hasn't: the device under test has changed or made them.
+    ambiguous : int
+        Those of which it can't be said which of several equal frames they are, or when that one started.
+    """
+
+    delays: Delays
+    missing: int
+    repeated: int
+    strange: int
+    ambiguous: int
+
+    def document(self) -> dict[str, Any]:
+        """Return the figures as what JSON can hold."""
+        names = ("missing", "repeated", "strange", "ambiguous")
+        return self.delays.document() | {name: getattr(self, name) for name in names}
+
+
 @dataclass(frozen=True, kw_only=True)
 class PortFigures(ABC):
     """What a port sent.
@@ -116,6 +145,11 @@ class PortFigures(ABC):
     sent: Sent
     receive: int
     delays: Delays | None = None
+
+    @property
+    def known_delays(self) -> Delays | None:
+        """Those by stamps, or, where a kind of program knows others, these."""
+        return self.delays
 
     @property
     @abstractmethod

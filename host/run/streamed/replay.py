@@ -3,23 +3,18 @@
 """Replays traces: what a trace is as a program of a streamed run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import NO_SEQUENCE, RING_WORDS, Part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.replay.words import TraceWords
 from liteprobe.host.run.routes import check_ports
 from liteprobe.host.run.streamed.figures import Delays
+from liteprobe.host.run.streamed.program import Show, StreamedDevice, StreamedPort, StreamOptions, Terms
 from liteprobe.host.run.streamed.replay_figures import PortReplay, ReplayResult
-from liteprobe.host.run.streamed.run import (
-    Show,
-    StreamedDevice,
-    StreamedPort,
-    StreamedRun,
-    StreamOptions,
-    Terms,
-    target_of,
-)
+from liteprobe.host.run.streamed.replay_matching import ArrivalSink, scheduled_delays
+from liteprobe.host.run.streamed.replay_schedule import ReplaySchedule
+from liteprobe.host.run.streamed.run import StreamedRun, target_of
 from liteprobe.host.traffic.trace.trace import Trace
 
 LOOPS_MOST = 0xFFFF  # Of a trace in the ring.
@@ -56,7 +51,7 @@ class ReplayedTrace(StreamedPort[PortReplay]):
     def __init__(self, probe: StreamedDevice, number: int, trace: Trace, options: ReplayOptions) -> None:
         super().__init__(probe, number)
         self.trace, self.stamp, self._increment = trace, trace.stamp, probe.timebase.increment
-        self._is_once = options.loops == 1
+        self._is_once = self.has_schedule = options.loops == 1
         loops = options.loops
         has_end = not trace.source.is_endless and trace.repeats is not None
         self.summary = trace.summary(self._increment) if has_end and options.with_summary else None
@@ -104,6 +99,11 @@ class ReplayedTrace(StreamedPort[PortReplay]):
             counts=counts,
             fetched_late=counters["underruns"],
         )
+
+    def by_schedule(self, found: PortReplay, schedule: ReplaySchedule, arrivals: ArrivalSink) -> PortReplay | str:
+        """Return figures with delays by the trace's schedule, or why there are none."""
+        scheduled = scheduled_delays(found, schedule, arrivals)
+        return scheduled if isinstance(scheduled, str) else replace(found, scheduled=scheduled)
 
 
 def replay(

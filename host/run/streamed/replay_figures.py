@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host.run.streamed.figures import PortFigures, StreamedResult
+from liteprobe.host.run.streamed.figures import Delays, PortFigures, ScheduledDelays, StreamedResult
 from liteprobe.host.run.streamed.replay_port import ReplayCounts
 from liteprobe.host.traffic.trace.summary import Summary
 from liteprobe.host.traffic.trace.trace import Trace
@@ -35,6 +35,8 @@ class PortReplay(PortFigures):
     counts : ReplayCounts
     fetched_late : int
         Frames whose octets the probe did not have in time for its line.
+    scheduled : ScheduledDelays or None
+        Where frames had no stamp and were captured; None, too, where it isn't known when they started.
     """
 
     trace: Trace
@@ -43,6 +45,12 @@ class PortReplay(PortFigures):
     expected_late: int | None
     counts: ReplayCounts
     fetched_late: int = 0
+    scheduled: ScheduledDelays | None = None
+
+    @property
+    def known_delays(self) -> Delays | None:
+        """Delays by stamps, or else by the trace's schedule."""
+        return self.delays or (self.scheduled.delays if self.scheduled else None)
 
     def planned_starts(self) -> Iterator[NDArray[np.int64]]:
         """Yield the tick at which each frame of the trace starts, from the first one on, some thousands at once."""
@@ -77,7 +85,7 @@ class PortReplay(PortFigures):
             f"{self.counts.errors} records were no frames, so it ended there: report this with the file": self.counts.errors,
             f"{asked - self.frames} of {asked} frames were not sent": self.frames < asked and not was_stopped,
         }
-        found = [note for note, holds in said.items() if holds] + self.without_stamp()
+        found = [note for note, holds in said.items() if holds] + self.without_stamp() + self._without_delay()
         return found + list(self.summary.notes if self.summary else ()) + self._margin()
 
     def row(self) -> dict[str, Any]:
@@ -88,9 +96,19 @@ class PortReplay(PortFigures):
             "fetched_late": self.fetched_late,
             "planned": _planned(self.summary) if self.summary else None,
             "counts": asdict(self.counts),
+            "latency_by_schedule_ns": self.scheduled.document() if self.scheduled else None,
         }
 
     # # #
+
+    def _without_delay(self) -> list[str]:
+        found = self.scheduled
+        if found is None or not found.delays.without:
+            return []
+        return [
+            f"{found.delays.without} captured frames without a stamp have no delay: {found.strange} are not in the trace, "
+            f"{found.repeated} are copies, of {found.ambiguous} it can't be told which they are; {found.missing} did not come"
+        ]
 
     def _margin(self) -> list[str]:
         """Return what must be said of a load that a slower device can't take."""

@@ -2,158 +2,31 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs ports that send what this host streams to them: open, fill the rings, start all in one tick, stream and capture, count."""
 
-import secrets
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Protocol
+from dataclasses import replace
+from typing import Generic
 
-from liteprobe.cores.formats import REPLAY_PORT, RING_WORDS, TransmitState
+from liteprobe.cores.formats import REPLAY_PORT, TransmitState
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.replay.datagrams import Session
 from liteprobe.host.replay.flow import Pace
-from liteprobe.host.replay.slots import WordSource
 from liteprobe.host.replay.streamer import Streamer, Target
 from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
 from liteprobe.host.run.port import check_own
-from liteprobe.host.run.routes import Devices
 from liteprobe.host.run.start import await_ready, check_links, start_together
 from liteprobe.host.run.streamed.delays import DelaySink
-from liteprobe.host.run.streamed.figures import Delays, FiguresT, Sent, StreamedResult
-from liteprobe.host.run.streamed.replay_port import ReplayPort
-from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.run.streamed.figures import FiguresT, Sent, StreamedResult
+from liteprobe.host.run.streamed.program import Show, StreamedDevice, StreamedPort, StreamLook, StreamOptions
+from liteprobe.host.run.streamed.replay_matching import ArrivalSink
+from liteprobe.host.run.streamed.replay_schedule import ReplaySchedule
 
-PRIME_WORDS = RING_WORDS - RING_WORDS // 16  # All that is sure to be taken: the rest may be in the next datagram.
 PRIME_S = 30.0
 LOOK_S = 0.005
 CAPTURE_LOOK_S = 0.02  # While this host has a capture to take.
 SHARED_LOAD = 0.9  # Of a line that the probe's answers leave by, too.
-
-
-@dataclass(frozen=True)
-class StreamLook:
-    """How a run is: by port the frames that were sent, those that are to be (None: not known), those too late, datagrams again."""
-
-    frames: dict[int, int]
-    asked: dict[int, int | None]
-    underruns: dict[int, int]
-    resent: dict[int, int]
-
-
-Show = Callable[[StreamLook], None]
-
-
-class StreamedDevice(Devices, Protocol):
-    """What a run works with: a `Probe`, or what stands for one."""
-
-    port_count: int
-
-    def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of the probe's time pass."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamOptions:
-    """How ports are streamed to.
-
-    Parameters
-    ----------
-    capture : CaptureRequest or None
-        What to capture meanwhile, on all ports.
-    prime_words : int
-        Words that are in the ring before it starts, or all.
-    patience_s : float or None
-        Without an answer for so long, the probe is gone; None: as the link says.
-    remark : callable or None
-        Called with a line on what isn't as fast as it could be.
-    """
-
-    capture: CaptureRequest | None = None
-    prime_words: int = PRIME_WORDS
-    patience_s: float | None = None
-    remark: Callable[[str], None] | None = None
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What messages call a kind of program.
-
-    Attributes
-    ----------
-    subject : str
-        As in "... leaves no room".
-    slower : str
-        As in "use another port, or ...".
-    did, had, again : str
-        What the port did, what its frames had done, and what to do again.
-    """
-
-    subject: str
-    slower: str
-    did: str
-    had: str
-    again: str
-
-
-class StreamedPort(ABC, Generic[FiguresT]):
-    """A port and what this host streams to it, and how far it is; a subclass is a kind of program.
-
-    Parameters
-    ----------
-    probe : StreamedDevice
-    number : int
-        Of the port.
-
-    Attributes
-    ----------
-    receive : int
-        Port that the wire leads to.
-    loops : int
-        How often what is in the ring is sent; 0: without an end.
-    prime : int
-        Words that must be in the ring before it starts; fewer where there are no more.
-    asked : int or None
-        Frames that are to be sent.
-    load : float
-        Share of the line, 0 to 1.
-    stamp : Stamp or None
-        Where frames have the time of their start.
-    signature : int or None
-        Octet of the signature in frames that have one: others have no stamp.
-    state, frames, sent : TransmitState, int, Sent
-        As of the last look.
-    """
-
-    terms: ClassVar[Terms]
-
-    def __init__(self, probe: StreamedDevice, number: int) -> None:
-        self.port = probe.ports[number]
-        self.ring = ReplayPort(probe.registers, number)
-        self.receive = probe.link.receive_port(number, len(probe.ports))
-        self.session = Session(number, secrets.randbelow(0xFFFF) + 1, 0)
-        self.loops, self.prime = 1, PRIME_WORDS
-        self.asked: int | None = None
-        self.load = 1.0
-        self.stamp: Stamp | None = None
-        self.signature: int | None = None
-        self.state, self.frames, self.sent = TransmitState.IDLE, 0, Sent(0, 0, 0, 0, False)
-
-    @property
-    @abstractmethod
-    def words(self) -> WordSource:
-        """What is streamed."""
-
-    @abstractmethod
-    def arm(self) -> None:
-        """Load what the port must know, and take the program as its words come: its ring is open."""
-
-    @abstractmethod
-    def figures(self, delays: Delays | None) -> FiguresT:
-        """Return what the port sent."""
 
 
 class StreamedRun(Generic[FiguresT]):
@@ -187,7 +60,10 @@ class StreamedRun(Generic[FiguresT]):
         self._probe, self._jobs, self._target, self._options, self._show = probe, jobs, target, options, show
         stamps = {one.receive: one.stamp for one in jobs if one.stamp}
         self._delays = DelaySink(stamps, {one.receive: one.signature for one in jobs if one.signature is not None})
+        self._arrivals = self._arrival_sink()
+        self._schedule: ReplaySchedule | None = None
         self._check_line()
+        self._increment = probe.timebase.increment
         self._streamer: Streamer | None = None
         self._began_ns = self._ended_ns = 0
         self._settles_s: float | None = None
@@ -240,6 +116,23 @@ class StreamedRun(Generic[FiguresT]):
                     f"that on its line (more than {100 * SHARED_LOAD:g} %): use another port, or {job.terms.slower}"
                 )
 
+    def _arrival_sink(self) -> ArrivalSink | None:
+        """Return what keeps when frames without a stamp came, where it can be known when each of them started."""
+        capture = self._options.capture
+        if capture is None or not all(job.has_schedule for job in self._jobs):
+            return None
+        return ArrivalSink({job.receive: job.stamp for job in self._jobs}, capture.wanted.snap_length)
+
+    def _by_schedule(self, job: StreamedPort[FiguresT], found: FiguresT) -> FiguresT:
+        """Return figures with the delays of frames without a stamp, where they are known."""
+        if self._arrivals is None or self._schedule is None:
+            return found
+        scheduled = job.by_schedule(found, self._schedule, self._arrivals)
+        if isinstance(scheduled, str):
+            self._notes.append(f"port {found.port}: no delays of frames without a stamp: {scheduled}")
+            return found
+        return scheduled
+
     def _open(self) -> None:
         """Open the sessions, under this host's lease."""
         probe = self._probe
@@ -248,13 +141,12 @@ class StreamedRun(Generic[FiguresT]):
             job.port.halt(probe.timebase)  # What was detached may still run.
             job.port.sends_for = self
             job.session = replace(job.session, lease=probe.link.lease & 0xFFFF)
-            job.port.transmit.attach()
             job.port.transmit.clear()
             job.ring.open(job.session.number, job.loops, job.prime)
-            job.arm()
+            job.load_port()
 
     def _prime(self) -> None:
-        """Wait until the rings are full, or hold all, and the ports are ready."""
+        """Wait until the rings are full, or hold all."""
         ends_s = time.monotonic() + PRIME_S
         while not all(self._is_primed(job) for job in self._jobs):
             if time.monotonic() > ends_s:
@@ -263,7 +155,6 @@ class StreamedRun(Generic[FiguresT]):
                     "or what the words wait for"
                 )
             self._probe.link.wait(self._look_s)
-        await_ready(self._probe, [job.port for job in self._jobs], "its first frames")
 
     def _is_primed(self, job: StreamedPort[FiguresT]) -> bool:
         assert self._streamer
@@ -274,8 +165,17 @@ class StreamedRun(Generic[FiguresT]):
         return state.accepted >= job.prime
 
     def _start(self) -> None:
-        self._began_ns = self._ended_ns = self._probe.timebase.now_ns
-        start_together(self._probe, [job.port for job in self._jobs], 0.0)
+        """Start all ports in one tick; beside a capture at a time, where it is to be known when each frame started."""
+        if self._arrivals is not None:
+            self._schedule = ReplaySchedule(self._probe.timebase, self._increment)
+        for job in self._jobs:
+            job.port.transmit.attach(self._schedule.start_ns if self._schedule else None)
+            job.arm()
+        ports = [job.port for job in self._jobs]
+        self._began_ns = self._ended_ns = await_ready(self._probe, ports, "its first frames")
+        start_together(self._probe, ports, 0.0)
+        if self._schedule:
+            self._schedule.begin()
 
     def _follow(self) -> None:
         """Look until all ports have ended."""
@@ -291,9 +191,9 @@ class StreamedRun(Generic[FiguresT]):
         return capture_probe(self._probe, request, remark=self._options.remark, meanwhile=self)
 
     @property
-    def sinks(self) -> list[DelaySink]:
+    def sinks(self) -> list[DelaySink | ArrivalSink]:
         """What takes records beside the files of a capture."""
-        return [self._delays]
+        return [self._delays, *([self._arrivals] if self._arrivals else [])]
 
     def is_wanted(self) -> bool:
         """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
@@ -315,7 +215,7 @@ class StreamedRun(Generic[FiguresT]):
         check_own(self, [job.port for job in self._jobs], [])
         for job in self._jobs:
             self._look_at(job)
-        self._ended_ns = self._probe.timebase.now_ns
+        self._ended_ns = self._schedule.look() if self._schedule else self._probe.timebase.now_ns
         if self._show:
             self._show(self._seen())
         return any(job.state != TransmitState.IDLE for job in self._jobs)
@@ -355,7 +255,8 @@ class StreamedRun(Generic[FiguresT]):
 
     def _result(self, captured: CaptureResult | None) -> StreamedResult[FiguresT]:
         has_delays = self._options.capture is not None
-        ports = tuple(job.figures(self._delays.delays(job.receive) if has_delays else None) for job in self._jobs)
+        found = [job.figures(self._delays.delays(job.receive) if has_delays else None) for job in self._jobs]
+        ports = tuple(self._by_schedule(job, one) for job, one in zip(self._jobs, found, strict=True))
         was_stopped = self._end != "sent"
         notes = [*self._notes, *[f"{self._end} before its end"] * (self._end in ("interrupted", "stopped"))]
         notes += [f"port {one.port}: {note}" for one in ports for note in one.notes(was_stopped)]
@@ -363,7 +264,7 @@ class StreamedRun(Generic[FiguresT]):
             notes.append("the capture is incomplete: liteprobe capture says what is counted where")
         is_complete = not was_stopped and all(one.is_whole for one in ports)
         timebase = self._probe.timebase
-        most_ns = max((one.delays.most_ns or 0 for one in ports if one.delays), default=0)
+        most_ns = max((one.known_delays.most_ns or 0 for one in ports if one.known_delays), default=0)
         return StreamedResult(
             ports,
             duration_s=(self._ended_ns - self._began_ns) / 1e9,

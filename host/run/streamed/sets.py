@@ -9,15 +9,8 @@ from liteprobe.cores.formats import NO_SEQUENCE, Part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.routes import check_ports
 from liteprobe.host.run.streamed.figures import Delays
-from liteprobe.host.run.streamed.run import (
-    Show,
-    StreamedDevice,
-    StreamedPort,
-    StreamedRun,
-    StreamOptions,
-    Terms,
-    target_of,
-)
+from liteprobe.host.run.streamed.program import Show, StreamedDevice, StreamedPort, StreamOptions, Terms
+from liteprobe.host.run.streamed.run import StreamedRun, target_of
 from liteprobe.host.run.streamed.sets_figures import PortSets, SetsResult, SetsSummary
 from liteprobe.host.run.streamed.sets_port import SetsPort
 from liteprobe.host.traffic.sets import Sets
@@ -66,10 +59,13 @@ class SentSets(StreamedPort[PortSets]):
         """The sets themselves."""
         return self._sets
 
-    def arm(self) -> None:
-        """Load what is the same in all frames, and take sets as soon as they are there."""
+    def load_port(self) -> None:
+        """Load what is the same in all frames, and the table."""
         self._probe.wait(RAM_START_S)
         self._transmit.load_sets(self._sets, self._probe.timebase.increment, self._count)
+
+    def arm(self) -> None:
+        """Take sets as soon as they are there."""
         self._transmit.arm_sets()
 
     def figures(self, delays: Delays | None) -> PortSets:
