@@ -67,7 +67,7 @@ def sink(pipe: Connection, words_a_second: float | None) -> None:
     Sends its UDP port first; then words, and how often, how long (s) and how nearly (words) the ring was empty.
     """
     with contextlib.suppress(OSError):  # A probe doesn't wait for a core of this machine.
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(3))
     taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     taker.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
     taker.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)

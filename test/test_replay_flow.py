@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the flow of a port's words sends, keeps and asks, answer by answer, by a clock of the test's own."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, DatagramFlag, StatusFlag
 from liteprobe.host.replay import flow as flows
+from liteprobe.host.replay import slots as places
 from liteprobe.host.replay.datagrams import SLOT_WORDS, Session, Status
 from liteprobe.host.replay.flow import SILENCE_S, Flow
-from liteprobe.host.replay.slots import Cell, Slots
+from liteprobe.host.replay.slots import LOOK_S, REAL_TIME, Cell, Slots, Urgency
 
 SESSION = Session(0, 7, 3)
 SLOTS = 4
@@ -112,3 +114,38 @@ def test_where_nothing_is_on_its_way_and_no_answer_comes_the_probe_is_asked_agai
         assert sent(flow) == []
     answer(flow, 1, 2)
     assert sent(flow) == [(1, 1, False)]
+
+
+# Who goes first ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "classes"), [(0.7, [os.SCHED_RR]), (0.9, [os.SCHED_RR, os.SCHED_OTHER])])
+def test_a_source_that_would_take_a_core_gives_the_real_time_class_back(
+    monkeypatch: pytest.MonkeyPatch, share: float, classes: list[int]
+) -> None:
+    """For good, and only after half a second: the first datagrams are made all at once."""
+    asked: list[tuple[int, int]] = []
+    clock = Clock()
+    fake = SimpleNamespace(monotonic=lambda: clock.now_s, process_time=lambda: share * clock.now_s)
+    monkeypatch.setattr(places, "time", fake)
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, given: asked.append((policy, given.sched_priority)))
+    urgency = Urgency()
+    for _ in range(20):
+        urgency.look()
+        clock.now_s += LOOK_S / 3
+        assert len(asked) == 1 or clock.now_s >= 100 + LOOK_S
+    assert [policy for policy, _ in asked] == classes
+    assert asked[0] == (os.SCHED_RR, REAL_TIME)
+
+
+def test_where_the_system_lets_no_program_go_first_it_is_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    made = Slots(SLOTS)
+    made.urgency = Urgency()
+    made.fill(Words(3), SESSION)
+    assert (made.cells[Cell.WRITTEN], made.cells[Cell.IS_ALL]) == (3, 1)

@@ -13,7 +13,7 @@ from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, decode_status
 from liteprobe.host.replay.flow import Fault, Flow, Pace
-from liteprobe.host.replay.slots import Cell, Slots
+from liteprobe.host.replay.slots import REAL_TIME, Cell, Slots
 
 UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
 ROOM_OCTETS = 4 << 20  # Asked of the kernel, for what it sends and receives.
@@ -151,7 +151,7 @@ def send(
     with contextlib.suppress(
         OSError
     ):  # Where the system lets it: the probe holds 4 ms of a line, and this mostly sleeps.
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME + 1))
     slots = [Slots(count, memory) for _, count, memory in parts]
     flows = [Flow(one, session, pace) for one, (session, _, _) in zip(slots, parts, strict=True)]
     Sender(sock, flows, with_segments).run(lambda: os.getppid() == parent)

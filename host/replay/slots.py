@@ -22,6 +22,8 @@ SLOTS = 1 << 14  # Datagrams: 24 MB, 0.2 s of a line at the least.
 WAIT_S = 0.0005
 TEXT_OCTETS = 1024
 NICENESS = -10  # Of what makes them.
+REAL_TIME = 1  # Likewise; what sends goes first.
+LOOK_S, SHARE_MOST = 0.5, 0.8  # Of a core, that it may have so.
 
 
 class WordSource(Protocol):
@@ -61,6 +63,33 @@ TEXT_AT = 8 * CELLS
 SLOTS_AT = TEXT_AT + TEXT_OCTETS
 
 
+class Urgency:
+    """Gives the process that makes datagrams a real-time class, where the system lets it, unless it would take a core.
+
+    Niceness counts only within a session where the kernel groups tasks, so among other programs it isn't enough. A source that
+    is faster than the line sleeps most of the time. One that isn't goes without: it would hold up all else, and be late anyhow.
+    """
+
+    def __init__(self) -> None:
+        self._began_s, self._used_s = time.monotonic(), time.process_time()
+        self._is_asked = True
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME))
+
+    def look(self) -> None:
+        """Give it back, for good, once this process has used most of the time since it last looked."""
+        now_s, used_s = time.monotonic(), time.process_time()
+        if not self._is_asked or now_s - self._began_s < LOOK_S:
+            return
+        if used_s - self._used_s > SHARE_MOST * (now_s - self._began_s):
+            self._is_asked = False
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        self._began_s, self._used_s = now_s, used_s
+
+
 class Slots:
     """A ring of datagrams.
 
@@ -87,6 +116,7 @@ class Slots:
         self.octets = shared[SLOTS_AT:]
         self._words = np.frombuffer(self.octets, np.uint32).reshape(count, SLOT_WORDS)
         self._shared = shared
+        self.urgency: Urgency | None = None  # Of the process that fills it.
 
     @property
     def error(self) -> str:
@@ -140,6 +170,8 @@ class Slots:
 
     def _wait_for_room(self, written: int, is_wanted: Callable[[], bool]) -> int:
         """Return how many datagrams can be made; 0: none is wanted any more."""
+        if self.urgency:
+            self.urgency.look()
         while not self.cells[Cell.STOP] and is_wanted():
             room = self.count - (written - self.cells[Cell.FREED])
             if room > 0:
@@ -160,9 +192,8 @@ class Slots:
 def prepare(source: WordSource, session: Session, count: int, memory: SharedMemory, parent: int) -> None:
     """Make datagrams until all are made, or somebody has stopped them: the other process."""
     interrupt.be_worker()
-    with contextlib.suppress(OSError):  # Where the system lets it.
-        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     slots = Slots(count, memory)
+    slots.urgency = Urgency()
     try:
         slots.fill(source, session, lambda: os.getppid() == parent)
     except ProbeError as error:
