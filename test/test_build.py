@@ -15,7 +15,7 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
-from liteprobe.soc.build.arguments import config_of, parse
+from liteprobe.soc.build.arguments import config_of, left_out, parse
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
@@ -301,6 +301,35 @@ def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_
     config = config_of(parse(arguments), target)
     config.check(target)
     assert (config.ports, config.with_cpu, config.sends_streams) == (ports, with_cpu, with_streams)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["colorlight_i9", "--replay"], ""),
+        (["colorlight_i9", "--preset", "replay", "--ports", "1"], ""),
+        (["colorlight_i9", "--preset", "generator", "--replay"], "configuration sets (--sets)"),
+        (
+            ["colorlight_i9", "--preset", "tester", "--replay"],
+            "streams to send (--traffic), configuration sets (--sets)",
+        ),
+        (["colorlight_i9", "--preset", "tester"], "streams to send (--traffic)"),
+        (["colorlight_5a_75b", "--replay", "--ports", "1", "--link", "own"], "configuration sets (--sets)"),
+        (["colorlight_5a_75b", "--preset", "generator"], "processor (--cpu)"),
+    ],
+)
+def test_what_a_board_has_no_room_for_is_left_out_unless_asked_for_and_named(arguments, missing):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert left_out(config) == missing
+
+
+def test_a_tester_with_all_of_replay_does_not_fit_an_i9_and_the_refusal_names_what_to_leave_out():
+    target = board("colorlight_i9")
+    config = config_of(parse(["colorlight_i9", "--preset", "tester", "--replay", "--sets"]), target)
+    with pytest.raises(ValueError, match=r"or no configuration sets \(--no-sets\), or .*--preset generator$"):
+        replace(config, with_cpu=True).check(target)
 
 
 @pytest.mark.parametrize("name", TOOLS)

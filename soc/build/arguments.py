@@ -111,9 +111,19 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
         args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
     fields["with_streams"] = args.with_streams
     if args.with_sets is None:
-        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields)
+        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True}, COMFORT)
     fields["with_sets"] = args.with_sets
     return ProbeConfig(**fields)
+
+
+def left_out(config: ProbeConfig) -> str:
+    """Return what a configuration does not have of all that its preset may have, with what asks for it; nothing: it has all."""
+    missing = {
+        "processor (--cpu)": not config.with_cpu,
+        "streams to send (--traffic)": Part.STREAMS in PRESETS[config.preset] and not config.sends_streams,
+        "configuration sets (--sets)": config.replays and not config.makes_sets,
+    }
+    return ", ".join(name for name, is_missing in missing.items() if is_missing)
 
 
 def check_together(args: argparse.Namespace) -> None:

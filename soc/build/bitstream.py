@@ -22,7 +22,7 @@ from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
-from liteprobe.soc.build.arguments import check_together, config_of, parse
+from liteprobe.soc.build.arguments import check_together, config_of, left_out, parse
 from liteprobe.soc.build.load import Way, detect, flash_bitstream, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
@@ -346,6 +346,8 @@ def main(arguments: list[str] | None = None) -> int:
         if args.restore:
             return restore_only(args, target, way)
         config = config_of(args, target)
+        if missing := left_out(config):
+            say(f"not built in: {missing}")
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, config, out)
         config.check(target)
