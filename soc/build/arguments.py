@@ -116,14 +116,15 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     return ProbeConfig(**fields)
 
 
-def left_out(config: ProbeConfig) -> str:
-    """Return what a configuration does not have of all that its preset may have, with what asks for it; nothing: it has all."""
+def left_out(config: ProbeConfig) -> dict[str, str]:
+    """Return what a configuration does not have of all that its preset may have, and the option that asks for it."""
     missing = {
-        "processor (--cpu)": not config.with_cpu,
-        "streams to send (--traffic)": Part.STREAMS in PRESETS[config.preset] and not config.sends_streams,
-        "configuration sets (--sets)": config.replays and not config.makes_sets,
+        ("processor", "--cpu"): not config.with_cpu,
+        ("discipline of the clock", "without --no-discipline"): not config.with_discipline,
+        ("streams to send", "--traffic"): Part.STREAMS in PRESETS[config.preset] and not config.sends_streams,
+        ("configuration sets", "--sets"): config.replays and not config.makes_sets,
     }
-    return ", ".join(name for name, is_missing in missing.items() if is_missing)
+    return dict(what for what, is_missing in missing.items() if is_missing)
 
 
 def check_together(args: argparse.Namespace) -> None:

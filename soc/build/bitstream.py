@@ -347,7 +347,7 @@ def main(arguments: list[str] | None = None) -> int:
             return restore_only(args, target, way)
         config = config_of(args, target)
         if missing := left_out(config):
-            say(f"not built in: {missing}")
+            say("not built in: " + ", ".join(f"{what} ({option})" for what, option in missing.items()))
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, config, out)
         config.check(target)
