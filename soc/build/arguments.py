@@ -46,7 +46,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
-        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
+        help="build the VexRiscv in (default: where there is room; where not, as in a monitor on an ECP5, a host keeps the clock)",
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument(
@@ -104,8 +104,8 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     fields["with_sets"] = bool(args.with_sets)
     if args.with_cpu is None:
         least = {"with_streams": bool(args.with_streams) or (args.with_streams is None and is_generator), "with_cpu": True}
-        # A generator with one that just fits a LFE5U-25F was not routed.
-        share = COMFORT if is_generator else 1.0
+        # A generator with one that just fits a LFE5U-25F was not routed; nobody tried one that replays.
+        share = COMFORT if is_generator or ProbeConfig(**fields).replays else 1.0
         fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, share)
     if args.with_streams is None:
         args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
