@@ -37,7 +37,7 @@ MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, an
 SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
 FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port that monitors.
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
-REPLAY, REPLAY_PORT = Area(1403, 5627), Area(1614, 6699)  # What takes datagrams; of each port, with stamps of each frame.
+REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 

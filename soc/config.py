@@ -30,6 +30,7 @@ FIELDS_PORT_RAMS   = 1  # Of each port that monitors, and takes stamps from fiel
 STREAMS_PORT_RAMS  = 6  # Of each port that sends many streams.
 REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
+LARGEST_SITES = 43848  # Of the boards that a refusal names.
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
@@ -264,12 +265,12 @@ class ProbeConfig:
     def _check_area(self, board: BoardLimits) -> None:
         if board.lut_sites is None or self.fits(board):
             return
-        found = list(self.smaller(board))
+        ways = [f"build with {way}" if not n else way for n, way in enumerate(self.smaller(board))]
+        ways += ["take the board colorlight_i9 or versa_ecp5"] if board.lut_sites < LARGEST_SITES else []
         raise ValueError(
             f"{board.name} is too small for preset {self.preset} with {self.ports} port{'s' * (self.ports > 1)}: it takes "
             f"{self.area.sites} of {board.lut_sites} LUT sites and {self.area.arcs} wires, of which nextpnr routes "
-            f"{room(board.lut_sites).arcs}: {'build with ' + ', or '.join(found) + ', or ' if found else ''}"
-            "take the board colorlight_i9 or versa_ecp5"
+            f"{room(board.lut_sites).arcs}: {', or '.join(ways) or 'leave more than one part out'}"
         )
 
     def _check_address(self) -> None:

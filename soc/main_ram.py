@@ -60,12 +60,15 @@ def add_sdram(soc, name, origin):
     soc.sdram_region = soc.bus.regions[name]
     return memory.ready
 
-def burst_port(soc):
-    """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM."""
+def burst_port(soc, writes=True):
+    """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM.
+
+    ``writes``: it is not only for reading.
+    """
     if not hasattr(soc, "sdram"):
         add_sdram(soc, "sdram" if soc.probe_config.replays else "capture_ring", ORIGIN)
     # Else there is one user, and the controller's own port is enough.
-    return soc.burst_ports.add_port() if soc.probe_config.replays else soc.sdram.burst
+    return soc.burst_ports.add_port(writes) if soc.probe_config.replays else soc.sdram.burst
 
 def ring_address(soc, number=0):
     """Return where the ring of a port that replays begins in the SDRAM, words."""

@@ -95,7 +95,7 @@ def add_export(soc, transmit, has_room):
     config = soc.probe_config
     soc.export = export = BlockExport(config.mac_address, config.ip_address)
     export.add_csr()
-    soc.export_arbiter = arbiter = FrameArbiter()
+    soc.export_arbiter = arbiter = FrameArbiter(is_quiet=not config.replays)
     soc.comb += [
         soc.capture.block.connect(export.sink),
         soc.capture.send.eq(export.send),

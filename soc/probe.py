@@ -256,7 +256,7 @@ class ProbeSoC(SoCCore):
         if config.replays:
             replay = ReplaySource()
         if config.makes_sets:
-            sets = SetsSource(SdramTable(burst_port(self), sdram_places(config, self.board)["sets"].origin//4))
+            sets = SetsSource(SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4))
         if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams.streams import StreamSource
             streams = StreamSource([] if sets is None else [sets.user])
@@ -365,7 +365,9 @@ class ProbeSoC(SoCCore):
         number = self.probe_config.ports
         phy    = self.board.phy(number)
         self.add_module(name="management_phy", module=phy)
-        self.management_port = port = ManagementPort(phy, number)
+        # Where sites are scarce the counters are short: they wrap sooner.
+        count_bits = 16 if self.probe_config.replays else 32
+        self.management_port = port = ManagementPort(phy, number, count_bits)
         self.add_management(port.source, port.sink, port.transmit.has_room)
 
     def add_link_shared(self):

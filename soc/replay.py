@@ -23,7 +23,7 @@ def add_replays(soc):
 
 def add_replay(soc, number, path):
     """Let a port replay on its ``path``: registers ``port<n>_replay``."""
-    port = ReplayPort(path, burst_port(soc), ring_address(soc, number))
+    port = ReplayPort(path, burst_port(soc, writes=False), ring_address(soc, number))
     port.add_csr()
     soc.add_module(name=f"port{number}_replay", module=port)
     soc.replay_ports.append(port)

@@ -46,14 +46,19 @@ def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path)
     for name, config in [
         ("colorlight_i5", {}),
         ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False}),
+        ("colorlight_i9_tester", {"preset": "tester", "with_streams": False}),
+        ("colorlight_i9_replay", {"preset": "replay", "with_discipline": False, "with_sets": False}),
     ]:
         folder = tmp_path / name / "seed1"
         folder.mkdir(parents=True)
         (folder / "report.json").write_text(json.dumps(report(1, 51.0, **config)))
-    train, monitor = [part.split("## ")[0] for part in written(tmp_path).split("## colorlight_i5")[1:]]
+    sections = {part.split("\n")[0]: part for part in written(tmp_path).split("## ")}
+    train, monitor = sections["colorlight_i5"], sections["colorlight_i5, preset monitor"]
     assert "2 test ports, Etherbone in band, VexRiscv." in train
-    assert monitor.startswith(", preset monitor\n")
     assert "1 test port, Etherbone on a port of its own, no processor." in monitor
+    assert "in band, VexRiscv, no streams to send." in sections["colorlight_i9, preset tester"]
+    without = "in band, VexRiscv, no discipline of the clock, no configuration sets."
+    assert without in sections["colorlight_i9, preset replay"]
 
 
 def test_board_that_was_not_built_is_said(tmp_path):

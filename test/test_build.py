@@ -15,12 +15,12 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
-from liteprobe.soc.build.arguments import config_of, parse
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
     Design,
     elaborate,
+    is_hopeless,
     place_and_route,
     router_rounds,
     synthesize,
@@ -93,7 +93,7 @@ def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, 
         ([40.0, 60.0], 2, None),
         ([40.0, 45.0], 2, "clock sys reaches 45.00 MHz"),
         ([40.0, None], 2, "clock sys reaches 40.00 MHz"),
-        ([None], 1, "has not routed all in 200 rounds"),
+        ([None], 1, "has not routed all in 201 rounds"),
     ],
 )
 def test_what_is_late_is_routed_anew_only_when_a_constraint_is_missed(fmax_mhz, runs, message, tmp_path, monkeypatch):
@@ -103,7 +103,7 @@ def test_what_is_late_is_routed_anew_only_when_a_constraint_is_missed(fmax_mhz, 
     def fake(_, arguments, run, log, is_hopeless):
         made.append("--tmg-ripup" in arguments)
         found = fmax_mhz[len(made) - 1]
-        (run / "nextpnr.log").write_text(f"Info:     iter={50 if found else 201} wires=3 overused=2")
+        (run / "nextpnr.log").write_text(f"Info:     iter={50 if found else 201} wires=30 overused=20")
         assert is_hopeless() == (found is None)
         if found:
             clocks = {"$glbnet$sys_clk": {"achieved": found, "constraint": 51.0}}
@@ -133,6 +133,26 @@ def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
             "Info:     iter=1 wires=300 overused=2 overuse=2 tmgfail=7 archfail=NA\nInfo:     iter=12 wires=3 over"
         )
     assert router_rounds(log) == 12
+
+
+@pytest.mark.parametrize(
+    ("rounds", "left", "ends"),
+    [
+        (200, "overused=900 overuse=900", False),
+        (201, "overused=900 overuse=900", True),
+        (201, "overused=11 overuse=11", True),
+        (201, "overused=1 overuse=1", False),
+        (400, "overused=10 overuse=12 tmgfail=0", False),
+        (300, "overused=1 overuse=1 tmgfail=40", True),
+        (401, "overused=1 overuse=1 tmgfail=0", True),
+    ],
+)
+def test_a_router_that_has_few_wires_left_has_twice_as_many_rounds(rounds, left, ends, tmp_path):
+    log = tmp_path / "nextpnr.log"
+    log.write_text(
+        f"Info:     iter=1 wires=300 overused=99 overuse=99 archfail=NA\nInfo:     iter={rounds} wires=3 {left} archfail=NA\n"
+    )
+    assert is_hopeless(log) == ends
 
 
 @pytest.mark.full
@@ -285,22 +305,6 @@ def test_a_monitor_has_by_default_what_its_board_holds(name, ports, has_cpu, tmp
     registers = json.loads((tmp_path / "csr.json").read_text())["csr_registers"]
     assert [f"port{port}_monitor_latch" in registers for port in range(3)] == [port < ports for port in range(3)]
     assert ("timer0_load" in registers) == has_cpu
-
-
-@pytest.mark.parametrize(
-    ("arguments", "ports", "with_cpu", "with_streams"),
-    [
-        (["colorlight_5a_75b", "--preset", "generator"], 1, False, True),
-        (["colorlight_i9", "--preset", "generator"], 2, True, True),
-        (["colorlight_i9", "--preset", "tester"], 2, True, False),
-        (["colorlight_i9", "--preset", "tester", "--ports", "1"], 1, True, True),
-    ],
-)
-def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_cpu, with_streams):
-    target = board(arguments[0])
-    config = config_of(parse(arguments), target)
-    config.check(target)
-    assert (config.ports, config.with_cpu, config.sends_streams) == (ports, with_cpu, with_streams)
 
 
 @pytest.mark.parametrize("name", TOOLS)

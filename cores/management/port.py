@@ -23,23 +23,25 @@ class ManagementPort(LiteXModule):
         ``sink`` in ``timebase``, ``source`` in ``eth_rx<number>``.
     number : int
         Of the PHY.
+    count_bits : int
+        Of each counter.
 
     Attributes
     ----------
     source, sink : Endpoint(eth_phy_description(32)), out and in, ``sys``
         Whole frames, received and to be sent.
-    received, receive_dropped, receive_cut, receive_refused, transmit_dropped : CSRStatus(32)
+    received, receive_dropped, receive_cut, receive_refused, transmit_dropped : CSRStatus(count_bits)
     """
-    def __init__(self, phy, number):
+    def __init__(self, phy, number, count_bits=32):
         self.transmit = transmit = ManagementTransmit()
         self.receive  = receive  = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(ManagementReceive())
         self.source   = receive.source
         self.sink     = transmit.sink
-        self.received         = CSRStatus(32, description="Frames received and kept. Wraps, as all below.")
-        self.receive_dropped  = CSRStatus(32, description="Good frames that found no room.")
-        self.receive_cut      = CSRStatus(32, description="Frames cut because sys was too slow.")
-        self.receive_refused  = CSRStatus(32, description="Carriers without an SFD.")
-        self.transmit_dropped = CSRStatus(32, description="Answers that found no room, or were too long.")
+        self.received         = CSRStatus(count_bits, description="Frames received and kept. Wraps, as all below.")
+        self.receive_dropped  = CSRStatus(count_bits, description="Good frames that found no room.")
+        self.receive_cut      = CSRStatus(count_bits, description="Frames cut because sys was too slow.")
+        self.receive_refused  = CSRStatus(count_bits, description="Carriers without an SFD.")
+        self.transmit_dropped = CSRStatus(count_bits, description="Answers that found no room, or were too long.")
 
         # # #
 

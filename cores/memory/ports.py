@@ -59,13 +59,15 @@ class BurstPorts(LiteXModule):
     def __init__(self, memory, count=0):
         self.memory = memory
         self.ports  = []
+        self.writers = [] # Numbers of the ports that write.
         for _ in range(count):
             self.add_port()
 
-    def add_port(self):
-        """Return a new port."""
+    def add_port(self, writes=True):
+        """Return a new port; one that never writes takes fewer wires."""
         assert not self.finalized
         self.ports.append(type(self.memory)())
+        self.writers += [len(self.ports) - 1]*writes
         return self.ports[-1]
 
     def do_finalize(self):
@@ -104,11 +106,14 @@ class BurstPorts(LiteXModule):
 
     def add_writes(self):
         """Take the words of the last request: no other is taken before it has given all."""
-        memory = self.memory
-        self.comb += Case(self.owner, {number: [
-            memory.write_data.eq(port.write_data),
-            port.takes.eq(memory.takes),
-        ] for number, port in enumerate(self.ports)})
+        memory, ports, writers = self.memory, self.ports, self.writers
+        words = {number: memory.write_data.eq(ports[number].write_data) for number in writers}
+        if words:
+            words["default"] = words.pop(writers[-1])
+        self.comb += [
+            Case(self.owner, words),
+            Case(self.owner, {number: ports[number].takes.eq(memory.takes) for number in writers}),
+        ]
 
     def add_reads(self):
         """Give words to who asked first."""

@@ -17,7 +17,7 @@ from liteprobe.sim.models.trace_words import Record, decode
 
 CONTROLS = ("session", "open", "close", "mode", "loops", "prime", "arm")
 COUNTERS = (
-    *("accepted", "fetched", "frames", "underruns", "first_underrun", "errors"),
+    *("accepted", "frames", "underruns", "first_underrun", "errors"),
     *("datagrams", "repeated", "early", "full", "strange"),
 )
 LOOK_TICKS = 1000

@@ -36,15 +36,15 @@ class Ports:
     def __init__(self):
         self.ports = []
 
-    def add_port(self):
+    def add_port(self, writes=True):
         self.ports.append(BurstPort())
         return self.ports[-1]
 
 
 def replay_port():
     """Return the signals of a port that replays."""
-    widths = {"session": 16, "written": 32, "fetched": 32, "frames": 32, "underruns": 16}
-    flags = ("opens", "closes", "restart", "is_restarted", "keeps", "is_running", "is_starved")
+    widths = {"session": 16, "written": 32, "fetched": 32, "frames": 32, "underruns": 16, "first_underrun": 32}
+    flags = ("opens", "closes", "restart", "is_restarted", "keeps", "errors", "is_running", "is_starved")
     return SimpleNamespace(**{name: Signal(widths.get(name, 1), name=name) for name in (*widths, *flags)})
 
 
@@ -174,6 +174,49 @@ def test_answers_and_the_stack_share_the_way_out(with_export):
     assert all(waited)
 
 
+def test_words_of_a_replay_are_read_beside_the_counts():
+    dut = FakeProbe(False)
+    replay, (bus, words) = dut.replay_ports[0], dut.memories["datagrams"]
+    shown = {"underruns": 0xABCD, "frames": 0x12345678, "first_underrun": 0xFEDCBA98, "errors": 1}
+    found = {}
+
+    def drive():
+        for name, value in shown.items():
+            yield getattr(replay, name).eq(value)
+        yield replay.session.eq(SESSION)
+        yield replay.is_restarted.eq(1)
+        yield replay.opens.eq(1)
+        yield
+        yield replay.opens.eq(0)
+        for _ in range(40):
+            yield
+        for data, octets, last in words_of(datagram(0, [1, 2, 3, 4])) + words_of(datagram(5, [6, 7])):  # That one is ahead.
+            yield dut.receive.valid.eq(1)
+            yield dut.receive.data.eq(data)
+            yield dut.receive.last.eq(last)
+            yield dut.receive.last_be.eq(1 << (octets - 1) if last else 0)
+            yield
+            while not (yield dut.receive.ready):
+                yield
+        yield dut.receive.valid.eq(0)
+        # While an answer waits for room, and shows words of its own.
+        for name, place in dut.words_as_registers["datagrams"].items():
+            assert place < words
+            yield bus.adr.eq(place)
+            yield bus.cyc.eq(1)
+            yield bus.stb.eq(1)
+            yield
+            while not (yield bus.ack):
+                yield
+            found[name.removeprefix("port0_replay_")] = yield bus.dat_r
+            yield bus.stb.eq(0)
+            yield
+
+    run_simulation(dut, drive())
+    counts = {"accepted": 4, "datagrams": 1, "repeated": 0, "early": 1, "full": 0, "strange": 0}
+    assert found == counts | shown
+
+
 @pytest.fixture
 def quiet():
     logging.disable(logging.INFO)
@@ -195,6 +238,11 @@ def test_counts_are_registers_of_their_ports(quiet, fields):
         f"port{port}_replay_{name}": base + 32 * port + 4 * place
         for port in range(fields["ports"])
         for place, name in enumerate(kinds)
+    }
+    expected |= {
+        f"port{port}_replay_{name}": base + 64 + 32 * port + 4 * place
+        for port in range(fields["ports"])
+        for name, place in {"underruns": 4, "frames": 5, "first_underrun": 6, "errors": 7}.items()
     }
     expected |= {f"port{port}_replay_strange": base + 24 for port in range(fields["ports"])}
     its = {name: found["csr_registers"][name]["addr"] for name in expected}

@@ -46,7 +46,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
-        help="build the VexRiscv in (default: yes, but not in a monitor on an ECP5, where a host keeps the clock)",
+        help="build the VexRiscv in (default: where there is room; where not, as in a monitor on an ECP5, a host keeps the clock)",
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth, help="records held for each port")
     parser.add_argument(
@@ -104,16 +104,27 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     fields["with_sets"] = bool(args.with_sets)
     if args.with_cpu is None:
         least = {"with_streams": bool(args.with_streams) or (args.with_streams is None and is_generator), "with_cpu": True}
-        # A generator with one that just fits a LFE5U-25F was not routed.
-        share = COMFORT if is_generator else 1.0
+        # A generator with one that just fits a LFE5U-25F was not routed; nobody tried one that replays.
+        share = COMFORT if is_generator or ProbeConfig(**fields).replays else 1.0
         fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, share)
     if args.with_streams is None:
         args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
     fields["with_streams"] = args.with_streams
     if args.with_sets is None:
-        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields)
+        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True}, COMFORT)
     fields["with_sets"] = args.with_sets
     return ProbeConfig(**fields)
+
+
+def left_out(config: ProbeConfig) -> dict[str, str]:
+    """Return what a configuration does not have of all that its preset may have, and the option that asks for it."""
+    missing = {
+        ("processor", "--cpu"): not config.with_cpu,
+        ("discipline of the clock", "without --no-discipline"): not config.with_discipline,
+        ("streams to send", "--traffic"): Part.STREAMS in PRESETS[config.preset] and not config.sends_streams,
+        ("configuration sets", "--sets"): config.replays and not config.makes_sets,
+    }
+    return dict(what for what, is_missing in missing.items() if is_missing)
 
 
 def check_together(args: argparse.Namespace) -> None:

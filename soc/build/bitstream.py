@@ -22,7 +22,7 @@ from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
-from liteprobe.soc.build.arguments import check_together, config_of, parse
+from liteprobe.soc.build.arguments import check_together, config_of, left_out, parse
 from liteprobe.soc.build.load import Way, detect, flash_bitstream, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
@@ -75,8 +75,10 @@ PLACE_AND_ROUTE = ("--router", "router2", "--ignore-rel-clk", "--timing-allow-fa
 # On a full device a few wires stayed in use twice for ever: what a wire costs that another net has too rose by 2 a round until
 # nothing else counted. It rises by 0.5, and a net may leave the box around its pins by 5 tiles in place of 3.
 ROUTER_SETTINGS = {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5", "router2/bbMargin/y": "5"}
-# It would try 1500 rounds; the boards of docs/boards.md met their constraints in 46 to 154.
+# It would try 1500 rounds; the boards of docs/boards.md met their constraints in 46 to 154. Twice as many where hardly a wire
+# is left: a round takes a second then, and one was done after 201.
 ROUTER_ROUNDS = 200
+FEW_WIRES = 10
 
 
 @dataclass(frozen=True)
@@ -192,15 +194,15 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
             say(f"a constraint is missed ({lines[0]}); once more, and what is late is routed anew")
             report_file.unlink()
             log.unlink()
-        code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: router_rounds(log) > ROUTER_ROUNDS)
+        code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: is_hopeless(log))
         if report_file.exists():
             report: dict[str, Any] = json.loads(report_file.read_text(encoding="utf-8"))
             lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
             if not lines and code == 0:
                 (run / f"{TOP}.json").unlink()
                 return report
-        elif not more and router_rounds(log) > ROUTER_ROUNDS:
-            raise BuildError(f"nextpnr has not routed all in {ROUTER_ROUNDS} rounds: leave a part out, or try another --seed")
+        elif not more and is_hopeless(log):
+            raise BuildError(f"nextpnr has not routed all in {router_rounds(log)} rounds: leave a part out, or try another --seed")
         if not lines:
             raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
     raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {log}, or try another --seed")
@@ -219,6 +221,16 @@ def router_rounds(log: Path) -> int:
     """Return how many rounds router2 has made so far, by nextpnr's log, in which the placer counts its own, too."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return max((int(number) for number in re.findall(r"\biter=(\d+) wires=", text)), default=0)
+
+
+def is_hopeless(log: Path) -> bool:
+    """Return whether router2 should be ended, by nextpnr's log: it has had its rounds, or twice as many with few wires left."""
+    rounds = router_rounds(log)
+    if rounds <= ROUTER_ROUNDS:
+        return False
+    text = log.read_text(encoding="utf-8", errors="replace")
+    overused, late = re.findall(r"\biter=\d+ wires=\d+ overused=(\d+)(?: overuse=\d+ tmgfail=(\d+))?", text)[-1]
+    return rounds > 2 * ROUTER_ROUNDS or int(overused) + int(late or 0) > FEW_WIRES
 
 
 def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None) -> dict[str, Any]:
@@ -346,6 +358,8 @@ def main(arguments: list[str] | None = None) -> int:
         if args.restore:
             return restore_only(args, target, way)
         config = config_of(args, target)
+        if missing := left_out(config):
+            say("not built in: " + ", ".join(f"{what} ({option})" for what, option in missing.items()))
         if args.no_compile or args.board in VERILOG_ONLY:
             return write_only(args, config, out)
         config.check(target)

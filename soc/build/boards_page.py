@@ -13,7 +13,9 @@ from typing import Any
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.soc.build.arguments import left_out
 from liteprobe.soc.build.report import least_margins
+from liteprobe.soc.config import ProbeConfig
 
 PAGE = Path("docs/boards.md")
 HEAD = """\
@@ -99,8 +101,9 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     config = usual["config"]
     way = {"own": "Etherbone on a port of its own", "shared": "Etherbone in band"}.get(config["link"], config["link"])
     test_ports = f"{config['ports']} test port{'s' * (config['ports'] > 1)}"
-    processor = "VexRiscv" if config["with_cpu"] else "no processor"
-    parts[1] = f"{usual['device']}: {test_ports}, {way}, {processor}. The board: " + parts[1]
+    processor = ["VexRiscv"] if config["with_cpu"] else []
+    built_in = ", ".join([test_ports, way, *processor, *(f"no {what}" for what in left_out(ProbeConfig(**config)))])
+    parts[1] = f"{usual['device']}: {built_in}. The board: " + parts[1]
     parts += [area_table(usual), timing_table(reports)]
     if "io_margins" in usual:
         parts.append(margin_table(usual))

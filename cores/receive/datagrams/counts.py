@@ -6,11 +6,10 @@
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect import wishbone
 
-# What is counted of each ring; ACCEPTED is the position up to which words came, REFUSED all that were not accepted.
-ACCEPTED, DATAGRAMS, REPEATED, EARLY, FULL, REFUSED, STRANGE = range(7)
-COUNTS = 8 # Words of each ring, the last one unused.
+# What is counted of each ring; ACCEPTED is the position up to which words came, REFUSED all that were not accepted, NOTHING is 0.
+ACCEPTED, DATAGRAMS, REPEATED, EARLY, FULL, REFUSED, STRANGE, NOTHING = range(8)
+COUNTS = 8 # Words of each ring.
 
 # Counts -------------------------------------------------------------------------------------------
 
@@ -36,9 +35,7 @@ class DatagramCounts(LiteXModule):
     write, clear : Signal(), in
         The number becomes the sum, or 0; with ``uses``.
     read_kind, read_ring, can_read, data : Signal(3), Signal, Signal(), Signal(32), in, in, out, out
-        For answers.
-    bus : wishbone.Interface, slave
-        Word COUNTS*ring + kind; writes do nothing.
+        For answers and the bus: number COUNTS*ring + kind.
     """
     def __init__(self, rings, first=0):
         bits = len(Signal(max=max(rings, 2)))
@@ -55,7 +52,6 @@ class DatagramCounts(LiteXModule):
         self.read_ring = Signal(bits)
         self.can_read  = Signal()
         self.data      = Signal(32)
-        self.bus       = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
 
         # # #
 
@@ -66,13 +62,11 @@ class DatagramCounts(LiteXModule):
         total   = Signal(33) # Bit 0 is the carry.
         operand = Signal(32)
         borrows = Signal()
-        is_bus = Signal()   # The bus reads.
         self.autocsr_exclude = {"memory"}
         self.specials += memory, write, read
         self.comb += [
-            is_bus.eq(bus.cyc & bus.stb & ~bus.ack & ~self.uses),
-            self.can_read.eq(~self.uses & ~is_bus),
-            read.adr.eq(Mux(self.uses, place, Mux(is_bus, bus.adr[:len(read.adr)], Cat(self.read_kind, self.read_ring)))),
+            self.can_read.eq(~self.uses),
+            read.adr.eq(Mux(self.uses, place, Cat(self.read_kind, self.read_ring))),
             self.data.eq(read.dat_r),
             # One LUT a bit: what is subtracted comes inverted, with a carry; and a number less itself is 0.
             borrows.eq(self.subtracts | self.clear),
@@ -85,7 +79,3 @@ class DatagramCounts(LiteXModule):
         ]
         if first:
             self.comb += If(self.clear & (self.kind == ACCEPTED), write.dat_w.eq(first))
-        self.sync += [
-            bus.ack.eq(is_bus),
-            bus.dat_r.eq(read.dat_r),
-        ]

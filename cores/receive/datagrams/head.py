@@ -47,8 +47,8 @@ class DatagramHead(LiteXModule):
     is_present : Signal(), out
         It is of the present session of its ring, and of the present lease; or of none, with the number 0.
     asks : Signal(), out
-    ring, words, position : Signal, Signal(9), Signal(32), out
-        Words behind the header, fewer than MOST_WORDS.
+    ring, words : Signal, Signal(9), out
+        Words behind the header, fewer than MOST_WORDS. The ring is known with word POSITION_LINE, which is the position.
 
     Source: RFC 791, 3.1; RFC 768; `cores/formats/replay.py`. Limits: as of `DatagramReceiver`.
     """
@@ -68,7 +68,6 @@ class DatagramHead(LiteXModule):
         self.asks        = Signal(reset_less=True)
         self.ring        = Signal(max=max(rings, 2), reset_less=True)
         self.words       = Signal(9)
-        self.position    = Signal(32, reset_less=True)
 
         # # #
 
@@ -94,7 +93,6 @@ class DatagramHead(LiteXModule):
                  self.ring.eq(word if rings > 1 else 0), self.asks.eq(word[ASK_BIT])],
             11: [is_session.eq((word[16:] == Array(self.sessions)[self.ring]) & Array(self.is_open)[self.ring]),
                  is_lease.eq((word[:16] == self.lease) | ((word[:16] == 0) & ~self.is_held))],
-            12: [self.position.eq(word)],
         }
         self.comb += [
             self.is_present.eq(is_session & is_lease),

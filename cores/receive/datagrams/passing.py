@@ -29,6 +29,7 @@ class PassingFrames(LiteXModule):
     keep, rewind : Signal(), in
         As of `RewindFIFO`.
     source : Endpoint(eth_phy_description(32)), out
+        Straight from the block RAM.
     """
     def __init__(self):
         self.sink    = sink   = stream.Endpoint(eth_phy_description(32))
@@ -39,9 +40,8 @@ class PassingFrames(LiteXModule):
 
         # # #
 
-        self.fifo   = fifo   = RewindFIFO(32 + 3, PASS_WORDS)
-        self.buffer = buffer = stream.Buffer(eth_phy_description(32))
-        out    = buffer.sink
+        self.fifo = fifo = RewindFIFO(32 + 3, PASS_WORDS)
+        out    = self.source
         octets = Signal(2) # Of the last word, less one.
         self.comb += [
             sink.ready.eq(self.is_head | (fifo.level < PASS_WORDS - HEAD_WORDS)),
@@ -53,5 +53,4 @@ class PassingFrames(LiteXModule):
             Cat(out.data, out.last, octets).eq(fifo.read_data),
             out.last_be.eq(Mux(out.last, 1 << octets, 0)),
             fifo.step.eq(out.valid & out.ready),
-            buffer.source.connect(self.source),
         ]

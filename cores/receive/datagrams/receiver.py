@@ -50,7 +50,7 @@ class DatagramReceiver(LiteXModule):
     Attributes
     ----------
     sink : Endpoint(eth_phy_description(32)), in
-        Whole good frames without preamble and FCS, as `FrameStore` gives them. It stalls for some eight cycles a datagram; where
+        Whole good frames without preamble and FCS, as `FrameStore` gives them. It stalls for some seven cycles a datagram; where
         512 words wait for the memory, or 496 for whoever takes ``source``; and while a ring is emptied.
     source : Endpoint(eth_phy_description(32)), out
         All other frames, unchanged and in their order.
@@ -76,14 +76,15 @@ class DatagramReceiver(LiteXModule):
     frames, underruns : list of Signal(32), list of Signal(16), in
     is_running, is_starved : Signal(rings), in
         For answers.
+    first_underrun, is_bad : list of Signal(32), Signal(rings), in
+        For the bus.
     bus : wishbone.Interface, slave
         Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no room), and
         ``refused`` (these three). Word 6: ``strange``: datagrams whose lengths, magic, port, session or lease is wrong; it
-        is never set to 0.
+        is never set to 0. From word 16 on, as of `DatagramStatus`, what is ``frames``, ``underruns`` and so on of each ring.
 
     Limits: IPv4 without options or fragments, untagged; UDP's checksum isn't looked at (the frame's was). A frame may be
-    longer than its datagram. A datagram of more than 383 words is
-    strange.
+    longer than its datagram. A datagram of more than 383 words is strange.
     Source: docs/design/replay.md ("Interfaces"); `cores/formats/replay.py`.
     """
     first = 0 # Position at which a session begins; tests begin near the wrap.
@@ -105,6 +106,8 @@ class DatagramReceiver(LiteXModule):
         self.underruns  = [Signal(16, name=f"underruns{n}") for n in range(rings)]
         self.is_running = Signal(rings)
         self.is_starved = Signal(rings)
+        self.first_underrun = [Signal(32, name=f"first_underrun{n}") for n in range(rings)]
+        self.is_bad     = Signal(rings)
 
         # # #
 
@@ -117,7 +120,7 @@ class DatagramReceiver(LiteXModule):
         self.answers = DatagramStatus(mac, ip, rings, words, period)
         self.written = self.writer.written
         self.status  = self.answers.source
-        self.bus     = self.counts.bus
+        self.bus     = self.answers.bus
         self.fsm     = FSM(reset_state="HEAD")
 
         self.line     = Signal(4)                     # Words of the frame that were taken, at most of its head.
@@ -139,8 +142,8 @@ class DatagramReceiver(LiteXModule):
 
     def add_sessions(self, rings):
         """Know what is open."""
-        self.sessions = [Signal(16, name=f"present_session{n}") for n in range(rings)]
-        self.given    = [Signal(16, name=f"given_session{n}") for n in range(rings)]
+        self.sessions = [Signal(16, name=f"present_session{n}", reset_less=True) for n in range(rings)]
+        self.given    = [Signal(16, name=f"given_session{n}", reset_less=True) for n in range(rings)] # Until then answers are old.
         self.released = [Signal(32, name=f"released{n}") for n in range(rings)] # As ``fetched``, if anything is.
         for n in range(rings):
             self.sync += [
@@ -152,9 +155,8 @@ class DatagramReceiver(LiteXModule):
                 ),
                 If(self.close[n], self.is_open[n].eq(0), self.opening[n].eq(0)),
                 If(self.open[n], self.is_open[n].eq(0), self.opening[n].eq(1), self.given[n].eq(self.session[n])),
-                self.released[n].eq(self.fetched[n]),
-                If(self.keeps[n], self.released[n].eq(self.first)),
             ]
+            self.comb += self.released[n].eq(Mux(self.keeps[n], self.first, self.fetched[n]))
 
     def add_head(self):
         """Take the first words of a frame, and let it go on or take the header of its datagram."""
@@ -203,37 +205,36 @@ class DatagramReceiver(LiteXModule):
             NextValue(line, 0),
             If(self.taken & sink.last, NextState("HEAD")),
         )
-        fsm.act("HEADER",
-            sink.ready.eq(1),
-            If(sink.valid,
-                NextValue(line, line + 1),
-                If((line == POSITION_LINE + 1) | sink.last, NextState("COMPARE")),
-            )
-        )
 
     def add_judgement(self, words):
         """Decide what becomes of a datagram: compare its position with the ring's, then the ring's room with its words."""
-        fsm, head, counts, line = self.fsm, self.head, self.counts, self.line
+        fsm, sink, head, counts, line = self.fsm, self.sink, self.head, self.counts, self.line
         bits     = log2_int(words) + 1
         sum_     = Signal(32, reset_less=True)
         is_next  = Signal(reset_less=True)
         is_ahead = Signal(reset_less=True)
         has_room = Signal(reset_less=True)
         is_whole = Signal(reset_less=True) # All of the header was there.
+        is_there = Signal()                # Its last word is: the position.
         room     = Signal(bits)            # What is left, or a little below 0.
         limit    = Signal(bits)
         self.comb += [
-            counts.position.eq(head.position),
+            is_there.eq(line == POSITION_LINE + 1),
+            counts.position.eq(head.word),
             limit.eq(Array(self.released)[head.ring][:bits] ^ words),
             room.eq(limit - sum_[:bits]),
         ]
-        fsm.act("COMPARE",
-            counts.uses.eq(1),
+        fsm.act("HEADER",
+            sink.ready.eq(1),
+            counts.uses.eq(sink.valid & is_there),
             counts.kind.eq(ACCEPTED),
             counts.subtracts.eq(1),
-            NextValue(sum_, counts.sum),
-            NextValue(is_whole, line == POSITION_LINE + 2),
-            NextState("ADD"),
+            If(sink.valid,
+                NextValue(line, line + 1),
+                NextValue(is_whole, is_there),
+                NextValue(sum_, counts.sum),
+                If(is_there | sink.last, NextState("ADD")),
+            )
         )
         fsm.act("ADD",
             counts.uses.eq(1),
@@ -372,12 +373,10 @@ class DatagramReceiver(LiteXModule):
             answers.ring.eq(head.ring),
             answers.is_present.eq(head.is_present),
             answers.asks.eq(head.asks),
-            answers.is_open.eq(self.is_open),
-            answers.lease.eq(self.lease),
-            answers.is_running.eq(self.is_running),
-            answers.is_starved.eq(self.is_starved),
+            *[getattr(answers, name).eq(getattr(self, name)) for name in ("is_open", "lease", "is_running", "is_starved")],
+            answers.is_bad.eq(self.is_bad),
             counts.read_ring.eq(answers.read_ring),
-            counts.read_kind.eq(Mux(answers.reads_refused, REFUSED, ACCEPTED)),
+            counts.read_kind.eq(answers.read_kind),
             answers.can_read.eq(counts.can_read),
             answers.count.eq(counts.data),
         ]
@@ -387,4 +386,5 @@ class DatagramReceiver(LiteXModule):
                 answers.fetched[n].eq(self.released[n]),
                 answers.frames[n].eq(self.frames[n]),
                 answers.underruns[n].eq(self.underruns[n]),
+                answers.first_underrun[n].eq(self.first_underrun[n]),
             ]

@@ -6,71 +6,17 @@
 from migen import *
 
 from litex.gen import *
+from litex.soc.interconnect import stream, wishbone
 
 from liteprobe.cores.capture.export import DatagramFramer
 from liteprobe.cores.formats import DATAGRAM_MAGIC, REPLAY_PORT, STATUS_DATAGRAMS, STATUS_SHARES, STATUS_WORDS
 from liteprobe.cores.octets import swapped
+from liteprobe.cores.receive.datagrams.counts import ACCEPTED, COUNTS, NOTHING, REFUSED
+from liteprobe.cores.receive.datagrams.peers import DatagramPeers
 
-PEER_WORDS = 4
-
-# Peers --------------------------------------------------------------------------------------------
-
-class DatagramPeers(LiteXModule):
-    """Remembers who sent the last datagram to each of several owners.
-
-    Each frame's addresses are written where no owner's are; where it counts for one, the two places are exchanged.
-
-    Parameters
-    ----------
-    owners : int
-        Up to 3.
-
-    Attributes
-    ----------
-    take, line, word : Signal(), Signal(4), Signal(32), in
-        As of `DatagramHead`.
-    assign, owner : Signal(), Signal(2), in
-        The last frame's sender is this owner's peer now.
-    find, find_owner : Signal(), Signal(2), in
-        Whose peer is read; the four words in the next four cycles are those of one frame.
-    read_word, data : Signal(2), Signal(32), in and out
-        Of that peer: octets 0 to 3 of the MAC address, 4 and 5, UDP port (15:0), IP address; as on the wire.
-    """
-    def __init__(self, owners):
-        self.take       = Signal()
-        self.line       = Signal(4)
-        self.word       = Signal(32)
-        self.assign     = Signal()
-        self.owner      = Signal(2)
-        self.find       = Signal()
-        self.find_owner = Signal(2)
-        self.read_word  = Signal(2)
-        self.data       = Signal(32)
-
-        # # #
-
-        memory = Memory(32, 4*PEER_WORDS)
-        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
-        read   = memory.get_port(async_read=True)
-        spare  = Signal(2, reset=owners)
-        places = [Signal(2, reset=n, name=f"place{n}") for n in range(owners)]
-        found  = Signal(2)
-        self.autocsr_exclude = {"memory"}
-        self.specials += memory, write, read
-        self.comb += [
-            write.adr.eq(Cat(self.line[1], self.line[2] | self.line[3], spare)), # Lines 1, 2, 8 and 6.
-            write.dat_w.eq(self.word),
-            write.we.eq(self.take & ((self.line == 1) | (self.line == 2) | (self.line == 6) | (self.line == 8))),
-            read.adr.eq(Cat(self.read_word, found)),
-            self.data.eq(read.dat_r),
-        ]
-        self.sync += [
-            If(self.find, found.eq(Array(places)[self.find_owner])),
-            If(self.assign,
-                spare.eq(Array(places)[self.owner]),
-                [If(self.owner == n, place.eq(spare)) for n, place in enumerate(places)],
-            ),
-        ]
+# Words that can be shown of a ring: first those of an answer, then two more. The bus has them behind the counts of two rings.
+COUNT_WORD, UNDERRUNS_WORD, FRAMES_WORD, FIRST_UNDERRUN_WORD, ERRORS_WORD = 2, 4, 5, 6, 7
+SHOWN_WORDS = 8
 
 # Ring Answers -------------------------------------------------------------------------------------
 
@@ -162,9 +108,14 @@ class DatagramStatus(LiteXModule):
         As of `DatagramHead`.
     fetched, frames, underruns : list of Signal(32), Signal(32), Signal(16), in
     is_running, is_starved : Signal(rings), in
-    read_ring, reads_refused : Signal, Signal(), out
-        Which count is wanted in ``count``: of this ring what was accepted, or how many datagrams were not.
+    first_underrun, is_bad : list of Signal(32), Signal(rings), in
+        For the bus.
+    read_kind, read_ring : Signal(3), Signal, out
+        Which number is wanted in ``count``, as of `DatagramCounts`.
     count, can_read : Signal(32), Signal(), in
+    bus : wishbone.Interface, slave
+        The first 16 words are the numbers of `DatagramCounts`. Then 8 words of each ring, of which these can be read: 4
+        ``underruns``, 5 ``frames``, 6 ``first_underrun``, 7 ``is_bad``. Writes do nothing.
     source : Endpoint(eth_phy_description(32)), out
     """
     def __init__(self, mac, ip, rings, words, period):
@@ -186,10 +137,13 @@ class DatagramStatus(LiteXModule):
         self.underruns  = [Signal(16, name=f"underruns{n}") for n in range(rings)]
         self.is_running = Signal(rings)
         self.is_starved = Signal(rings)
+        self.first_underrun = [Signal(32, name=f"first_underrun{n}") for n in range(rings)]
+        self.is_bad     = Signal(rings)
+        self.read_kind  = Signal(max=COUNTS)
         self.read_ring  = Signal(bits)
-        self.reads_refused = Signal()
         self.count      = Signal(32)
         self.can_read   = Signal()
+        self.bus        = wishbone.Interface(data_width=32, address_width=32, addressing="word")
 
         # # #
 
@@ -199,7 +153,12 @@ class DatagramStatus(LiteXModule):
         for number, ring in enumerate(self.rings):
             self.add_module(name=f"ring{number}", module=ring)
         self.source = self.framer.source
-        self.turn   = Signal(2) # Whose turn it is: a ring's, or the last stranger's.
+        header = self.framer.header
+        for unreset in (header.peer_mac, header.peer_ip, header.port): # Of no use before a peer is there.
+            stream.set_reset_less(unreset)
+        self.turn   = Signal(2)    # Whose turn it is: a ring's, or the last stranger's.
+        self.ring_answered = Signal(bits)
+        self.is_bus = Signal()     # The bus reads.
         self.stranger_due  = Signal()
         self.stranger_ring = Signal(bits)
         self.add_causes(rings, period)
@@ -244,17 +203,28 @@ class DatagramStatus(LiteXModule):
 
     def add_words(self, words):
         """Show the words of an answer, as things are when they leave."""
-        ring, payload = self.read_ring, self.framer.sink
+        ring, payload, bus = self.read_ring, self.framer.sink, self.bus
         self.to_stranger = Signal()
-        self.place       = place = Signal(max=STATUS_WORDS)
+        self.place       = Signal(max=STATUS_WORDS)
+        is_live = bus.adr[log2_int(COUNTS) + len(ring)] # The bus asks for a word that is not a number of `DatagramCounts`.
+        place   = Signal(max=SHOWN_WORDS)
         limit = Signal(32)
         gaps  = [one.has_gap for one in self.rings]
         flags = Cat(Array(gaps)[ring], self.to_stranger, Array(self.is_running)[ring], Array(self.is_starved)[ring])
         self.comb += [
             limit.eq(Array(self.fetched)[ring] + words),
             self.framer.header.words.eq(STATUS_WORDS),
-            self.reads_refused.eq(place[2]),
-            payload.last.eq(place == STATUS_WORDS - 1),
+            self.is_bus.eq(bus.cyc & bus.stb & ~bus.ack & self.can_read),
+            If(self.is_bus,
+                ring.eq(bus.adr[log2_int(COUNTS):]),
+                place.eq(Mux(is_live, bus.adr[:len(place)], COUNT_WORD)),
+                self.read_kind.eq(Mux(is_live, NOTHING, bus.adr[:len(self.read_kind)])),
+            ).Else(
+                ring.eq(self.ring_answered),
+                place.eq(self.place),
+                self.read_kind.eq(Mux(self.place[2], REFUSED, ACCEPTED)),
+            ),
+            payload.last.eq(self.place == STATUS_WORDS - 1),
         ]
         shown = [
             Cat(ring, C(0, 8 - len(ring)), flags, C(0, 4), C(DATAGRAM_MAGIC, 16)),
@@ -263,8 +233,11 @@ class DatagramStatus(LiteXModule):
             limit,
             Cat(Array(self.underruns)[ring], self.count[:16]),
             Array(self.frames)[ring],
+            Array(self.first_underrun)[ring],
+            Array(self.is_bad)[ring],
         ]
-        self.comb += payload.data.eq(Reduce("OR", [Mux(place == number, word, 0) for number, word in enumerate(shown)]))
+        self.comb += Case(place, {number: payload.data.eq(word) for number, word in enumerate(shown)})
+        self.sync += bus.ack.eq(self.is_bus), bus.dat_r.eq(payload.data)
 
     def add_turns(self, rings):
         """Answer one after the other: look up the peer, then give the words."""
@@ -274,7 +247,7 @@ class DatagramStatus(LiteXModule):
         fsm.act("CHOOSE",
             NextValue(turn, turn + 1),
             If(turn == rings, NextValue(turn, 0)),
-            NextValue(self.read_ring, turn),
+            NextValue(self.ring_answered, turn),
             NextValue(self.to_stranger, turn == rings),
             NextValue(place, 0),
             *[If((turn == number) & ring.is_due,
@@ -284,7 +257,7 @@ class DatagramStatus(LiteXModule):
             ) for number, ring in enumerate(self.rings)],
             If((turn == rings) & self.stranger_due,
                 NextValue(self.stranger_due, 0),
-                NextValue(self.read_ring, self.stranger_ring),
+                NextValue(self.ring_answered, self.stranger_ring),
                 NextValue(turn, turn),
                 NextState("PEER"),
             ),
@@ -299,7 +272,7 @@ class DatagramStatus(LiteXModule):
             }),
         )
         fsm.act("WORDS",
-            payload.valid.eq(self.can_read),
+            payload.valid.eq(self.can_read & ~self.is_bus),
             If(payload.valid & payload.ready,
                 NextValue(place, place + 1),
                 If(payload.last,

@@ -13,7 +13,6 @@ COUNTERS = (
     "first_underrun",
     "errors",
     "accepted",
-    "fetched",
     "datagrams",
     "repeated",
     "early",
@@ -36,8 +35,8 @@ class ReplayCounts:
         Number of the first of them, from 0.
     errors : int
         Records that no frame can be made of; the program ends there.
-    accepted, fetched : int
-        Positions (words, modulo 2^32) up to which words are in the ring, and are needed no more.
+    accepted : int
+        Position (words, modulo 2^32) up to which words are in the ring.
     datagrams, repeated, early, full : int
         Datagrams that were taken; that were there already; that were ahead of a missing one; that found no room.
     strange : int
@@ -49,7 +48,6 @@ class ReplayCounts:
     first_underrun: int | None
     errors: int
     accepted: int
-    fetched: int
     datagrams: int
     repeated: int
     early: int

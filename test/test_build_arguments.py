@@ -1,0 +1,57 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What is built in where nobody says so, and what is said of what is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from liteprobe.boards import board
+from liteprobe.soc.build.arguments import config_of, left_out, parse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ports", "with_cpu", "with_streams"),
+    [
+        (["colorlight_5a_75b", "--preset", "generator"], 1, False, True),
+        (["colorlight_i9", "--preset", "generator"], 2, True, True),
+        (["colorlight_i9", "--preset", "tester"], 2, True, False),
+        (["colorlight_i9", "--preset", "tester", "--ports", "1"], 1, True, True),
+    ],
+)
+def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_cpu, with_streams):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert (config.ports, config.with_cpu, config.sends_streams) == (ports, with_cpu, with_streams)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["colorlight_i9", "--replay"], []),
+        (["colorlight_i9", "--replay", "--no-discipline"], ["discipline of the clock"]),
+        (["colorlight_i9", "--preset", "replay", "--ports", "1"], []),
+        (["colorlight_i9", "--preset", "generator", "--replay"], ["configuration sets"]),
+        (["colorlight_i9", "--preset", "tester", "--replay"], ["processor", "streams to send", "configuration sets"]),
+        (["colorlight_i9", "--preset", "tester", "--replay", "--cpu"], ["streams to send", "configuration sets"]),
+        (["colorlight_i9", "--preset", "replay"], ["processor", "configuration sets"]),
+        (["colorlight_i9", "--preset", "replay", "--sets"], ["processor"]),
+        (["colorlight_i9", "--preset", "tester"], ["streams to send"]),
+        (["colorlight_5a_75b", "--replay", "--ports", "1", "--link", "own"], ["configuration sets"]),
+        (["colorlight_5a_75b", "--preset", "generator"], ["processor"]),
+    ],
+)
+def test_what_a_board_has_no_room_for_is_left_out_unless_asked_for_and_named(arguments, missing):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert list(left_out(config)) == missing
+
+
+def test_a_tester_with_all_of_replay_does_not_fit_an_i9_and_the_refusal_names_what_to_leave_out():
+    target = board("colorlight_i9")
+    config = config_of(parse(["colorlight_i9", "--preset", "tester", "--replay", "--sets"]), target)
+    with pytest.raises(ValueError, match=r"or no configuration sets \(--no-sets\), or .*--preset generator$"):
+        replace(config, with_cpu=True).check(target)
