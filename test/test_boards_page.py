@@ -46,14 +46,16 @@ def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path)
     for name, config in [
         ("colorlight_i5", {}),
         ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False}),
+        ("colorlight_i5_replay", {"ports": 1, "link": "own", "with_cpu": False, "with_discipline": False}),
     ]:
         folder = tmp_path / name / "seed1"
         folder.mkdir(parents=True)
         (folder / "report.json").write_text(json.dumps(report(1, 51.0, **config)))
-    train, monitor = [part.split("## ")[0] for part in written(tmp_path).split("## colorlight_i5")[1:]]
+    train, monitor, replay = [part.split("## ")[0] for part in written(tmp_path).split("## colorlight_i5")[1:]]
     assert "2 test ports, Etherbone in band, VexRiscv." in train
     assert monitor.startswith(", preset monitor\n")
     assert "1 test port, Etherbone on a port of its own, no processor." in monitor
+    assert "1 test port, Etherbone on a port of its own, no processor, no discipline of the clock." in replay
 
 
 def test_board_that_was_not_built_is_said(tmp_path):

@@ -111,7 +111,7 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
         args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
     fields["with_streams"] = args.with_streams
     if args.with_sets is None:
-        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields)
+        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True})
     fields["with_sets"] = args.with_sets
     return ProbeConfig(**fields)
 
