@@ -48,6 +48,10 @@ def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path)
         ("colorlight_i5_monitor", {"ports": 1, "link": "own", "with_cpu": False}),
         ("colorlight_i9_tester", {"preset": "tester", "with_streams": False}),
         ("colorlight_i9_replay", {"preset": "replay", "with_discipline": False, "with_sets": False}),
+        (
+            "colorlight_i5_replay",
+            {"preset": "replay", "ports": 1, "link": "own", "with_cpu": False, "with_discipline": False},
+        ),
     ]:
         folder = tmp_path / name / "seed1"
         folder.mkdir(parents=True)
@@ -59,6 +63,8 @@ def test_presets_have_sections_of_their_own_which_say_what_is_built_in(tmp_path)
     assert "in band, VexRiscv, no streams to send." in sections["colorlight_i9, preset tester"]
     without = "in band, VexRiscv, no discipline of the clock, no configuration sets."
     assert without in sections["colorlight_i9, preset replay"]
+    without = "1 test port, Etherbone on a port of its own, no processor, no discipline of the clock. The board: "
+    assert without in sections["colorlight_i5, preset replay"]
 
 
 def test_board_that_was_not_built_is_said(tmp_path):

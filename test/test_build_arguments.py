@@ -55,3 +55,24 @@ def test_a_tester_with_all_of_replay_does_not_fit_an_i9_and_the_refusal_names_wh
     config = config_of(parse(["colorlight_i9", "--preset", "tester", "--replay", "--sets"]), target)
     with pytest.raises(ValueError, match=r"or no configuration sets \(--no-sets\), or .*--preset generator$"):
         replace(config, with_cpu=True).check(target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ports", "link", "with_sets"),
+    [
+        (["colorlight_5a_75b", "--preset", "replay", "--no-discipline"], 1, "own", False),
+        (["colorlight_i9", "--preset", "replay", "--ports", "1"], 1, "own", True),
+    ],
+)
+def test_sets_are_made_by_default_where_there_is_room(arguments, ports, link, with_sets):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert (config.ports, config.link, config.makes_sets) == (ports, link, with_sets)
+
+
+def test_a_replay_that_is_too_large_names_what_to_leave_out_first():
+    target = board("colorlight_5a_75b")
+    config = config_of(parse(["colorlight_5a_75b", "--preset", "replay"]), target)
+    with pytest.raises(ValueError, match=r"build with no discipline of the clock \(--no-discipline\), or "):
+        config.check(target)
