@@ -45,6 +45,6 @@ def servo(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"servo_{name}_most", found.work.most / CYCLES_MS, "ms", MOST_MS)
             yield Figure(f"servo_{name}_unlocked", not found.is_locked, "clocks", 0)
             underruns = sum(port.underruns for port in found.ports)
-            # No figures: both ports ask for more than the SDRAM has beside the processor, and lock-step keeps no stream up.
+            # No figures: what two ports sustain beside the processor has no target, and lock-step keeps no stream up.
             print(f"# servo_{name}: {found.sustained:.1f} % of port 0's line, {underruns} underruns", file=sys.stderr)
             clock.running.until({ClockState.LOCKED}, periods=10)
