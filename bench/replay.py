@@ -10,7 +10,8 @@ memory that gives a burst of 64 words each 80 cycles; every octet and every star
 when their words came; among its traces is the capture of the nDPI corpus with the most packets. ``peers`` sends one file by that
 port and by tcpreplay, on a virtual link of this machine, and prints the error of the gaps of both side by side; without root or
 tcpreplay it says so and is left out. ``system`` runs the whole simulated probe, streamed to by UDP; ``stops`` lets that host stand
-still for 1 to 100 ms in the midst of a stream. ``sets`` and ``sets_system`` do the same
+still for 1 to 100 ms in the midst of a stream. ``servo`` has its clock locked by Zephyr in the same SDRAM, and is skipped where
+there is no Zephyr. ``sets`` and ``sets_system`` do the same
 for configuration sets. ``records`` takes 10^5 (``--full``: 10^6) frames of exponential gaps and random lengths at 8/10 load
 from a file, and every packet of the corpora of tcpdump and nDPI: each word against a model in plain Python, each time against
 whole fractions. ``loss`` streams through a network that loses, doubles and reorders datagrams both ways and stands still for 1
@@ -28,6 +29,7 @@ from _replay_gaps import peers
 from _replay_host import host, loss, records
 from _replay_memory import memory
 from _replay_port import port
+from _replay_servo import servo
 from _replay_sets import sets, whole_probe
 from _replay_stops import stops
 from _replay_system import system
@@ -39,6 +41,7 @@ ROWS: dict[str, Row] = {
     "peers": peers,
     "system": system,
     "stops": stops,
+    "servo": servo,
     "sets": sets,
     "sets_system": whole_probe,
     "records": records,

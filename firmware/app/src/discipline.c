@@ -29,11 +29,11 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 
 /*
  * What is used for each edge is in the processor's own RAM, which answers sooner than a SDRAM. Nothing else is there: the
- * stack takes a quarter of it.
+ * stack takes a quarter of it. Named as in the linker's script: Zephyr's names are ARM's alone, and nothing zeroes theirs.
  */
 #if DT_HAS_CHOSEN(zephyr_dtcm)
-#define NEAR Z_GENERIC_SECTION(_DTCM_BSS_SECTION_NAME)
-#define NEAR_STACK Z_GENERIC_SECTION(_DTCM_NOINIT_SECTION_NAME)
+#define NEAR Z_GENERIC_SECTION(.dtcm_bss)
+#define NEAR_STACK Z_GENERIC_SECTION(.dtcm_noinit)
 #else
 #define NEAR
 #define NEAR_STACK __stackmem

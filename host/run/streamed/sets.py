@@ -15,8 +15,6 @@ from liteprobe.host.run.streamed.sets_figures import PortSets, SetsResult, SetsS
 from liteprobe.host.run.streamed.sets_port import SetsPort
 from liteprobe.host.traffic.sets import Sets
 
-RAM_START_S = 0.001  # A simulated probe was reset just now, and its SDRAM takes what is written 0.4 ms later.
-
 
 @dataclass(frozen=True)
 class SetsOptions(StreamOptions):
@@ -61,7 +59,6 @@ class SentSets(StreamedPort[PortSets]):
 
     def load_port(self) -> None:
         """Load what is the same in all frames, and the table."""
-        self._probe.wait(RAM_START_S)
         self._transmit.load_sets(self._sets, self._probe.timebase.increment, self._count)
 
     def arm(self) -> None:
