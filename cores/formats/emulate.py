@@ -187,6 +187,17 @@ class ClassCounter(IntEnum):
     WAITED = 15  # Released after its tick because the line was busy with another frame.
 
 
+class ClassGauge(IntEnum):
+    """Words of a class behind its counters: what is now, or was at most since the start."""
+
+    QUEUE_FRAMES = 16
+    QUEUE_OCTETS = 17
+    QUEUE_MOST = 18  # Frames.
+    DELAY_LEAST = 19  # Ticks, SFD to SFD as due; all ones before the first frame.
+    DELAY_MOST = 20
+    LATE_MOST = 21  # Ticks.
+
+
 COUNTER_WORDS: Final = 64  # Of a class: the counters, then a histogram of delays from word HISTOGRAM_WORD.
 HISTOGRAM_WORD: Final = 32
 HISTOGRAM_BINS: Final = 32  # Bin b: delays of 2^(b-1) to 2^b - 1 ticks, SFD to SFD as due; bin 0: none.
