@@ -6,12 +6,14 @@
 from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS
 
-TICKS_BITS   = TIME_BITS - FINE_BITS # Of a time in whole ticks.
-CLASS_BITS   = (CLASSES - 1).bit_length()
-LANE_BITS    = (LANES - 1).bit_length()
-ADDRESS_BITS = 21 # Of a word of the store.
-NUMBER_BITS  = 12 # Of a frame that was kept, modulo.
-BIT_BITS     = LENGTH_BITS + 3 # Of a bit of a frame.
+TICKS_BITS    = TIME_BITS - FINE_BITS # Of a time in whole ticks.
+CLASS_BITS    = (CLASSES - 1).bit_length()
+LANE_BITS     = (LANES - 1).bit_length()
+ADDRESS_BITS  = 21 # Of a word of the store.
+RING_BITS     = 5  # Of the number of bits of an address in a ring.
+POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: full and empty differ.
+BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
+DELAY_BITS    = 31
 
 arrival_layout = [ # A good frame came in.
     ("time",   TICKS_BITS), # Tick of its SFD.
@@ -19,17 +21,20 @@ arrival_layout = [ # A good frame came in.
     ("number", CLASS_BITS), # Of its class.
 ]
 
-fate_layout = arrival_layout + [ # What it draws.
-    ("discarded",  1),
-    ("lost",       1), # By a loss model or a pattern; at its arrival, or
-    ("late",       1), # behind the queue.
-    ("twice",      1),
-    ("corrupt",    1),
-    ("mended",     1), # It leaves with a good FCS.
-    ("bit",        BIT_BITS), # That is wrong.
-    ("held",       1), # It goes to the lane of frames that are held back.
-    ("delay",      31), # Ticks from the end of its service, what holds it back among them.
-    ("red",        32), # Draw.
+damage_layout = [ # What is done to it.
+    ("twice",   1),
+    ("corrupt", 1),
+    ("mended",  1), # It leaves with a good FCS.
+    ("bit",     BIT_BITS), # That is wrong.
+]
+
+fate_layout = arrival_layout + damage_layout + [ # What it draws.
+    ("discarded", 1),
+    ("lost",      1), # By a loss model or a pattern; at its arrival, or
+    ("behind",    1), # behind the queue.
+    ("held",      1), # It goes to the lane of frames that are held back.
+    ("delay",     DELAY_BITS), # Ticks from the end of its service, what holds it back among them.
+    ("red",       32), # Draw.
 ]
 
 ghost_layout = [ # A frame of the background comes in.
@@ -40,22 +45,55 @@ ghost_layout = [ # A frame of the background comes in.
 ]
 
 verdict_layout = [ # Of each frame that came in, in the order of arrivals.
-    ("keep",    1), # Its octets go to the store: its words, from
-    ("address", ADDRESS_BITS),
-    ("base",    ADDRESS_BITS), # in a ring that begins here
-    ("bits",    5),            # and has 2^bits words.
+    ("keep",     1), # Its octets go to the ring of
+    ("lane",     LANE_BITS),
+    ("position", POSITION_BITS), # from here on.
 ]
 
-departure_layout = [ # A frame leaves: in the order in which they are due.
-    ("due",     DUE_BITS), # Tick of its SFD, modulo.
+served_layout = damage_layout + [ # A frame has been served.
+    ("due",     DUE_BITS), # If no frame of its lane is due later.
+    ("arrival", DUE_BITS), # Tick, modulo.
     ("lane",    LANE_BITS),
+    ("number",  CLASS_BITS), # Of its class.
     ("length",  LENGTH_BITS),
-    ("address", ADDRESS_BITS),
-    ("base",    ADDRESS_BITS),
-    ("bits",    5),
+]
+
+departure_layout = damage_layout + [ # A frame leaves, in the order in which they are due.
+    ("due",      DUE_BITS), # Tick of its SFD, modulo.
+    ("lane",     LANE_BITS),
+    ("number",   CLASS_BITS),
+    ("length",   LENGTH_BITS),
+    ("position", POSITION_BITS), # Its words are in the ring of its lane from here on.
+]
+
+ring_layout = [ # Where the ring of a lane is in the store.
+    ("lane", LANE_BITS),
+    ("base", ADDRESS_BITS), # A multiple of its size, words.
+    ("bits", RING_BITS),    # It has 2^bits.
+]
+
+counted_layout = [ # Something happened in a queue.
+    ("number",  CLASS_BITS),
+    ("length",  LENGTH_BITS),
+    ("arrives", 1), # A frame, or
+    ("ghost",   1), # a ghost; neither: something left the queue.
+    ("fate",    3), # formats.emulate.Fate of what came, or LOST for a frame that is lost behind the queue.
     ("twice",   1),
     ("corrupt", 1),
-    ("mended",  1),
-    ("bit",     BIT_BITS),
-    ("number",  NUMBER_BITS), # How many frames were kept before it: its octets are in the store once so many and one more are.
+    ("held",    1),
+    ("frames",  16), # That wait now,
+    ("octets",  32), # and their octets.
+]
+
+sent_layout = [ # It is settled when a frame leaves.
+    ("number", CLASS_BITS),
+    ("length", LENGTH_BITS),
+    ("twice",  1),
+    ("delay",  DUE_BITS), # Ticks, SFD to SFD.
+]
+
+late_layout = [ # A frame left after its tick.
+    ("number", CLASS_BITS),
+    ("ticks",  DUE_BITS), # By so many,
+    ("waited", 1),        # because the line was busy; else the probe was too slow.
 ]

@@ -121,7 +121,7 @@ def test_a_weight_that_is_left_is_lost_when_another_class_is_served() -> None:
 def test_a_bucket_lets_a_burst_pass_and_then_its_rate() -> None:
     bucket = {"token_octet": 4 * TICK, "token_burst_low": 400 * TICK}
     done = run([(n, 100, 0) for n in range(0, 50, 10)], {0: bucket})
-    # TAT 400, 800, 1200, ...; served at TAT - 400 of the frame before, or at once.
+    # E is 0, 400, 800, ... after each.
     assert dues(done) == [0, 10, 400, 800, 1200]
 
 
@@ -304,13 +304,19 @@ def test_a_switch_comes_before_what_arrives_in_its_tick() -> None:
         assert dues(one) == [due]
 
 
-def test_a_switch_lets_go_what_waits_for_its_bucket() -> None:
-    one = direction({0: {"token_octet": 100 * TICK}}, {"octet": TICK})
-    one.arrive(0, 100, 0)
-    one.arrive(1, 100, 0)
-    one.switch(5000, bank_words({}, {"octet": 2 * TICK}))
+def test_a_switch_leaves_a_bucket_what_the_last_service_left() -> None:
+    one = direction({0: {"token_octet": 100 * TICK, "token_burst_low": 2000 * TICK}}, {"octet": TICK})
+    for tick in (0, 1, 2, 3):
+        one.arrive(tick, 100, 0)
+    one.switch(5000, bank_words({0: {"token_octet": 10 * TICK, "token_burst_low": 3000 * TICK}}, {"octet": 2 * TICK}))
+    one.switch(18_500, bank_words({}, {"octet": TICK}))
     one.advance(END)
-    assert dues(one) == [100, 5200]
+    # Served at 0: E is 8000. At 8000, with 3000 of burst: 11,000 + 1000 - 3000 = 9000. At 9000: 10,000. At 10,000: 11,000.
+    assert dues(one) == [100, 8200, 9200, 10_200]
+    one.arrive(END, 100, 0)
+    one.arrive(END + 1, 100, 0)
+    one.advance(2 * END)
+    assert dues(one)[4:] == [END + 100, END + 200]
 
 
 def test_time_that_goes_on_in_steps_changes_nothing() -> None:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from liteprobe.cores.formats.emulate import DELAY_ENTRIES, ClassFlag, Fate
-from liteprobe.sim.bench.emulator.theory_run import LENGTH, SERVICE, TICK, Claim, Experiment, Floats, Ticks, claim, frames_of, poisson, waits
+from liteprobe.sim.bench.emulator.theory_run import (
+    LENGTH, SERVICE, TICK, Claim, Experiment, Floats, Ticks, claim, frames_of, poisson, waits,
+)
 from liteprobe.sim.models import queueing
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words

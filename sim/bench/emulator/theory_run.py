@@ -110,7 +110,8 @@ def periodic_sources(count: int, sources: int = 20, period: float = 25, beyond: 
     phases += np.arange(sources) # No two in a tick.
     around = round(period * SERVICE) + sources
     starts = np.arange(trials)[:, None] * 4 * around
-    ticks = np.concatenate([starts + phases, starts + around + phases], axis=1).ravel() # The first period is for the queue to build up.
+    # The first period is for the queue to build up.
+    ticks = np.concatenate([starts + phases, starts + around + phases], axis=1).ravel()
     done = passed(frames_of(ticks), {})
     found = np.array([frame.due - frame.time - SERVICE for frame in done.frames if frame.due is not None], np.float64) / SERVICE
     found = found.reshape(trials, 2 * sources)[:, sources:]

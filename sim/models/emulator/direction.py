@@ -17,7 +17,7 @@ from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
 
 AROUND = 24
 """Octets that a frame takes on the line beyond its own: preamble, SFD, FCS, interpacket gap."""
-NEVER = 2**100
+NEVER, ALWAYS = 2**100, -(2**100)
 MOST_SHARE = 2**32 - 1
 
 Waiting = tuple[int, Frame | None]
@@ -56,7 +56,8 @@ class Direction:
         self.queues: list[deque[Waiting]] = [deque() for _ in range(CLASSES)]
         self.octets = [0] * CLASSES
         self.means = [0] * CLASSES
-        self.tats = [0] * CLASSES
+        self.earliest: list[int] = [ALWAYS] * CLASSES  # Of each class: when its bucket lets it be served.
+        self.has_tokens = False  # Any of them, ever.
         self.waiting = 0  # A bit for each class.
         # Service.
         self.served, self.weight_left = CLASSES - 1, 0
@@ -251,18 +252,16 @@ class Direction:
 
     def able(self, time: int) -> int:
         """Return the classes that can be served at a time, a bit each."""
-        waiting = self.waiting
-        if not self.bank.has_tokens:
-            return waiting
-        for klass, own in enumerate(self.bank.classes):
-            if waiting >> klass & 1 and own.token_octet and self.tats[klass] - own.token_burst_fine > time:
-                waiting &= ~(1 << klass)
-        return waiting
+        able = self.waiting
+        if self.has_tokens:
+            for klass, earliest in enumerate(self.earliest):
+                if earliest > time:
+                    able &= ~(1 << klass)
+        return able
 
     def least_token_time(self) -> int:
         """Return when the first of the classes that wait for their bucket can be served."""
-        classes = self.bank.classes
-        return min(self.tats[k] - classes[k].token_burst_fine for k in range(CLASSES) if self.waiting >> k & 1)
+        return min(earliest for klass, earliest in enumerate(self.earliest) if self.waiting >> klass & 1)
 
     def choose(self, able: int) -> int:
         """Return which of the classes that can be served is."""
@@ -280,10 +279,13 @@ class Direction:
         """Choose what is served; return it, and the octets of its service."""
         klass = self.choose(able)
         own = self.bank.classes[klass]
-        served = self.leave_queue(klass)
+        served, earliest = self.leave_queue(klass), self.earliest[klass]
         octets = served[0] + own.overhead
+        self.earliest[klass] = ALWAYS
         if own.token_octet:
-            self.tats[klass] = max(self.tats[klass], time) + octets * own.token_octet
+            full = max(earliest + own.token_burst_fine, time)
+            self.earliest[klass] = full + octets * own.token_octet - own.token_burst_fine
+            self.has_tokens = True
         return served, octets
 
     def serve(self, time: int) -> None:

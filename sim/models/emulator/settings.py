@@ -113,7 +113,6 @@ class Bank:
     octet: int
     is_weighted: bool
     has_trace: bool
-    has_tokens: bool
 
     @classmethod
     def of(cls, words: Sequence[int]) -> "Bank":
@@ -127,7 +126,6 @@ class Bank:
             link["octet"],
             Service(link["service"]) is Service.WEIGHTED,
             bool(link["trace"]),
-            any(one.token_octet for one in classes),
         )
 
 
