@@ -73,22 +73,25 @@ class Counts:
         if frames > words[QUEUE_MOST]:
             words[QUEUE_MOST] = frames
 
-    def served(self, frame: Frame, due: int, is_held: bool) -> None:
-        """Count a frame whose departure is known."""
-        words, delay = self.of_class[frame.klass], due - frame.time
+    def joined(self, frame: Frame, is_held: bool) -> None:
+        """Count what was drawn of a frame that waits, and will be sent."""
+        words = self.of_class[frame.klass]
         words[DUPLICATED] += frame.is_twice
         words[CORRUPTED] += frame.is_corrupt
         words[HELD_BACK] += is_held
+
+    def sent(self, frame: Frame, due: int) -> None:
+        """Count a frame whose departure is known."""
+        words, delay = self.of_class[frame.klass], due - frame.time
+        words[SENT] += 1 + frame.is_twice
+        words[SENT_OCTETS] += frame.length * (1 + frame.is_twice)
         words[DELAY_LEAST] = min(words[DELAY_LEAST], delay)
         words[DELAY_MOST] = max(words[DELAY_MOST], delay)
         words[HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1)] += 1
 
-    def sent(self, frame: Frame, waited: bool) -> None:
+    def released(self, frame: Frame, waited: bool) -> None:
         """Count a frame that is released to the port."""
-        words = self.of_class[frame.klass]
-        words[SENT] += 1
-        words[SENT_OCTETS] += frame.length
-        words[WAITED] += waited
+        self.of_class[frame.klass][WAITED] += waited
 
     def words(self, klass: int) -> list[int]:
         """Return the words of a class as a probe shows them."""

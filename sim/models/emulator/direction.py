@@ -125,7 +125,7 @@ class Direction:
             for _ in range(1 + frame.is_twice):
                 start = max(due, self.line_free)
                 self.line_free = start + frame.length + AROUND
-                self.counts.sent(frame, start > due)
+                self.counts.released(frame, start > due)
                 left.append((start, number))
         self.departures += left
         return left
@@ -205,6 +205,9 @@ class Direction:
             fate = self.refusal(klass, own, frame.length, frame.red)
         if fate is None:
             self.wait(klass, frame.length, frame)
+            frame.is_kept = not frame.is_lost
+            if frame.is_kept:
+                self.counts.joined(frame, frame.lane == REORDER_LANE)
         else:
             frame.fate = fate
             self.counts.dropped(klass, fate, is_ghost=False)
@@ -265,12 +268,15 @@ class Direction:
 
     def choose(self, able: int) -> int:
         """Return which of the classes that can be served is."""
+        first = (able & -able).bit_length() - 1
+        goes_on = bool(self.weight_left and able >> self.served & 1)
         if not self.bank.is_weighted:
-            return (able & -able).bit_length() - 1
-        if not (self.weight_left and able >> self.served & 1):
-            self.served = next(
-                klass for step in range(1, CLASSES + 1) if able >> (klass := (self.served + step) % CLASSES) & 1
-            )
+            goes_on = goes_on and first == self.served
+        elif not goes_on:
+            after = [klass for klass in range(self.served + 1, CLASSES) if able >> klass & 1]
+            first = after[0] if after else first
+        if not goes_on:
+            self.served = first
             self.weight_left = self.bank.classes[self.served].service_weight
         self.weight_left -= 1
         return self.served
@@ -329,5 +335,5 @@ class Direction:
             )
         self.lane_due[lane] = frame.due = due
         frame.fate = Fate.SENT
-        self.counts.served(frame, due, lane == REORDER_LANE)
+        self.counts.sent(frame, due)
         heappush(self.leaving, (due, lane, frame.number))

@@ -20,7 +20,8 @@ FINE = 16
 class Frame:
     """A frame: when it came (tick of its SFD), its length without FCS, its class; what it drew; what became of it.
 
-    ``due`` is None until it is known, and of a frame that isn't sent; ``leaves``: tick of its SFD at the port, of its first copy's.
+    ``is_kept``: it waits, or did, and is to be sent. ``due`` is None until it is known, and of a frame that isn't sent;
+    ``leaves``: tick of its SFD at the port, of its first copy's.
     """
 
     number: int
@@ -37,6 +38,7 @@ class Frame:
     is_mended: bool = False
     bit: int = 0
     fate: Fate | None = None
+    is_kept: bool = False
     due: int | None = None
     leaves: int | None = None
 

@@ -88,7 +88,7 @@ class ClassSettings:
             is_mended=ClassFlag.MENDED in flags,
             has_list=ClassFlag.LIST in flags,
             background=Background(value["background"]),
-            service_weight=value["service_weight"] or 1,
+            service_weight=value["service_weight"] or 256,
             token_burst_fine=value["token_burst_high"] << 32 | value["token_burst_low"],
             ghost_fine=ghost_fine,
             ghost_mean_32=value["ghost_ticks"] * 32 + (value["ghost_fraction"] >> 11) & ALWAYS,
