@@ -50,7 +50,9 @@ def add_choice(engine):
         NextValue(engine.serves, 0),
         engine.sweeps.eq(~is_any),
         # Nothing comes before: so no time is ever older than a comparison takes.
-        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid, NextValue(engine.base, until)),
+        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
+            NextValue(engine.base, until),
+        ),
         If(engine.trace & ~engine.is_started,
             engine.opportunities.ready.eq(1),
             If(engine.opportunities.valid,
