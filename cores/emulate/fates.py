@@ -71,7 +71,7 @@ class FateDrawer(LiteXModule):
 
     Attributes
     ----------
-    safe : Signal(48), in
+    safe : Signal(32), in
         Every frame that came before this tick has been given to ``sink``.
     sink : Endpoint(arrival_layout), in
     source : Endpoint(fate_layout), out

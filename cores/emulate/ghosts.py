@@ -41,7 +41,7 @@ class BackgroundTraffic(LiteXModule):
 
     Attributes
     ----------
-    safe : Signal(48), in
+    safe : Signal(32), in
         Nothing that is taken later has a time before this tick.
     valid, ready : Signal(), out and in
         A ghost is there, or is taken. One that is there is taken back where the settings change before it.

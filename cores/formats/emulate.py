@@ -18,7 +18,9 @@ LANES: Final = CLASSES + 1  # Frames of a class leave in the order of its lane; 
 REORDER_LANE: Final = CLASSES
 
 FINE_BITS: Final = 16  # Of a tick.
-TIME_BITS: Final = 64  # Of a fine time since the start; 48 of them are ticks.
+TIME_BITS: Final = 48  # Of a fine time where it is compared, modulo: 32 of them are ticks.
+NOW_BITS: Final = 48  # Of ticks since the start: 26 days.
+WAIT_MAX: Final = 1 << 30  # Ticks: no interval, no service and no burst is longer than 8.6 s.
 DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
 DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
