@@ -64,6 +64,7 @@ class ClassCounts(LiteXModule):
 
         # # #
 
+        self.first  = Signal(4) # Step with which a message of the queue begins.
         self.memory = memory = EngineMemory(self.words)
         self.bus    = memory.bus
         messages = [(self.counted, self.counts_of_queue()), (self.sent, self.counts_of_sent()), (self.late, self.counts_of_late())]
@@ -84,7 +85,7 @@ class ClassCounts(LiteXModule):
         )
         choice = None
         for index, (sink, counts) in enumerate(messages):
-            go     = [NextValue(step, 0), NextState(f"COUNT_{index}")]
+            go     = [NextValue(step, 0 if index else self.first), NextState(f"COUNT_{index}")]
             choice = If(sink.valid, *go) if choice is None else choice.Elif(sink.valid, *go)
             is_last = step == len(counts) - 1
             fsm.act(f"COUNT_{index}",
@@ -138,18 +139,26 @@ class ClassCounts(LiteXModule):
         is_out = told.fate != Fate.SENT
         drop   = Signal(max=COUNTER_WORDS)
         self.comb += drop.eq(Mux(told.ghost, ClassCounter.GHOSTS_DROPPED, ClassCounter.DISCARDED - Fate.DISCARDED + told.fate))
-        return [
-            Count(ClassCounter.ARRIVED,        Change.ADD, 1, told.arrives),
-            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length, told.arrives),
-            Count(ClassCounter.GHOSTS,         Change.ADD, 1, told.ghost),
-            Count(drop,                        Change.ADD, 1, is_out),
+        of_frame = [
+            Count(ClassCounter.ARRIVED,        Change.ADD, 1),
+            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length),
             Count(ClassCounter.DUPLICATED,     Change.ADD, 1, told.twice),
             Count(ClassCounter.CORRUPTED,      Change.ADD, 1, told.corrupt),
             Count(ClassCounter.HELD_BACK,      Change.ADD, 1, told.held),
-            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, told.frames),
-            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, told.octets),
+        ]
+        of_ghost = [
+            Count(ClassCounter.GHOSTS,         Change.ADD, 1, told.ghost),
             Count(ClassGauge.QUEUE_MOST,       Change.MOST, told.frames),
         ]
+        of_all = [
+            Count(drop,                        Change.ADD, 1, is_out),
+            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, told.frames),
+            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, told.octets),
+        ]
+        # What leaves the queue, or is a ghost, has fewer words.
+        before = len(of_frame)
+        self.comb += self.first.eq(Mux(told.arrives, 0, Mux(told.ghost, before, before + len(of_ghost))))
+        return of_frame + of_ghost + of_all
 
     def counts_of_sent(self):
         """Return what the settled departure of a frame changes."""

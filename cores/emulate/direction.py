@@ -14,7 +14,7 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.fates import FateDrawer
 from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
-from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, departure_layout, late_layout
+from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 
@@ -80,6 +80,9 @@ class Emulation(LiteXModule):
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
         self.freed, self.freed_lane, self.freed_words = engine.freed, engine.freed_lane, engine.freed_words
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
+        # The next frame draws while the engine is at this one.
+        self.drawn    = drawn    = anew(stream.Buffer(fate_layout))
+        self.told     = told     = anew(stream.SyncFIFO(counted_layout, 4))
         # A frame that is in the queue still holds time up; the queue shows the next one at once.
         is_early = Signal()
         self.sync += [
@@ -98,14 +101,16 @@ class Emulation(LiteXModule):
             fates.safe.eq(safe),
             ghosts.safe.eq(safe),
             engine.safe.eq(safe),
-            fates.source.connect(engine.arrivals),
+            fates.source.connect(drawn.sink),
+            drawn.source.connect(engine.arrivals),
             engine.ghost_valid.eq(ghosts.valid),
             ghosts.ready.eq(engine.ghost_ready),
             engine.ghost_known.eq(ghosts.is_known),
             engine.ghost.eq(ghosts.ghost),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
-            engine.counted.connect(counts.counted),
+            engine.counted.connect(told.sink),
+            told.source.connect(counts.counted),
             lanes.now.eq(self.now[:DUE_BITS]),
             lanes.sent.connect(counts.sent),
             self.late.connect(counts.late),

@@ -41,7 +41,7 @@ class EngineBench(LiteXModule):
         self.add_output("counted_valid", counted.valid & counted.ready)
         for name in ["arrives", "ghost", "fate", "number"]:
             self.add_output(f"counted_{name}", getattr(counted, name))
-        self.add_output("is_empty", ~core.queue.source.valid)
+        self.add_output("is_empty", ~core.queue.source.valid & ~core.drawn.source.valid)
         fsm = core.engine.fsm
         self.add_output("is_idle", fsm.ongoing("DECIDE") & fsm.before_entering("PICK"))
         self.add_bus([core.settings_bus, core.counts_bus])
