@@ -9,7 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
 
-OLD = 46 # Bits of a fine time: what a class may be ahead by is less.
+OLD = 46 # Bits of a fine time: a bucket is full by then, which never is ahead by more than half of it.
 
 def add_choice(engine):
     """Let a QueueEngine find its next event: what comes, service, an opportunity, a switch of the settings.
