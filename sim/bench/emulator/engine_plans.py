@@ -17,6 +17,7 @@ MARGIN = 1000             # Ticks, of what the engine takes.
 RING_BITS = 21
 LIST, GHOSTS = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
+MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
 SWITCH_TICKS = 8000       # Least time between two switches.
 
 @dataclass(frozen=True)
@@ -160,6 +161,8 @@ class Planner:
         mean = random.choice([200, 500, 1500, random.randint(200, 10_000)]) * self.scale
         if self.grid:
             mean = -(-mean // self.grid) * self.grid
+        if kind in (Background.EXPONENTIAL, Background.RANDOM_ON_OFF):
+            mean = min(mean, MEAN_MOST)
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
@@ -173,7 +176,7 @@ class Planner:
         if kind in (Background.ON_OFF, Background.RANDOM_ON_OFF):
             number = max(burst, 1)
             found["ghost_ticks"] = random.choice([0, 1, mean // 10])
-            found["ghost_pause"] = min(mean * number, 2**27 - 1)
+            found["ghost_pause"] = min(mean * number, MEAN_MOST)
             found["ghost_burst"] = burst if kind is Background.ON_OFF else min(2**32 // number, ALL)
         return found
 
