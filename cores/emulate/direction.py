@@ -16,7 +16,7 @@ from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
-from liteprobe.cores.formats.emulate import DUE_BITS
+from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
@@ -51,13 +51,13 @@ class Emulation(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `QueueEngine`.
     switch : BankSwitch
-        ``at``, ``ask``, ``is_pending``, ``banks``.
+        ``tick``, ``ask``, ``is_pending``, ``banks``.
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and ClassCounts.words words.
     """
     def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024):
         self.start      = Signal()
-        self.now        = Signal(TICKS_BITS)
+        self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
         self.departures = stream.Endpoint(departure_layout)
         self.late       = stream.Endpoint(late_layout)
@@ -95,6 +95,7 @@ class Emulation(LiteXModule):
         ]
         self.comb += [
             switch.start.eq(self.start),
+            switch.now.eq(self.now),
             self.arrivals.connect(queue.sink),
             queue.source.connect(fates.sink),
             fates.safe.eq(safe),

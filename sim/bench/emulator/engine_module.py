@@ -30,7 +30,7 @@ class EngineBench(LiteXModule):
         self.core   = core = Emulation(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
         for name in ["start", "now", "freed", "freed_lane", "freed_words"]:
             self.add_input(name, getattr(core, name))
-        self.add_input("switch_at", core.switch.at)
+        self.add_input("switch_at", core.switch.tick)
         self.add_input("switch_ask", core.switch.ask)
         self.add_output("switch_pending", core.switch.is_pending)
         for stream in ["arrivals", "opportunities", "late"]:

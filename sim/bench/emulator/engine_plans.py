@@ -151,7 +151,7 @@ class Planner:
         """Return fields of a bucket."""
         random = self.random
         octet = random.choice([1, TICK, 8 * TICK, random.randint(1, 20 * TICK), ALL if random.random() < 0.1 else TICK])
-        burst = random.choice([0, 1, 100 * TICK, random.getrandbits(32), random.getrandbits(40), 2**46 - 1])
+        burst = random.choice([0, 1, 100 * TICK, random.getrandbits(32), random.getrandbits(40), 2**45 - 1])
         return {"token_octet": octet, "token_burst_low": burst & ALL, "token_burst_high": burst >> 32}
 
     def ghosts(self) -> dict[str, int]:
