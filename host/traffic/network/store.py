@@ -280,15 +280,16 @@ def _too_little(
     left = ring - path.queue_words(limits) - SPARE_FRAMES * limits.frame_words
     octets = path.octets(path.delay, limits.longest)
     most = Fraction(left * WORD_OCTETS) / octets * path.delay if octets else Fraction(0)
-    if left <= 0 or most < limits.least_delay:
-        frames = max(0, int((ring * WORD_OCTETS - octets) / limits.longest) - SPARE_FRAMES)
-        advice = f"give it a queue of {frames} frames at most, or less delay"
-    else:
+    frames = int((ring * WORD_OCTETS - octets) / limits.longest) - SPARE_FRAMES
+    if left > 0 and most >= limits.least_delay:
         advice = (
             f"give it a delay of {int(most * TICK_NS / 1000) / 1000:.3f} ms at most, a lower rate, or say with 'expected' what "
-            "comes "
-            "of it at most"
+            "comes of it at most"
         )
+    elif frames > 0 and path.waits:
+        advice = f"give it a queue of {frames} frames at most, or less delay"
+    else:
+        advice = "give it a shorter queue and less delay, or fewer classes"
     return (
         f"class '{path.one.name}' needs {_size(needs[lane])} for what waits and is under way, and the store of this probe has "
         f"{kept}, in powers of two, of which {_size(ring)} are left: {advice}"
