@@ -184,7 +184,9 @@ class Emulation:
 
     def stop(self) -> None:
         """End both directions: frames that wait or are under way are gone."""
-        self._end = self._end or "stopped"
+        if self._end:
+            return
+        self._end = "stopped"
         if self.network and all(port.sends_for is self for port in self._ports):
             with suppress(ProbeError):
                 self.look()

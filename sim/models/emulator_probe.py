@@ -80,7 +80,7 @@ class ClassState:
     frames: int = 0
     is_bad: bool = False
     quantile: int = 0
-    waiting: list[tuple[int, int, int]] = field(default_factory=list)  # From and to when (ticks), octets.
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # Until when (fine time), octets.
 
 
 @dataclass
@@ -248,19 +248,21 @@ class EmulatorProbe(ModelProbe):
         is_held = happens(draws[Draw.REORDER], get("reorder"))
         add(counts, ClassCounter.ARRIVED)
         add(counts, ClassCounter.ARRIVED_OCTETS, length)
-        kept.waiting = [entry for entry in kept.waiting if entry[1] > now]
-        waiting = [entry for entry in kept.waiting if entry[0] > now]
+        kept.waiting = [
+            entry for entry in kept.waiting if entry[0] >= now << FINE_BITS
+        ]  # An arrival is before a service.
+        waiting = kept.waiting
         if ClassFlag.DISCARD in flags or (lost and ClassFlag.LOSS_LATE not in flags):
             add(counts, ClassCounter.DISCARDED if ClassFlag.DISCARD in flags else ClassCounter.LOST)
             return
-        octets = sum(entry[2] for entry in waiting) + length
+        octets = sum(entry[1] for entry in waiting) + length
         if len(waiting) + 1 > get("limit_frames") or octets > get("limit_octets"):
             add(counts, ClassCounter.FULL)
             return
         begin = max(now << FINE_BITS, one.free)
         one.free = begin + (length + get("overhead")) * self._link(n, one.bank, "octet")
-        kept.waiting.append((begin >> FINE_BITS, one.free >> FINE_BITS, length))
-        counts[ClassGauge.QUEUE_MOST] = max(counts[ClassGauge.QUEUE_MOST], len(waiting) + 1)
+        kept.waiting.append((begin, length))
+        counts[ClassGauge.QUEUE_MOST] = max(counts[ClassGauge.QUEUE_MOST], len(waiting))
         if lost:
             self._at(one.start + (one.free >> FINE_BITS), lambda: add(counts, ClassCounter.LOST))
             return
@@ -298,8 +300,8 @@ class EmulatorProbe(ModelProbe):
         one = self.running[n]
         waiting = []
         if one and word in (ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS):
-            now = self.tick - one.start
-            waiting = [entry[2] for entry in one.classes[number].waiting if entry[0] > now]
+            now = self.tick - one.start << FINE_BITS
+            waiting = [entry[1] for entry in one.classes[number].waiting if entry[0] > now]
         if word == ClassGauge.QUEUE_FRAMES:
             return len(waiting)
         return sum(waiting) if word == ClassGauge.QUEUE_OCTETS else self.shown[n][number][word]

@@ -99,7 +99,7 @@ REORDER = Section(
     },
 )
 ENTRY = Section(
-    "frame of a pattern",
+    "entry",
     {
         "after": Key(PAUSE, "Since the one before.", is_needed=True),
         "length": Key(LENGTH, "Octets without FCS.", is_needed=True),

@@ -98,7 +98,7 @@ class Background:
             return
         burst = exact(self.burst)
         if not 1 <= burst <= BURST_MAX or (self.kind == "on-off" and burst.denominator != 1):
-            raise UsageError(f"bursts of {self.burst} background frames are out of range: give 1 to {BURST_MAX}")
+            raise UsageError(f"bursts of {float(burst):g} background frames are out of range: give 1 to {BURST_MAX}")
         if not exact(self.pause_ns):
             raise UsageError("bursts of the background need a pause: give 'pause', or 'constant' for none")
 

@@ -120,7 +120,8 @@ class BandwidthTrace:
             if end - before > TICKS_MAX:
                 most_ms = int(TICKS_MAX / ticks_per_ns / MS)
                 raise UsageError(
-                    f"{self.name} has a pause of {(end - before) / ticks_per_ns / MS:g} ms: give pauses of {most_ms} ms at most"
+                    f"{self.name} has a pause of {float((end - before) / ticks_per_ns) / MS:g} ms: give pauses of {most_ms} ms "
+                    "at most"
                 )
             words += [end - before, octets]
         return words

@@ -322,13 +322,14 @@ def check_seed(seed: int) -> None:
 
 def _check_change(first: Direction, later: Direction, way: str) -> None:
     """Raise UsageError where a change names what the probe can't change while it runs."""
-    if [(one.name, one.match) for one in first.classes] != [(one.name, one.match) for one in later.classes]:
+    named = [[(one.name, one.match) for one in direction.numbered.values()] for direction in (first, later)]
+    if named[0] != named[1]:
         raise UsageError(
             f"a change of '{way}' has other classes: keep their names, matches and order, and change what they do"
         )
     if first.trace != later.trace:
         raise UsageError(f"a change of '{way}' has another bandwidth trace: a trace stays from the start to the end")
-    seeds = [[one.seed for one in direction.classes] for direction in (first, later)]
+    seeds = [[one.seed for one in direction.numbered.values()] for direction in (first, later)]
     if seeds[0] != seeds[1]:
         raise UsageError(
             f"a change of '{way}' has other seeds: draws go on from where they are, leave the seeds as they are"
