@@ -23,7 +23,7 @@ from liteprobe.host.run.execute import Execution, Progress
 from liteprobe.host.run.parts import lacking
 from liteprobe.host.run.plan import SendOptions, plan
 from liteprobe.host.run.port import Port, TransmitPort
-from liteprobe.host.run.receive import CapturePort, MeterPort, ReceivePort, RingPort
+from liteprobe.host.run.receive import BlindPort, CapturePort, MeterPort, ReceivePort, RingPort
 from liteprobe.host.run.recorder import Recorder
 from liteprobe.host.run.routes import Route
 from liteprobe.host.run.streams_port import RunningStream, StreamsPort
@@ -112,6 +112,8 @@ class Probe:
             return [RingPort(registers, number, depth) for number in numbers]
         if Part.MEASURE in self.parts:
             return [MeterPort(registers, number) for number in numbers]
+        if not self.parts & Part.MONITOR:
+            return [BlindPort(registers, number) for number in numbers]
         recorder = Recorder(registers, self.port_count, self.link.wait)
         return [CapturePort(registers, number, recorder) for number in numbers]
 
@@ -310,10 +312,7 @@ class Probe:
         return SetsRun(self, sets, options).run()
 
     def emulate(self, network: "Network | None" = None) -> "Emulation":
-        """Start a network between ports 0 and 1; None: take over the one that runs. It goes on until ``Emulation.stop``.
-
-        Raises what `Emulation` and its ``begin`` do.
-        """
+        """Start a network between ports 0 and 1, or take over the one that runs; as of `Emulation`, which see."""
         from liteprobe.host.run.emulate import Emulation  # Its files take a while to load.
 
         emulation = Emulation(self, network)

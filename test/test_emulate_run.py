@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import Part, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
@@ -27,6 +27,7 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.emulator_probe import EmulatorProbe
@@ -356,6 +357,33 @@ def test_limits_are_those_of_each_direction(tmp_path: Path) -> None:
             Emulation(probe, Network(back=slow))
         with pytest.raises(UsageError, match="without memory for bandwidth traces"):
             Emulation(probe, Network(Direction(trace=BandwidthTrace((1,), (1500,)))))
+
+
+def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: Path) -> None:
+    model, link = fake_emulator(tmp_path, EmulatorProbe(directions=1))
+    model.offer(0, REST, 60, 12_500)
+    slow = Direction(classes=[TrafficClass(delay_ns=MS)])
+    with Probe(link) as probe:
+        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
+            probe.emulate(Network(back=slow))
+        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
+            probe.emulate(Network(changes=[Change(10, None, slow)]))
+        with probe.emulate(Network(slow, changes=[Change(MS, slow)])) as emulation:
+            result = emulation.wait(0.1)
+            assert list(emulation.counts) == ["there"]
+        assert model.values["port0_tx_state"] == TransmitState.IDLE
+    assert (result.last.back, document(result)["back"], result.last.there.state) == (None, None, 1)
+    assert result.last.there.classes[0].delays.most_ns == MS
+
+
+def test_a_port_that_forwards_measures_no_train(tmp_path: Path) -> None:
+    model, link = fake_emulator(tmp_path)
+    model.values["probe_parts"] = int(Part.GENERATE)
+    with Probe(link) as probe:
+        with pytest.raises(UsageError, match="forwards what comes, and measures nothing"):
+            probe.train(TrainProgram(60, 10))
+        with probe.emulate(Network()) as emulation:
+            assert emulation.look().there.is_running
 
 
 def test_frames_dropped_outside_of_classes_are_said(fake: Fake) -> None:

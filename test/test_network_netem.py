@@ -74,14 +74,14 @@ def test_words_become_settings_of_the_only_class(text: str, changed: dict[str, o
     ("text", "rate_bps", "overhead", "frames"),
     [
         ("rate 10mbit limit 100", 10**7, 0, 100),
-        ("rate 100kbit", 10**5, 0, 1000),
-        ("rate 1Mbps", 8 * 10**6, 0, 1000),
-        ("rate 1000000", 10**6, 0, 1000),
-        ("rate 512kibit 20", 512 * 1024, 20, 1000),
+        ("rate 100kbit", 10**5, 0, None),
+        ("rate 1Mbps", 8 * 10**6, 0, None),
+        ("rate 1000000", 10**6, 0, None),
+        ("rate 512kibit 20", 512 * 1024, 20, None),
         ("rate 5mbit 20 0 0 limit 7", 5 * 10**6, 20, 7),
     ],
 )
-def test_a_rate_is_that_of_the_link_with_its_queue(text: str, rate_bps: int, overhead: int, frames: int) -> None:
+def test_a_rate_is_that_of_the_link_with_its_queue(text: str, rate_bps: int, overhead: int, frames: int | None) -> None:
     queue = Queue(frames=frames)
     assert from_netem(text)[0].there == Direction(rate_bps, classes=(TrafficClass(overhead=overhead, queue=queue),))
 
@@ -134,6 +134,7 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
         ("delay 1ms 10us", "delays are uniform, as the kernel does it"),
         ("delay 1ms 10us 25%", "(25 %) that have the delay of the one before"),
         ("loss 1% 25%", "Gilbert's model here"),
+        ("rate 1mbit", "netem's is 1000 frames"),
         ("delay 1ms seed 3", "other draws than netem's"),
     ],
 )

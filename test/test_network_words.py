@@ -372,6 +372,17 @@ def test_what_the_words_cannot_hold_is_refused_with_the_limit(network: Network, 
     assert words in refusal(network, SMALL)
 
 
+def test_what_waits_has_a_limit_of_its_own() -> None:
+    few = Limits(store_words=1 << 21, entries=8192, longest=1536, least_delay=3000, waiting=512)
+    words = made(TrafficClass(queue=Queue(500)), few, rate_bps=10**7)
+    assert fields(words.banks[0])["limit_frames"] == 500
+    assert fields(made(TrafficClass(), few, rate_bps=10**7).banks[0])["limit_frames"] == 512
+    classes = [TrafficClass("a", "udp", queue=Queue(500)), TrafficClass("b", queue=Queue(13))]
+    assert "the queues of 'there' have 513 frames, and this probe holds 512 that wait" in refusal(
+        Network(Direction(10**7, classes=classes)), few
+    )
+
+
 def test_what_is_said_to_be_the_most_is_the_most() -> None:
     """The limit of the message is taken, a little more isn't."""
     words_of(only(delay_ns=228_000), (SMALL, SMALL))
@@ -382,10 +393,14 @@ def test_what_is_said_to_be_the_most_is_the_most() -> None:
 
 
 def test_frames_that_find_no_entry_are_announced() -> None:
-    few = Limits(store_words=1 << 20, entries=1000, longest=1536, least_delay=3000)
+    few = Limits(store_words=1 << 20, entries=1002, longest=1536, least_delay=3000)
     words = made(TrafficClass(delay_ns=12.5e6), few)
     assert words.notes == (
-        "'there': the probe holds 1000 frames, so frames shorter than 1515 octets at the full rate may be dropped for want of "
+        "'there': the probe holds 1002 frames, so frames shorter than 1512 octets at the full rate may be dropped for want of "
         "memory (no_store)",
     )
-    assert "give queues of" in refusal(Network(Direction(10**9, classes=[TrafficClass(queue=Queue(1200))])), few)
+    one = TrafficClass(queue=Queue(990), delay_ns=1e6)
+    found = refusal(Network(Direction(10**9, classes=[one])), few)
+    assert "has up to 1071 frames that wait or are under way, and this probe holds 1002: give queues of 921" in found
+    assert found.endswith("give queues of 921 frames in all, or shorter delays")
+    assert refusal(only(delay_ns=13e6), few).endswith("give shorter delays, or lower rates")

@@ -65,7 +65,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
         f"<p>{escape(result.network.about)}</p>" if result.network and result.network.about else "",
         *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
         _tiles(result),
-        *(_way(result, way) for way in ("there", "back")),
+        *(_way(result, way) for way in result.last.ways),
         f"<h2>How to read it</h2>\n<p>{escape(FATES_WORDS)}</p>",
         f"<h2>What was asked for</h2>\n<pre>{escape(write_network(result.network))}</pre>" if result.network else "",
         page.definitions(DEFINED),
@@ -91,8 +91,8 @@ def _tiles(result: EmulationResult) -> str:
     return f'<div class="tiles">{cells}</div>'
 
 
-def _way(result: EmulationResult, way: str) -> str:
-    last: DirectionLook = getattr(result.last, way)
+def _way(result: EmulationResult, last: DirectionLook) -> str:
+    way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
         f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there was no "

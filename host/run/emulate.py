@@ -28,7 +28,7 @@ from liteprobe.host.run.emulate_port import EVENTS, DirectionPort
 from liteprobe.host.run.port import Port, check_own
 from liteprobe.host.run.routes import Devices
 from liteprobe.host.run.start import await_ready, start_together
-from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Network
+from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
 PORTS = len(DIRECTIONS)
@@ -108,14 +108,19 @@ class Emulation:
 
     def __init__(self, probe: EmulationDevice, network: Network | None = None) -> None:
         self._probe, self.network = probe, network
-        ports = [DirectionPort(probe.registers, number) for number in range(PORTS)]
+        count = max(1, DirectionPort.count(probe.registers))
+        ports = [DirectionPort(probe.registers, number) for number in range(count)]
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
+        if network and count < PORTS and any(one != Direction() for one in network.states("back")):
+            raise UsageError(
+                f"{probe.url} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
+            )
         self._filter = filter_of(network) if network else None
-        words = words_of(network, limits, increment) if network else (None, None)
+        words = words_of(network, limits, increment) if network else (None,) * count
         self._switches = switch_ticks(network, increment) if network else []
         self._directions = [
             _Direction(
@@ -126,7 +131,7 @@ class Emulation:
                 Extended(limits[number].longest),
                 words[number],
             )
-            for number, way in enumerate(DIRECTIONS)
+            for number, way in enumerate(DIRECTIONS[:count])
         ]
         self._notes = dict.fromkeys(note for one in words if one for note in one.notes)
         self._end = ""
@@ -252,7 +257,7 @@ class Emulation:
         if self.network:
             check_own(self, self._ports, [])
         ways = {one.way: self._look_at(one) for one in self._directions}
-        look = EmulationLook(**ways, changes=len(self._switches))
+        look = EmulationLook(ways["there"], ways.get("back"), len(self._switches))
         self._last = look
         if self._looks % self._every == 0:
             self._samples.append(look)

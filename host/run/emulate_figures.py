@@ -32,7 +32,7 @@ class ClassCounts:
     Attributes
     ----------
     arrived, sent : int
-        Frames that came, and that left, a duplicate too; what is neither waits, is under way or was dropped.
+        Frames that came, and whose departure is settled, a duplicate too; what is neither waits or was dropped.
     arrived_octets, sent_octets : int or None
         Without FCS; None: too long a time passed without a look to be sure.
     discarded, lost, full, early, no_store : int
@@ -148,16 +148,16 @@ class DirectionLook:
 
 @dataclass(frozen=True)
 class EmulationLook:
-    """Both directions at a moment; ``changes``: how many are asked for."""
+    """All directions at a moment; ``back`` is None where the probe has one alone. ``changes``: how many are asked for."""
 
     there: DirectionLook
-    back: DirectionLook
+    back: DirectionLook | None
     changes: int
 
     @property
-    def ways(self) -> tuple[DirectionLook, DirectionLook]:
-        """Both."""
-        return self.there, self.back
+    def ways(self) -> tuple[DirectionLook, ...]:
+        """Those that there are."""
+        return (self.there,) if self.back is None else (self.there, self.back)
 
 
 @dataclass(frozen=True)
@@ -254,8 +254,8 @@ def document(result: EmulationResult) -> dict[str, Any]:
 def look_document(look: EmulationLook) -> dict[str, Any]:
     """Return a look as plain data."""
     found = asdict(look)
-    for way in ("there", "back"):
-        for one, plain in zip(getattr(look, way).classes, found[way]["classes"], strict=True):
+    for way in look.ways:
+        for one, plain in zip(way.classes, found[way.way]["classes"], strict=True):
             del plain["delays"]["tick_ns"]
             plain["delays"]["edges_ns"] = one.delays.edges_ns
             plain["delays"]["counts"] = list(one.delays.counts)

@@ -13,6 +13,7 @@ from liteprobe.host.traffic.network.words import DirectionWords
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
 EVENTS = ("damaged", "overflows", "management")
+BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
 
 
 class DirectionPort:
@@ -37,10 +38,16 @@ class DirectionPort:
         if self._prefix + "arm" not in registers.names:
             raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
 
+    @staticmethod
+    def count(registers: Registers) -> int:
+        """Return how many directions a probe emulates."""
+        return sum(f"direction{number}_arm" in registers.names for number in range(2))
+
     @property
     def limits(self) -> Limits:
         """What it holds."""
-        values = self._read("store_words", "entries", "longest", "least_delay")
+        names = ("store_words", "entries", "longest", "least_delay", "waiting")
+        values = self._read(*(name for name in names if self._prefix + name in self._registers.names))
         trace = self._prefix + "trace"
         has_trace = trace in self._registers.memory_names
         return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0)
@@ -65,14 +72,14 @@ class DirectionPort:
 
     def switch(self, ticks: int) -> None:
         """Let the other bank hold from a tick since the start on; at once where that has passed."""
-        self._registers.write_many({self._prefix + "switch_at": ticks})
+        self._registers.write_burst({self._prefix + "switch_at": ticks})  # It doesn't read as it was written.
         self._registers.write(self._prefix + "switch", 1)
 
     def look(self) -> tuple[int, int]:
         """Return the bank that holds now, and the ticks since the start."""
         # One datagram, read in this order: a read of the bank latches the time.
         values = self._read("bank", "now")
-        return values["bank"], values["now"]
+        return values["bank"] & BANK_BIT, values["now"]
 
     def events(self) -> dict[str, int]:
         """Return what is counted of frames that no class has (modulo 2^32)."""

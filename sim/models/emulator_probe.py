@@ -43,6 +43,7 @@ REGISTERS = {
     "switch_at": (2, True),
     "switch": (1, True),
     "trace_entries": (1, True),
+    "waiting": (1, False),
     "bank": (1, False),
     "now": (2, False),
     "least_delay": (1, False),
@@ -55,15 +56,15 @@ REGISTERS = {
 }
 
 
-def extended(register_map: dict[str, Any], with_trace: bool) -> dict[str, Any]:
+def extended(register_map: dict[str, Any], directions: int, with_trace: bool) -> dict[str, Any]:
     """Return the map of a probe with what an emulator has more."""
     registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
     address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
-    named = {f"direction{n}_{name}": one for n in range(2) for name, one in REGISTERS.items()}
+    named = {f"direction{n}_{name}": one for n in range(directions) for name, one in REGISTERS.items()}
     for name, (words, is_writable) in {**named, "filter_control": (1, True)}.items():
         registers[name] = {"addr": address, "size": words, "type": "rw" if is_writable else "ro"}
         address += 4 * words
-    for n in range(2):
+    for n in range(directions):
         areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
         areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
         for name, (base, words) in areas.items():
@@ -90,6 +91,7 @@ class DirectionState:
     start: int
     classes: list[ClassState]
     bank: int = 0
+    is_to_switch: bool = False
     free: int = 0  # Fine time.
     lanes: dict[int, int] = field(default_factory=dict)
     counts: list[list[int]] = field(default_factory=lambda: [new_counts() for _ in range(CLASSES)])
@@ -111,6 +113,8 @@ class EmulatorProbe(ModelProbe):
         Of each direction, as registers show them.
     with_trace : bool
         Whether it has memory for bandwidth traces.
+    directions : int
+        2, or 1: from port 0 to port 1.
 
     Attributes
     ----------
@@ -125,12 +129,14 @@ class EmulatorProbe(ModelProbe):
         longest: int = 1536,
         least_delay: int = 3000,
         with_trace: bool = True,
+        directions: int = 2,
     ) -> None:
         super().__init__()
-        self.map = extended(self.map, with_trace)
+        self.map = extended(self.map, directions, with_trace)
         built = {"store_words": store_words, "entries": entries, "longest": longest, "least_delay": least_delay}
+        built["waiting"] = 512
         self.values |= {name: 0 for name in self.map["csr_registers"] if name not in self.values}
-        self.values |= {f"direction{n}_{name}": value for n in range(2) for name, value in built.items()}
+        self.values |= {f"direction{n}_{name}": value for n in range(directions) for name, value in built.items()}
         self.values |= {"probe_map_hash": map_hash(self.map)}
         self._words |= {
             entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
@@ -140,7 +146,6 @@ class EmulatorProbe(ModelProbe):
         self.running: list[DirectionState | None] = [None, None]
         self.shown: list[list[list[int]]] = [[new_counts() for _ in range(CLASSES)] for _ in range(2)]
         self.switches: list[tuple[int, int, int]] = []
-        self._turns = [0, 0]
         self._flows: list[tuple[int, int, int, int, int]] = []
 
     def offer(self, direction: int, number: int, length: int, interval: int, first: int = 0) -> None:
@@ -154,10 +159,13 @@ class EmulatorProbe(ModelProbe):
             if 0 <= place < CLASSES * COUNTER_WORDS:
                 return self._count_word(n, *divmod(place, COUNTER_WORDS))
         name = self._words.get(address, ("", 0))[0]
+        if name.startswith("direction") and name.endswith("_switch_at"):
+            return 0
         if name.startswith("direction") and name.endswith("_bank"):
             n = int(name[9])
             one = self.running[n]
-            self.values |= {name: one.bank if one else 0, f"direction{n}_now": self.tick - one.start if one else 0}
+            bank = one.bank | one.is_to_switch << 1 if one else 0
+            self.values |= {name: bank, f"direction{n}_now": self.tick - one.start if one else 0}
         return super().read(address)
 
     # # #
@@ -170,14 +178,14 @@ class EmulatorProbe(ModelProbe):
         if strobe == "arm":
             self._arm_direction(n)
         elif strobe == "switch":
-            self._turns[n] += 1
-            one, turn, at = self.running[n], self._turns[n], self.values[f"direction{n}_switch_at"]
-            if one:
-                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one, turn))
+            one, at = self.running[n], self.values[f"direction{n}_switch_at"]
+            if one and not one.is_to_switch:
+                one.is_to_switch = True
+                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one))
 
-    def _switch(self, n: int, one: DirectionState, turn: int) -> None:
-        if self.running[n] is one and turn == self._turns[n]:
-            one.bank ^= 1
+    def _switch(self, n: int, one: DirectionState) -> None:
+        if self.running[n] is one:
+            one.bank, one.is_to_switch = one.bank ^ 1, False
             self.switches.append((n, one.bank, self.tick - one.start))
 
     def _arm_direction(self, n: int) -> None:

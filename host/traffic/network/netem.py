@@ -15,7 +15,6 @@ from liteprobe.host.traffic.network.losses import Bernoulli, GilbertElliott, Los
 from liteprobe.host.traffic.network.netem_words import NetemWords
 from liteprobe.host.traffic.network.network import OVERHEAD_MAX, SEED_MAX, Direction, Network, Queue, TrafficClass
 
-LIMIT = 1000  # Of tc, where none is given.
 DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")
 STATE_NAMES = ("p13", "p31", "p32", "p23", "p14")
 GE_NAMES = ("p", "r", "1-h", "1-k")
@@ -345,11 +344,15 @@ class _Translator:
                     "the probe's store alone, which counts what it drops."
                 )
             return
-        limit = LIMIT if found.limit is None else found.limit
-        found.one = replace(found.one, queue=Queue(frames=limit))
-        found.notes.append(
-            f"The limit of {limit} frames is of those that wait for the link; netem counts those that are delayed, too."
-        )
+        found.one = replace(found.one, queue=Queue(frames=found.limit))
+        if found.limit is None:
+            found.notes.append(
+                "The queue is as long as the probe's store allows; netem's is 1000 frames, those that are delayed among them."
+            )
+        else:
+            found.notes.append(
+                f"The limit of {found.limit} frames is of those that wait for the link; netem counts those that are delayed, too."
+            )
         if found.spread_ns:
             found.notes.append(
                 "Jitter comes behind the link here, and doesn't change its queue; netem has it before the link."

@@ -37,6 +37,8 @@ class Limits:
         Ticks.
     trace_words : int
         For a bandwidth trace; 0: none.
+    waiting : int
+        Frames that wait for the link, at most, background too; 0: as many as ``entries``.
     """
 
     store_words: int
@@ -44,6 +46,12 @@ class Limits:
     longest: int
     least_delay: int
     trace_words: int = 0
+    waiting: int = 0
+
+    @property
+    def most_waiting(self) -> int:
+        """Frames that wait for the link, at most."""
+        return self.waiting or self.entries
 
     @property
     def frame_words(self) -> int:
@@ -235,21 +243,31 @@ def _queues(
 ) -> tuple[dict[int, int], tuple[str, ...]]:
     """Return the limits of queues whose length isn't given, and what is to be said of the pool of frames."""
     open_ones = [number for number, states in paths.items() if any(path.one.queue.frames is None for path in states)]
-    slots = limits.longest + OVERHEAD
+    long = limits.frame_words * WORD_OCTETS
     states = list(_states(paths))
     taken = max(sum(path.queue_frames() for path in state) for state in states)
     under_way = max(sum(path.octets(path.delay + path.held, limits.longest) for path in state) for state in states)
-    left = limits.entries - taken - -(-int(under_way) // slots)
+    if taken > limits.most_waiting:
+        raise UsageError(
+            f"the queues of '{way}' have {taken} frames, and this probe holds {limits.most_waiting} that wait: give that in all"
+        )
+    left = limits.entries - taken - -(-int(under_way) // long)
     if left < 0:
-        most = max(0, limits.entries - -(-int(under_way) // slots))
+        most = max(0, limits.entries - -(-int(under_way) // long))
         raise UsageError(
             f"'{way}' has up to {limits.entries - left} frames that wait or are under way, and this probe holds "
-            f"{limits.entries}: give queues of {most} frames in all, or shorter delays"
+            f"{limits.entries}: "
+            + (
+                f"give queues of {most} frames in all, or shorter delays"
+                if most
+                else "give shorter delays, or lower rates"
+            )
         )
     found = {}
     for number in open_ones:
         spare = (rings[number].words - needs[number]) // limits.frame_words
-        found[number] = min(FRAMES_MAX, QUEUE_LEAST + min(spare, left // len(open_ones)))
+        free = min(left, limits.most_waiting - taken) // len(open_ones)
+        found[number] = min(FRAMES_MAX, QUEUE_LEAST + min(spare, free))
     notes = []
     room = limits.entries - taken
     shortest = int(under_way) // room + 1 - OVERHEAD if room else limits.longest

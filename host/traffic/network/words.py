@@ -78,13 +78,13 @@ class DirectionWords:
 
 
 def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINAL) -> tuple[DirectionWords, ...]:
-    """Return both directions of a network in words.
+    """Return the directions of a network in words.
 
     Parameters
     ----------
     network : Network
     limits : sequence of Limits
-        Of both directions of the probe.
+        Of the directions of the probe: there, and back where it has that.
     increment : int
         Nanoseconds a tick of its clock, in 8.40 fixed point.
 
@@ -94,7 +94,8 @@ def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINA
         When the probe can't hold it: the message has the limit, and what to do.
     """
     return tuple(
-        _Maker(network, number, way, limits[number], increment).made() for number, way in enumerate(DIRECTIONS)
+        _Maker(network, number, way, one, increment).made()
+        for number, (way, one) in enumerate(zip(DIRECTIONS, limits, strict=False))
     )
 
 
