@@ -120,6 +120,13 @@ def test_a_direction_has_what_both_have_unless_it_gives_its_own() -> None:
     )
 
 
+def test_its_own_keys_replace_those_of_both() -> None:
+    network = read_network("both: {delay: 1ms, loss_list: [1], rate: 1Mbit}\nback: {delay: 2ms, loss_pattern: '01'}")
+    assert [way.numbered[7].delay_ns for way in (network.there, network.back)] == [MS, 2 * MS]
+    assert [way.numbered[7].pattern for way in (network.there, network.back)] == [LossList([1]), LossPattern("01")]
+    assert [way.rate_bps for way in (network.there, network.back)] == [MS, MS]
+
+
 def test_changes_add_up_and_none_ends_what_was() -> None:
     network = read_network(
         """

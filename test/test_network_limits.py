@@ -61,6 +61,9 @@ SMALL = Limits(store_words=1 << 13, entries=256, longest=1536, least_delay=3000)
         (only(delay_ns=30_000, background=Background("constant", share=0.5)), "a share of a link without a rate"),
         (only(background=Background("exponential", rate_bps=1000)), "come every 1.2304e+10 ns"),
         (only(background=Background("constant", interval_ns=1)), "give 8 ns to 34.360 s"),
+        (only(background=Background("pattern", entries=((1, 60), (2, 60)))), "would come all at once, for ever"),
+        (only(background=Background("on-off", interval_ns=8, burst=1, pause_ns=1)), "would come all at once, for ever"),
+        (only(background=Background("random on-off", interval_ns=8, burst=1, pause_ns=1)), "pauses of 8 ns or more"),
         (only(bucket=Bucket(20_000, 10**8)), "give 87437 at most at this rate"),
         (
             Network(Direction(classes=[

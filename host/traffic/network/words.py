@@ -329,6 +329,7 @@ class _Maker:
         values = {"background": int(kind), "ghost_length": one.length, "ghost_phase": self._word(one.phase_ns, "phase")}
         if kind == Kind.PATTERN:
             entries = [(self._word(time, "time"), length) for time, length in one.entries]
+            self._check_goes_on(sum(time for time, _ in entries))
             start = self._memory.place(tuple(word for entry in entries for word in entry))
             return values | {"ghost_start": start, "ghost_count": len(entries), "ghost_length": 0}
         rate = state.trace.rate_bps if state.trace else None
@@ -342,11 +343,19 @@ class _Maker:
             )
         values["ghost_ticks"], values["ghost_fraction"] = divmod(min(round(ticks * FINE), WORD_MAX * FINE), FINE)
         if kind == Kind.ON_OFF:
+            self._check_goes_on(self._ticks(one.pause_ns))
             values |= {"ghost_burst": int(one.burst), "ghost_pause": self._word(one.pause_ns, "pause")}
         elif kind == Kind.RANDOM_ON_OFF:
             pause = self._word(one.pause_ns, "pause", int(MEAN_MAX))
+            self._check_goes_on(pause)
             values |= {"ghost_burst": share_word(1 / exact(one.burst)), "ghost_pause": pause}
         return values
+
+    def _check_goes_on(self, ticks: int) -> None:
+        if not ticks:
+            raise UsageError(
+                f"the background of '{self._way}' would come all at once, for ever: give times and pauses of {TICK_NS} ns or more"
+            )
 
     def _word(self, time_ns: Number, what: str, most: int = WORD_MAX) -> int:
         ticks = self._ticks(time_ns)
