@@ -174,6 +174,17 @@ class Emulation:
         for port in ports:
             self._notes |= dict.fromkeys(port.free(probe.timebase))
             port.sends_for = self
+            port.transmit.attach(False)
+        try:
+            self._load_and_start()
+        except BaseException:
+            with suppress(ProbeError):
+                for port in ports:
+                    port.halt(probe.timebase)
+            raise
+
+    def _load_and_start(self) -> None:
+        probe, ports = self._probe, self._ports
         if self._filter:
             write_filter(probe.registers, self._filter)
         else:
