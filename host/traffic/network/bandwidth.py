@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Bandwidth traces: when a link can deliver octets, as Mahimahi writes them down."""
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from liteprobe.host.errors import UsageError
 
@@ -91,20 +93,19 @@ class BandwidthTrace:
         return Fraction(8 * sum(self.octets) * 1000, self.stamps_ms[-1])
 
     @cached_property
-    def _sums(self) -> list[int]:
-        return list(accumulate(self.octets, initial=0))
+    def _twice(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Its stamps, and again those of the next turn; what came before each, and in all."""
+        stamps = np.array(self.stamps_ms, np.int64)
+        sums = np.cumsum(np.array(self.octets * 2, np.int64))
+        return np.concatenate([stamps, stamps + self.stamps_ms[-1]]), np.concatenate([[0], sums])
 
     def most_octets(self, time_ms: Fraction) -> int:
         """Return the most octets that opportunities within ``time_ms`` bring, both ends counted."""
-        period, total = self.stamps_ms[-1], self._sums[-1]
-        whole, rest = divmod(time_ms, period)
-        twice = [*self.stamps_ms, *(period + stamp for stamp in self.stamps_ms)]
-        sums = [*self._sums, *(total + one for one in self._sums[1:])]
-        most = max(
-            sums[bisect_left(twice, stamp + rest + Fraction(1, 2**20))] - sums[number]
-            for number, stamp in enumerate(self.stamps_ms)
-        )
-        return int(whole) * total + most
+        stamps, sums = self._twice
+        count = len(self.stamps_ms)
+        turns, rest = divmod(int(time_ms), self.stamps_ms[-1])
+        ends = np.searchsorted(stamps, stamps[:count] + rest, side="right")
+        return turns * int(sums[count]) + int((sums[ends] - sums[:count]).max())
 
     def words(self, ticks_per_ns: Fraction) -> list[int]:
         """Return its entries: ticks since the one before, octets. Rounding never adds up.
