@@ -183,6 +183,7 @@ def test_a_signal_stops_it_and_shows_what_came(
         (["--preset", "dls"], "there is no preset 'dls': did you mean 'dsl'?"),
         (["no-such.yaml"], "can't read no-such.yaml"),
         (["--netem-back", "loss 1%", "--preset", "dsl"], "--netem-back goes with --from-netem"),
+        (["--expected", "50M", "--preset", "dsl"], "--expected goes with --from-netem"),
         (["--from-netem", "slot 1ms"], "netem's 'slot' can't be done"),
         (["--preset", "dsl", "--duration", "10"], "'10' has no unit: write 10s"),
         (["--preset", "dsl", "--detach", "--duration", "1s"], "--detach leaves at once"),
@@ -195,6 +196,13 @@ def test_what_is_asked_for_wrongly_is_refused_before_a_probe_is_opened(
     monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: pytest.fail("a probe was opened"))
     code, out, err = run("emulate", *arguments)
     assert (code, out) == (2, "") and words in err
+
+
+def test_a_long_delay_of_netem_fits_where_less_is_expected(run: Run, model: EmulatorProbe) -> None:
+    words = ("emulate", "--from-netem", "delay 200ms", "--duration", "100ms")
+    code, _, err = run(*words)
+    assert code == 2 and "a lower rate, or say with 'expected' what comes of it at most" in err
+    assert run(*words, "--expected", "50M")[0] == 0
 
 
 def test_what_the_probe_cannot_hold_is_refused_and_nothing_runs(run: Run, model: EmulatorProbe) -> None:

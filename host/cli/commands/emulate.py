@@ -69,8 +69,9 @@ def network_of(args: argparse.Namespace) -> Network | None:
     if len(names) != 1:
         what = f"{' and '.join(names)} are given" if names else "no network is given"
         raise UsageError(f"{what}: give one of {', '.join(given)}")
-    if args.netem_back is not None and args.from_netem is None:
-        raise UsageError("--netem-back goes with --from-netem: give that, too")
+    for option, value in {"--netem-back": args.netem_back, "--expected": args.expected}.items():
+        if value is not None and args.from_netem is None:
+            raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
     if args.attach:
@@ -84,7 +85,7 @@ def _read(args: argparse.Namespace) -> Network:
     if args.preset is not None:
         return preset(args.preset)
     if args.from_netem is not None:
-        network, differences = from_netem(args.from_netem, args.netem_back)
+        network, differences = from_netem(args.from_netem, args.netem_back, args.expected)
         for line in differences:
             print(line, file=sys.stderr)
         return network

@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output, rate_bps
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
 DEFAULT_PROBE = "sim://emulator"
@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-netem", metavar="WORDS", help='what tc would be told, from port 0 to port 1, like "delay 20ms loss 1%%"'
     )
     what.add_argument("--netem-back", metavar="WORDS", help="with --from-netem: of the way back (default: nothing)")
+    what.add_argument(
+        "--expected", metavar="BPS", type=rate_bps, help="with --from-netem: what comes each way at most, for the store"
+    )
     what.add_argument("--attach", action="store_true", help="the one that runs: look at it, and leave it running")
     add_probe(parser, DEFAULT_PROBE)
     run = parser.add_argument_group("run")

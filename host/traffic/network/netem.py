@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.intervals import Number
 from liteprobe.host.traffic.network.delays import Jitter, Reorder
 from liteprobe.host.traffic.network.losses import Bernoulli, GilbertElliott, Loss
 from liteprobe.host.traffic.network.netem_words import NetemWords
@@ -20,7 +21,7 @@ STATE_NAMES = ("p13", "p31", "p32", "p23", "p14")
 GE_NAMES = ("p", "r", "1-h", "1-k")
 
 
-def from_netem(there: str, back: str | None = None) -> tuple[Network, list[str]]:
+def from_netem(there: str, back: str | None = None, expected_bps: Number | None = None) -> tuple[Network, list[str]]:
     """Return the network that netem's words stand for, and what differs from netem, a sentence each.
 
     Parameters
@@ -29,6 +30,8 @@ def from_netem(there: str, back: str | None = None) -> tuple[Network, list[str]]
         What follows ``netem`` on a command line of tc; what comes up to that word is skipped.
     back : str or None
         Of the way back; None: nothing is done to it.
+    expected_bps : number or None
+        What comes at most on each of these ways, for the division of the probe's store.
 
     Raises
     ------
@@ -41,6 +44,9 @@ def from_netem(there: str, back: str | None = None) -> tuple[Network, list[str]]
     seeds = {each.seed for each in (one, other) if each and each.seed is not None}
     if len(seeds) > 1:
         raise UsageError("both directions have a 'seed' of their own, and a network has one: give one of them")
+    for each in (one, other):
+        if each and expected_bps is not None:
+            each.one = replace(each.one, expected_bps=expected_bps)
     network = Network(one.direction, other.direction if other else Direction(), name="netem")
     return (replace(network, seed=seeds.pop()) if seeds else network), list(notes)
 
