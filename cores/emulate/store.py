@@ -15,7 +15,6 @@ from liteprobe.cores.memory.sdram import BURST_WORDS
 
 WORDS_BITS = 12 # Of a frame.
 LINE_BITS  = log2_int(BURST_WORDS)
-GUARD      = 16 # Words that a memory may give after it was told to stop.
 
 request_layout = [ # Words of a frame, to be written or read.
     ("lane",     LANE_BITS),
@@ -97,6 +96,8 @@ class FrameStore(LiteXModule):
 
     Attributes
     ----------
+    words : int
+        That it holds.
     rings : Endpoint(ring_layout), in
         Where each ring is; ``ready`` is not driven.
     write : Endpoint(request_layout), in
@@ -111,7 +112,8 @@ class FrameStore(LiteXModule):
     level : Signal, out
         Words that are ready to be taken from ``read_data``.
     """
-    def __init__(self, buffer):
+    def __init__(self, words, buffer):
+        self.words      = words
         self.rings      = stream.Endpoint(ring_layout)
         self.write      = stream.Endpoint(request_layout)
         self.write_data = stream.Endpoint([("data", 32)])
@@ -137,7 +139,7 @@ class BlockStore(FrameStore):
         Words that are read ahead.
     """
     def __init__(self, words, buffer=512):
-        FrameStore.__init__(self, buffer)
+        FrameStore.__init__(self, words, buffer)
 
         # # #
 
@@ -177,13 +179,13 @@ class SdramStore(FrameStore):
     ----------
     write_port, read_port : BurstPort
         Of one memory; what is read after ``takes`` of a word is that word.
-    address : int
-        Where the store begins in the memory, words; a multiple of its size.
+    address, words : int
+        Where the store begins in the memory; its size.
     buffer : int
         Words that are read ahead.
     """
-    def __init__(self, write_port, read_port, address, buffer=1024):
-        FrameStore.__init__(self, buffer)
+    def __init__(self, write_port, read_port, address, words, buffer=1024):
+        FrameStore.__init__(self, words, buffer)
 
         # # #
 
