@@ -1,7 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A direction of the emulator with its octets and registers, between the receive path of a port and the transmit path of another."""
+"""A direction of the emulator with its octets and registers, between the receive path of a port and a transmit path."""
+
+from typing import NamedTuple
 
 from migen import *
 
@@ -21,6 +23,24 @@ COUNTS = {
     "overflows":  "Good frames that found no place where they come in. Wraps.",
     "management": "Frames for the probe itself, which don't go through the network. Wraps.",
 }
+
+class Limits(NamedTuple):
+    """Sizes of a direction.
+
+    Attributes
+    ----------
+    waiting, entries : as of `Emulation`
+    longest : as of `ForwardPath`
+    arrival_ticks : from an SFD until the frame is known, where it is the longest
+    lead_ticks : from what is known of a departure to its SFD
+    engine_ticks : what the engine takes at most, for what it does in its load's limit
+    """
+    waiting:       int
+    entries:       int
+    longest:       int
+    arrival_ticks: int
+    lead_ticks:    int
+    engine_ticks:  int
 
 # Origin -------------------------------------------------------------------------------------------
 
@@ -72,12 +92,7 @@ class DirectionPort(LiteXModule):
     transmit : TransmitPath
         Whose ``replay`` is a `ForwardSource`.
     store : FrameStore
-    waiting, entries : int
-        As of `Emulation`.
-    longest : int
-        As of `ForwardPath`.
-    arrival_ticks, lead_ticks, engine_ticks : int
-        From an SFD until the frame is known, where it is the longest; before a departure; and what the engine takes.
+    limits : Limits
 
     Attributes
     ----------
@@ -88,14 +103,14 @@ class DirectionPort(LiteXModule):
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
     """
-    def __init__(self, receive, transmit, store, waiting, entries, longest, arrival_ticks, lead_ticks, engine_ticks):
+    def __init__(self, receive, transmit, store, limits):
         self.origin = Signal(TICKS_BITS)
         self.arm    = Signal()
 
         # # #
 
         self.store     = store
-        self.emulation = emulation = Emulation(waiting, entries, arrival_ticks, lead_ticks)
+        self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks)
         self.mover     = mover     = ResetInserter()(FrameMover())
         self.forward   = forward   = transmit.replay
         arms      = Signal()
@@ -136,16 +151,16 @@ class DirectionPort(LiteXModule):
         ]
         # The origin is there long before tick 0: the lead is longer.
         self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
-        settled = arrival_ticks + lead_ticks + engine_ticks
+        settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks
         self.counts      = {name: Signal(32, name=f"{name}_count") for name in COUNTS}
         for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own)):
             self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))
         self.constants = {
             "least_delay": (settled, "Ticks: no frame may be delayed by less."),
-            "entries":     (entries, "Frames that can be in the network."),
-            "waiting":     (waiting, "Frames and ghosts that can wait for service."),
+            "entries":     (limits.entries, "Frames that can be in the network."),
+            "waiting":     (limits.waiting, "Frames and ghosts that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
-            "longest":     (longest, "Octets of the longest frame, without FCS."),
+            "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
         }
 
     def add_csr(self):
