@@ -171,7 +171,7 @@ class ClassCounter(IntEnum):
 
     ARRIVED = 0
     ARRIVED_OCTETS = 1
-    SENT = 2  # Released to the port, a duplicate too.
+    SENT = 2  # It is known when they leave; a duplicate too.
     SENT_OCTETS = 3
     DISCARDED = 4
     LOST = 5
