@@ -12,10 +12,13 @@ from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
 from liteprobe.cores.emulate.store import BlockStore, SdramStore
 from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
+from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.soc.main_ram import burst_port, sdram_places
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
-ORIGIN_TICKS = 0    # From the start to tick 0, as the pads have it.
+# From the start to tick 0, as the MAC has it: the start is seen a tick later.
+ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD
 
 # Directions ---------------------------------------------------------------------------------------
 
@@ -70,7 +73,7 @@ def add_direction(soc, number):
     port     = DirectionPort(soc.arrive_ports[number], transmit, frame_store(soc, number), direction_limits(config))
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
-    origin = Origin(ORIGIN_TICKS)
+    origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
     origin = ClockDomainsRenamer({"timebase": soc.add_local_timebase(f"origin{number}")})(origin)
     soc.add_module(name=f"direction{number}_origin", module=origin)
     soc.comb += [

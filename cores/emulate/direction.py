@@ -14,7 +14,7 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.fates import FateDrawer
 from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
-from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, departure_layout, late_layout
+from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, late_layout
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.formats.emulate import DUE_BITS
 
@@ -80,6 +80,8 @@ class Emulation(LiteXModule):
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
         self.freed, self.freed_lane, self.freed_words = engine.freed, engine.freed_lane, engine.freed_words
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
+        # The engine goes on meanwhile.
+        self.counted  = anew(stream.Buffer(counted_layout))
         # A frame that is in the queue still holds time up; the queue shows the next one at once.
         is_early = Signal()
         self.sync += [
@@ -104,7 +106,8 @@ class Emulation(LiteXModule):
             engine.ghost.eq(ghosts.ghost),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
-            engine.counted.connect(counts.counted),
+            engine.counted.connect(self.counted.sink),
+            self.counted.source.connect(counts.counted),
             lanes.now.eq(self.now[:DUE_BITS]),
             lanes.sent.connect(counts.sent),
             self.late.connect(counts.late),

@@ -5,7 +5,7 @@
 
 from migen import *
 
-from liteprobe.cores.formats.emulate import CLASSES, NO_LIMIT, XORSHIFT64
+from liteprobe.cores.formats.emulate import CLASSES, NO_LIMIT, SETTING_WORDS, XORSHIFT64
 
 STATE_BITS = 64
 
@@ -25,11 +25,15 @@ def happens(draw, share):
 
 def word_address(bank, word, number):
     """Return the address of a word of a class, in the banks."""
-    return Cat(word, number, Constant(0, 1), bank)
+    return Cat(in_block(word), number, Constant(0, 1), bank)
 
 def link_address(bank, word):
     """Return the address of a word of the link, in the banks."""
-    return Cat(word, Constant(CLASSES, 4), bank)
+    return Cat(in_block(word), Constant(CLASSES, 4), bank)
+
+def in_block(word):
+    """Return the number of a word of a class or of the link, as wide as it must be."""
+    return Constant(word, log2_int(SETTING_WORDS)) if isinstance(word, int) else word
 
 def field(fields, name, data):
     """Return a field of a word."""

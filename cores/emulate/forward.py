@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.layouts import (
 from liteprobe.cores.emulate.store import WORDS_BITS, request_layout
 from liteprobe.cores.transmit.frames import descriptor_description
 
-SHOWN_WORDS = 256 # Of a frame that are here before it is shown: the rest comes as fast as they leave.
+SHOWN_WORDS = 16 # Of a frame that are here before it is shown: the rest comes as fast as they leave.
 AHEAD       = 8   # Frames that are read ahead.
 SHOW_TICKS  = 128 # From a frame that is shown to its first start.
 

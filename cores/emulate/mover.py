@@ -34,7 +34,9 @@ class FrameMover(LiteXModule):
     A frame takes its words in cycles, and some eight more.
     """
     def __init__(self):
-        self.verdicts   = verdicts   = stream.Endpoint(verdict_layout)
+        # The engine gives a verdict where it is taken at once, and only then.
+        self.queue      = queue      = stream.Buffer(verdict_layout)
+        self.verdicts   = queue.sink
         self.descriptor = descriptor = stream.Endpoint(descriptor_layout())
         self.data       = data       = stream.Endpoint([("data", 32)])
         self.skip       = Signal()
@@ -47,6 +49,7 @@ class FrameMover(LiteXModule):
 
         # Else LiteX gives the memory a page of the CSR bus.
         self.autocsr_exclude = {"moved"}
+        verdicts = queue.source
         self.moved  = moved = Memory(POSITION_BITS, LANES, name="moved")
         look, write_moved = moved.get_port(async_read=True), moved.get_port(write_capable=True)
         self.specials += moved, look, write_moved
