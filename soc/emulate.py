@@ -17,14 +17,16 @@ from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.soc.main_ram import burst_port, sdram_places
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
+# Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
+SHOWN_WORDS  = {False: 16, True: 384}
 # From the start to tick 0, as the MAC has it: the start is seen a tick later.
 ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD
 
 # Directions ---------------------------------------------------------------------------------------
 
-def forward_source():
+def forward_source(config):
     """Return what a transmit path has in the place of a replay, where frames that go through the network leave by it."""
-    return ResetInserter()(ForwardSource(BUFFER_WORDS))
+    return ForwardSource(BUFFER_WORDS, SHOWN_WORDS[config.stores_in_sdram])
 
 def add_emulator(soc):
     """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
@@ -61,7 +63,7 @@ def direction_limits(config):
         longest       = longest,
         # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
-        lead_ticks    = 1024 if config.stores_in_sdram else 512,
+        lead_ticks    = 2048 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
     )
 

@@ -259,7 +259,7 @@ class ProbeSoC(SoCCore):
         if config.replays:
             replay = ReplaySource()
         if config.emulates and number in range(2 - config.directions, 2):
-            replay = forward_source()
+            replay = forward_source(config)
         if config.makes_sets:
             sets = SetsSource(SdramTable(burst_port(self), sdram_places(config, self.board)["sets"].origin//4))
         if config.sends_streams:

@@ -67,9 +67,9 @@ class ClassCounts(LiteXModule):
         self.memory = memory = EngineMemory(self.words)
         self.bus    = memory.bus
         messages = [
+            (self.late, self.counts_of_late(), 0, {}, 1),
             (self.counted, self.counts_of_queue(), *self.steps_of_queue()),
             (self.sent, self.counts_of_sent(), 0, {}, 1),
-            (self.late, self.counts_of_late(), 0, {}, 1),
         ]
         # One after the other, each for as many steps as it has words.
         self.step   = step = Signal(max=max(len(counts) for _, counts, *_ in messages) + 1)

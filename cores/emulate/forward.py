@@ -15,7 +15,6 @@ from liteprobe.cores.emulate.layouts import (
 from liteprobe.cores.emulate.store import WORDS_BITS, request_layout
 from liteprobe.cores.transmit.frames import descriptor_description
 
-SHOWN_WORDS = 16 # Of a frame that are here before it is shown: the rest comes as fast as they leave.
 AHEAD       = 8   # Frames that are read ahead.
 SHOW_TICKS  = 128 # From a frame that is shown to its first start.
 
@@ -37,23 +36,32 @@ class ForwardSource(LiteXModule):
 
     Takes the place of a `ReplaySource` in a `TransmitPath`.
 
+    Parameters
+    ----------
+    buffer_words : int
+        As ``buffer`` of the `FrameStore`.
+    shown_words : int
+        Of a frame that are here before it is shown: the rest must come as fast as it leaves.
+
     Attributes
     ----------
     departures : Endpoint(departure_layout), in
     read, read_data, level : as of `FrameStore`
         Endpoint(request_layout), out, Endpoint([("data", 32)]), in, Signal, in.
+    is_idle : Signal(), in
+        Likewise.
     lane, position : Signal(4), Signal(22), out and in
         Up to where the words of a lane are in the store.
     freed, freed_lane, freed_words : Signal(), Signal(4), Signal(22), out
         Pulse: the words of a frame have left the store.
     elapsed : Signal(64), in
         Of the program.
+    is_taken : Signal(), in
+        Pulse: the pacer took the descriptor that is shown.
     is_late, is_sent : Signal(), in
         Pulses, as of `TransmitCounters`: the frame that was taken last started after its tick; it starts.
     late : Endpoint(late_layout), out
-        Of each frame that started after its tick; where two come at once, ``late_lost`` counts.
-    late_lost : Signal(8), out
-        Stops at 255.
+        Of each frame that started after its tick; must be taken before the next one starts. ``ticks`` are some 30 too few.
     spoils : Signal(), out
         The frame at ``source`` wants a wrong FCS; a level that stands while it is shown.
     source : Endpoint(descriptor_description(with_replay=True)), out
@@ -63,9 +71,11 @@ class ForwardSource(LiteXModule):
     is_past : Signal(), in
         Likewise.
     is_primed, is_active : Signal(), out
-        From ``start`` until the end is taken.
+        From ``start`` until the end is taken, the first one once nothing is left of a program before.
+
+    While it isn't active all departures go, and so does what was read.
     """
-    def __init__(self, buffer_words):
+    def __init__(self, buffer_words, shown_words):
         self.departures  = stream.Endpoint(departure_layout)
         self.read        = stream.Endpoint(request_layout)
         self.read_data   = stream.Endpoint([("data", 32)])
@@ -76,10 +86,11 @@ class ForwardSource(LiteXModule):
         self.freed_lane  = Signal(LANE_BITS)
         self.freed_words = Signal(POSITION_BITS)
         self.elapsed     = Signal(64)
+        self.is_idle     = Signal()
+        self.is_taken    = Signal()
         self.is_late     = Signal()
         self.is_sent     = Signal()
         self.late        = stream.Endpoint(late_layout)
-        self.late_lost   = Signal(8)
         self.spoils      = Signal()
         self.source      = stream.Endpoint(descriptor_description(with_replay=True))
         self.fetch       = stream.Endpoint([("data", 32)])
@@ -91,13 +102,12 @@ class ForwardSource(LiteXModule):
 
         # # #
 
-        self.frames = stream.SyncFIFO(frame_layout, AHEAD)
+        self.frames = ResetInserter()(stream.SyncFIFO(frame_layout, AHEAD))
         self.frame  = Record(frame_layout, reset_less=True) # That is shown.
         self.had_to = Signal() # Its octets were not there when it was its turn,
-        self.taken  = Signal() # By the pacer.
         self.shown_late = Signal() # It was due already when it was shown, and had to wait for them.
         self.add_read()
-        self.add_show()
+        self.add_show(shown_words)
         self.add_octets()
         self.add_late()
 
@@ -121,13 +131,14 @@ class ForwardSource(LiteXModule):
             *[getattr(frames.sink, name).eq(getattr(departures, name)) for name in (
                 "due", "lane", "number", "length", "corrupt", "mended", "bit")],
             frames.sink.again.eq(departures.twice & ~again),
-            read.valid.eq(departures.valid & is_in & frames.sink.ready),
+            read.valid.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
             frames.sink.valid.eq(read.valid & read.ready),
-            departures.ready.eq(frames.sink.valid & ~frames.sink.again),
+            frames.reset.eq(~self.is_active),
+            departures.ready.eq((frames.sink.valid & ~frames.sink.again) | ~self.is_active),
         ]
-        self.sync += If(frames.sink.valid, again.eq(frames.sink.again))
+        self.sync += If(frames.sink.valid, again.eq(frames.sink.again)).Elif(~self.is_active, again.eq(0))
 
-    def add_show(self):
+    def add_show(self, shown_words):
         """Show a frame once enough of it is here."""
         source, frames, frame = self.source, self.frames, self.frame
         words    = Signal(WORDS_BITS)
@@ -138,7 +149,7 @@ class ForwardSource(LiteXModule):
         to_go    = Signal(DUE_BITS)
         self.comb += [
             words.eq((frame.length + 3)[2:]),
-            is_here.eq((self.level >= SHOWN_WORDS) | (self.level >= words)),
+            is_here.eq((self.level >= shown_words) | (self.level >= words)),
             distance.eq(frames.source.due - self.elapsed[:DUE_BITS]),
             to_go.eq(frame.due - self.elapsed[:DUE_BITS] - SHOW_TICKS),
             is_due.eq(to_go[-1]),
@@ -148,19 +159,24 @@ class ForwardSource(LiteXModule):
             source.fetch.eq(1),
             source.first.eq(1),
             source.last.eq(1),
-            self.is_primed.eq(self.is_active),
         ]
+        was_idle = Signal()
+        self.sync += was_idle.eq(self.is_active & (was_idle | self.is_idle))
         self.fsm = fsm = FSM(reset_state="IDLE")
-        self.comb += self.is_active.eq(~fsm.ongoing("IDLE"))
+        self.comb += [
+            self.is_active.eq(~fsm.ongoing("IDLE")),
+            self.is_primed.eq(was_idle),
+        ]
         fsm.act("IDLE",
             If(self.start, NextState("TAKE")),
         )
         fsm.act("TAKE",
-            NextValue(self.had_to, 0),
+            NextValue(self.had_to, 1),
             If(self.stop,
                 NextState("END"),
             ).Elif(frames.source.valid,
                 frames.source.ready.eq(1),
+                NextValue(self.had_to, self.had_to),
                 NextValue(frame.raw_bits(), frames.source.payload.raw_bits()),
                 NextValue(due, self.elapsed + distance),
                 NextState("ARRIVE"),
@@ -180,7 +196,7 @@ class ForwardSource(LiteXModule):
             source.valid.eq(1),
             self.spoils.eq(frame.corrupt & ~frame.mended),
             If(source.ready,
-                self.taken.eq(1),
+                NextValue(self.had_to, 0),
                 self.freed.eq(~frame.again),
                 NextState("TAKE"),
             ),
@@ -206,7 +222,7 @@ class ForwardSource(LiteXModule):
             is_at.eq(frame.corrupt & (word == frame.bit[5:])),
             fetch.data.eq(data.data ^ Mux(is_at, 1 << frame.bit[:5], 0)),
             fetch.valid.eq(data.valid & shows),
-            data.ready.eq(fetch.ready & shows),
+            data.ready.eq((fetch.ready & shows) | ~self.is_active),
         ]
         self.sync += [
             If(fetch.valid & fetch.ready, word.eq(word + 1)),
@@ -220,22 +236,21 @@ class ForwardSource(LiteXModule):
         number   = Signal(CLASS_BITS, reset_less=True)
         waited   = Signal(reset_less=True)
         ticks    = Signal(DUE_BITS, reset_less=True)
-        tells    = Signal()
-        self.comb += tells.eq(self.is_sent & was_late)
+        lag      = Signal(DUE_BITS)
+        self.comb += lag.eq(self.elapsed[:DUE_BITS] - self.frame.due)
         self.sync += [
             If(self.is_late, was_late.eq(1)),
-            If(self.is_sent, was_late.eq(0)),
-            If(self.taken,
+            If(self.is_taken,
                 number.eq(self.frame.number),
                 waited.eq(~self.shown_late),
-                ticks.eq(self.elapsed[:DUE_BITS] - self.frame.due),
+                ticks.eq(Mux(lag[-1], 0, lag)),
             ),
             If(late.ready, late.valid.eq(0)),
-            If(tells,
-                late.valid.eq(1),
+            If(self.is_sent,
+                was_late.eq(0),
+                late.valid.eq(was_late),
                 late.number.eq(number),
                 late.waited.eq(waited),
                 late.ticks.eq(ticks),
-                If(late.valid & ~late.ready & (self.late_lost != 255), self.late_lost.eq(self.late_lost + 1)),
             ),
         ]

@@ -111,7 +111,7 @@ class DirectionPort(LiteXModule):
 
         self.store     = store
         self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks)
-        self.mover     = mover     = ResetInserter()(FrameMover())
+        self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.replay
         arms      = Signal()
         is_begun  = Signal() # The time is that of this program.
@@ -121,8 +121,8 @@ class DirectionPort(LiteXModule):
             arms.eq(self.arm & ~transmit.is_busy),
             transmit.replay_arm.eq(arms),
             emulation.start.eq(arms),
-            mover.reset.eq(arms),
-            forward.reset.eq(arms),
+            mover.anew.eq(arms),
+            mover.drains.eq(~runs),
             runs.eq(transmit.of_replay & (transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
             emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:TICKS_BITS])),
             receive.runs.eq(runs & is_begun),
@@ -133,18 +133,18 @@ class DirectionPort(LiteXModule):
             receive.skip.eq(mover.skip),
             emulation.verdicts.connect(mover.verdicts),
             emulation.rings.connect(store.rings, omit={"ready"}),
-            mover.write.connect(store.write),
-            mover.write_data.connect(store.write_data),
             emulation.departures.connect(forward.departures),
             forward.read.connect(store.read),
             store.read_data.connect(forward.read_data),
             forward.level.eq(store.level),
+            forward.is_idle.eq(store.is_idle),
             mover.lane.eq(forward.lane),
             forward.position.eq(mover.position),
             emulation.freed.eq(forward.freed),
             emulation.freed_lane.eq(forward.freed_lane),
             emulation.freed_words.eq(forward.freed_words),
             forward.elapsed.eq(elapsed),
+            forward.is_taken.eq(transmit.announce.taken.o),
             forward.is_late.eq(transmit.counters.pulses["late"]),
             forward.is_sent.eq(transmit.counters.pulses["sent"]),
             forward.late.connect(emulation.late),

@@ -15,6 +15,7 @@ from liteprobe.cores.memory.sdram import BURST_WORDS
 
 WORDS_BITS = 12 # Of a frame.
 LINE_BITS  = log2_int(BURST_WORDS)
+REQUESTS   = 4  # Frames whose words come in while those before are written.
 
 request_layout = [ # Words of a frame, to be written or read.
     ("lane",     LANE_BITS),
@@ -41,10 +42,16 @@ class RingPlaces(LiteXModule):
     sink : Endpoint(request_layout), in
     source : Endpoint([("address", 21), ("rest", bits of line)]), out
         Pieces: words less one; ``last`` with that of a frame.
+    lane, end : Signal(4), Signal(22), out
+        Of the frame at ``source``; the position behind the piece.
+    is_idle : Signal(), out
     """
     def __init__(self, rings, line=BURST_WORDS):
         self.sink   = sink   = stream.Endpoint(request_layout)
         self.source = source = stream.Endpoint([("address", ADDRESS_BITS), ("rest", log2_int(line))])
+        self.lane   = Signal(LANE_BITS, reset_less=True)
+        self.end    = Signal(POSITION_BITS)
+        self.is_idle = Signal()
 
         # # #
 
@@ -70,10 +77,13 @@ class RingPlaces(LiteXModule):
             source.address.eq((position & mask) | place),
             source.last.eq(left <= to_line),
             source.rest.eq(Mux(source.last, left, to_line)),
+            self.end.eq(position + source.rest + 1),
         ]
         self.fsm = fsm = FSM(reset_state="WAIT")
+        self.comb += self.is_idle.eq(fsm.ongoing("WAIT") & ~sink.valid)
         fsm.act("WAIT",
             sink.ready.eq(1),
+            NextValue(self.lane, sink.lane),
             NextValue(mask, (1 << size) - 1),
             NextValue(place, base),
             NextValue(position, sink.position),
@@ -83,7 +93,7 @@ class RingPlaces(LiteXModule):
         fsm.act("GIVE",
             source.valid.eq(1),
             If(source.ready,
-                NextValue(position, position + source.rest + 1),
+                NextValue(position, self.end),
                 NextValue(left, left - source.rest - 1),
                 If(source.last, NextState("WAIT")),
             ),
@@ -101,22 +111,30 @@ class FrameStore(LiteXModule):
     rings : Endpoint(ring_layout), in
         Where each ring is; ``ready`` is not driven.
     write : Endpoint(request_layout), in
-        Words of a frame are to come; taken where those of the one before are in the memory, or will be before any read that is
-        asked for later.
+        Words of a frame are to come.
     write_data : Endpoint([("data", 32)]), in
         So many words for each.
+    written, written_lane, written_position : Signal(), Signal(4), Signal(22), out
+        Pulse: words of a frame are in the memory up to this position, or will be before any read that is asked for later.
     read : Endpoint(request_layout), in
         Words of a frame are asked for. Only what was written.
     read_data : Endpoint([("data", 32)]), out
         So many words for each, in order.
     level : Signal, out
         Words that are ready to be taken from ``read_data``.
+    is_idle : Signal(), out
+        All that was asked for is done, and taken.
     """
     def __init__(self, words, buffer):
         self.words      = words
         self.rings      = stream.Endpoint(ring_layout)
-        self.write      = stream.Endpoint(request_layout)
+        self.requests   = stream.SyncFIFO(request_layout, REQUESTS)
+        self.write      = self.requests.sink
         self.write_data = stream.Endpoint([("data", 32)])
+        self.written          = Signal()
+        self.written_lane     = Signal(LANE_BITS)
+        self.written_position = Signal(POSITION_BITS)
+        self.is_idle    = Signal()
         self.read       = stream.Endpoint(request_layout)
         self.buffer     = stream.SyncFIFO([("data", 32)], buffer, buffered=True)
         self.read_data  = self.buffer.source
@@ -124,8 +142,11 @@ class FrameStore(LiteXModule):
         self.writer     = RingPlaces(self.rings)
         self.reader     = RingPlaces(self.rings)
         self.comb += [
-            self.write.connect(self.writer.sink),
+            self.requests.source.connect(self.writer.sink),
             self.read.connect(self.reader.sink),
+            self.written.eq(self.writer.source.valid & self.writer.source.ready),
+            self.written_lane.eq(self.writer.lane),
+            self.written_position.eq(self.writer.end),
         ]
 
 class BlockStore(FrameStore):
@@ -163,6 +184,7 @@ class BlockStore(FrameStore):
             out.ready.eq(has_room & (get_rest == out.rest)),
             self.buffer.sink.valid.eq(is_there),
             self.buffer.sink.data.eq(get.dat_r),
+            self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & ~is_there & (self.level == 0)),
         ]
         self.sync += [
             is_there.eq(out.valid & has_room),
@@ -231,5 +253,8 @@ class SdramStore(FrameStore):
             ),
         )
         left = Signal()
-        self.comb += left.eq(self.read_data.valid & self.read_data.ready)
+        self.comb += [
+            left.eq(self.read_data.valid & self.read_data.ready),
+            self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & (held == 0)),
+        ]
         self.sync += held.eq(held + Mux(asked, out.rest + 1, 0) - left)

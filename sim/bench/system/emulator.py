@@ -261,7 +261,7 @@ def damaged(frame: Frame, octets: bytes) -> tuple[bytes, bool]:
 def delays(emulated: Emulated, number: int) -> np.ndarray:
     """Return the delays of a direction, ticks from SFD to SFD at the pins, of frames that are unlike each other."""
     came = {seen.octets: seen.tick for seen in emulated.pins(number, "in")}
-    return np.array([seen.tick - came[seen.octets] for seen in emulated.pins(1 - number, "out")])
+    return np.array([seen.tick - came[seen.octets] for seen in emulated.pins(1 - number, "out") if seen.octets in came])
 
 
 @contextmanager
