@@ -63,7 +63,7 @@ def direction_limits(config):
         longest       = longest,
         # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
-        lead_ticks    = 2048 if config.stores_in_sdram else 512,
+        lead_ticks    = 4096 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
     )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
-from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter
+from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter, ClassGauge
 from liteprobe.cores.formats.filter import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
@@ -42,6 +42,12 @@ ETHERNET, IPV4 = 14, bytes.fromhex("0800" "4500002800000000")
 FIRST_PROTOCOL = 100  # Of class 0; that of class 7 is named by no rule.
 PROTOCOL_OCTET = 23
 STORE_BITS_LEAST = 9
+DRAINED_TICKS = 1 << 17  # From the last arrival until all have left, in these tests.
+#: Words that go on while there is background.
+OF_GHOSTS = {
+    *(ClassCounter.GHOSTS, ClassCounter.GHOSTS_DROPPED),
+    *(ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS, ClassGauge.QUEUE_MOST),
+}
 
 
 class Seen(NamedTuple):
@@ -219,7 +225,7 @@ class Emulated:
         slip : ticks by which an arrival's stamp may differ from its SFD: 1 where clocks differ. Then only delays are held, and
             the settings must be such that they don't depend on arrivals but by their own.
         """
-        origin = self.read(number, "origin")
+        origin = self.read(number, "origin") - 1  # The clock's count is 1 in the harness's tick 0.
         model, came = Direction(settings), []
         for tick, words in switches:
             model.switch(tick, words)
@@ -228,7 +234,7 @@ class Emulated:
             if not seen.is_bad and 60 <= length <= self.read(number, "longest") and seen.tick >= origin:
                 model.arrive(seen.tick - origin, length, class_of(seen.octets))
                 came.append(seen.octets)
-        model.advance(origin + 1 << 32)
+        model.advance(max(frame.time for frame in model.frames) + DRAINED_TICKS if model.frames else 0)
         wanted = [(tick, *damaged(model.frames[frame], came[frame])) for tick, frame in model.departures]
         found = self.pins(1 - number, "out")
         wrong = [] if len(found) == len(wanted) else [f"{len(found)} frames left, not {len(wanted)}"]
@@ -238,12 +244,13 @@ class Emulated:
             if seen.octets != octets or seen.is_bad != is_bad:
                 wrong.append(f"frame {index} has other octets")
         counted, right = self.counts(number), [model.counts.words(one) for one in range(CLASSES)]
+        has_ghosts = any(one.background for one in model.bank.classes)
         if not slip:
             for one in range(CLASSES):
                 wrong += [
                     f"word {word} of class {one} is {counted[one][word]}, not {right[one][word]}"
                     for word in range(COUNTER_WORDS)
-                    if counted[one][word] != right[one][word]
+                    if counted[one][word] != right[one][word] and not (has_ghosts and word in OF_GHOSTS)
                 ]
         wrong += [f"{name}: {self.read(number, name)}" for name in ("overflows",) if self.read(number, name)]
         return wrong
