@@ -23,7 +23,7 @@ from liteprobe.host.run.execute import Execution, Progress
 from liteprobe.host.run.parts import lacking
 from liteprobe.host.run.plan import SendOptions, plan
 from liteprobe.host.run.port import Port, TransmitPort
-from liteprobe.host.run.receive import CapturePort, MeterPort, ReceivePort, RingPort
+from liteprobe.host.run.receive import BlindPort, CapturePort, MeterPort, ReceivePort, RingPort
 from liteprobe.host.run.recorder import Recorder
 from liteprobe.host.run.routes import Route
 from liteprobe.host.run.streams_port import RunningStream, StreamsPort
@@ -32,11 +32,13 @@ from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
+    from liteprobe.host.run.emulate import Emulation
     from liteprobe.host.run.streamed.program import StreamLook
     from liteprobe.host.run.streamed.replay import ReplayOptions
     from liteprobe.host.run.streamed.replay_figures import ReplayResult
     from liteprobe.host.run.streamed.sets import SetsOptions
     from liteprobe.host.run.streamed.sets_figures import SetsResult
+    from liteprobe.host.traffic.network import Network
     from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.trace.trace import Trace
 
@@ -110,6 +112,8 @@ class Probe:
             return [RingPort(registers, number, depth) for number in numbers]
         if Part.MEASURE in self.parts:
             return [MeterPort(registers, number) for number in numbers]
+        if not self.parts & Part.MONITOR:
+            return [BlindPort(registers, number) for number in numbers]
         recorder = Recorder(registers, self.port_count, self.link.wait)
         return [CapturePort(registers, number, recorder) for number in numbers]
 
@@ -224,22 +228,14 @@ class Probe:
         return self.trains([(program, transmit, receive)], progress)[0]
 
     def launch(self, program: TrainProgram, transmit: int = 0) -> int:
-        """Start a program that goes on when this host lets go of the probe, or is gone, or ``stop`` ends it; return its end (ns).
+        """Start a program that goes on when this host lets go of the probe, or is gone; ``stop`` ends it.
 
-        Raises
-        ------
-        UsageError
-            When the program or the port can't be.
-        ProbeError
-            When the link is down.
+        Returns when it ends (ns of the probe's clock); raises what `train` does.
         """
         return self.launch_all([(program, transmit)])
 
     def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:
-        """Start several programs, their first SFDs in the same tick, as `launch` does; each is (program, transmit).
-
-        In band, answers of the probe are waited for until the last of them ends.
-        """
+        """Start several programs in the same tick, as `launch` does; in band, answers are waited for until the last ends."""
         self.need(Part.GENERATE)
         return Execution([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
 
@@ -319,6 +315,14 @@ class Probe:
         from liteprobe.host.run.streamed.sets import SetsOptions, send_sets
 
         return send_sets(self, sets, replace(options or SetsOptions(), capture=CaptureRequest.of(capture)), show)
+
+    def emulate(self, network: "Network | None" = None) -> "Emulation":
+        """Start a network between ports 0 and 1, or take over the one that runs; as of `Emulation`, which see."""
+        from liteprobe.host.run.emulate import Emulation  # Its files take a while to load.
+
+        emulation = Emulation(self, network)
+        emulation.begin()
+        return emulation
 
     def traffic(self) -> list[RunningStream]:
         """Return the streams of all ports, whoever started them: what they are, whether they run, what they have sent."""

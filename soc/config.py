@@ -75,6 +75,11 @@ class ProbeConfig:
     with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
     with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
     with_sets : and what makes frames of configuration sets.
+    directions : of the emulated network, 1 (from port 0 to port 1) or 2.
+    store : where its frames wait: ``sdram``, or ``block`` (block RAM: short delays at any rate).
+    store_words : of each direction, a power of two.
+    entries : frames that can be in the network, each direction; a power of two.
+    longest : octets of the longest frame, without FCS.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -110,6 +115,11 @@ class ProbeConfig:
     with_streams: bool = True
     with_replay: bool = False
     with_sets: bool = True
+    directions: int = 2
+    store: str = "sdram"
+    store_words: int = 1 << 18
+    entries: int = 1024
+    longest: int = 1536
 
     @property
     def parts(self) -> Part:
@@ -149,6 +159,21 @@ class ProbeConfig:
     def makes_sets(self) -> bool:
         """Whether ports make frames of configuration sets."""
         return Part.SETS in self.parts
+
+    @property
+    def emulates(self) -> bool:
+        """Whether ports are joined by an emulated network."""
+        return Part.EMULATE in self.parts
+
+    @property
+    def stores_in_sdram(self) -> bool:
+        """Whether frames in the emulated network wait in the SDRAM; else in block RAM."""
+        return self.emulates and self.store == "sdram"
+
+    @property
+    def shares_sdram(self) -> bool:
+        """Whether ports read the SDRAM, or several write it: then it may have a clock of its own."""
+        return self.replays or self.stores_in_sdram
 
     @property
     def counts_rates(self) -> bool:

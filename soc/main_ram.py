@@ -32,6 +32,8 @@ def sdram_places(config, board):
     if config.replays:
         wanted |= {"sets": 4*TABLE_ENTRIES} if config.makes_sets else {}
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
+    if config.stores_in_sdram:
+        wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
         places[name] = Place(at, size)
@@ -42,20 +44,20 @@ def sdram_places(config, board):
 def add_sdram(soc, name, origin):
     """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready.
 
-    A probe that replays has it run in a clock of its own where the board has one.
+    A probe whose ports share it has it run in a clock of its own where the board has one.
     """
     config, board = soc.probe_config, soc.board
-    has_clock     = config.replays and board.memory_clk_freq is not None
+    has_clock     = config.shares_sdram and board.memory_clk_freq is not None
     phy, clk_freq = board.sdram(has_clock)
     soc.sdram_phy = phy
     sdram = SdramController(phy, clk_freq,
-        with_bursts      = config.monitors or config.replays,
+        with_bursts      = config.monitors or config.shares_sdram,
         with_late_answer = board.with_late_sdram and not has_clock)
     soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
     memory    = sdram
     if has_clock:
         soc.memory_crossing = memory = MemoryCrossing(sdram)
-    if config.replays:
+    if config.shares_sdram:
         soc.burst_ports = BurstPorts(memory.burst)
     soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=SDRAM_BYTES, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
@@ -80,9 +82,9 @@ def burst_port(soc, writes=True):
     ``writes``: it is not only for reading.
     """
     if not hasattr(soc, "sdram"):
-        add_sdram(soc, "sdram" if soc.probe_config.replays else "capture_ring", ORIGIN)
+        add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", ORIGIN)
     # Else there is one user, and the controller's own port is enough.
-    return soc.burst_ports.add_port(writes) if soc.probe_config.replays else soc.sdram.burst
+    return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
 
 def ring_address(soc, number=0):
     """Return where the ring of a port that replays begins in the SDRAM, words."""

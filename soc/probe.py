@@ -27,6 +27,7 @@ from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
 from liteprobe.soc.datagrams import add_datagrams
+from liteprobe.soc.emulate import add_emulator, forward_source
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
 from liteprobe.cores.management.mdio import Mdio
@@ -60,7 +61,7 @@ class ProbeIdentity(LiteXModule):
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
         self.parts            = CSRStatus(8,  reset=int(config.parts),
-            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets.")
+            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets, 128 emulate.")
         self.ports            = CSRStatus(8,  reset=config.ports)
         self.record_depth     = CSRStatus(32, reset=config.record_depth if Part.RECORD in config.parts else 0)
         if config.generates:
@@ -120,7 +121,9 @@ class ProbeSoC(SoCCore):
             self.add_start()
             for number, phy in enumerate(self.phys):
                 self.add_transmit(number, phy)
-        if config.monitors:
+        if config.emulates:
+            add_emulator(self)
+        elif config.monitors:
             add_monitor_ports(self)
             add_capture(self)
         elif config.measures:
@@ -255,6 +258,8 @@ class ProbeSoC(SoCCore):
         streams = replay = sets = None
         if config.replays:
             replay = ReplaySource()
+        if config.emulates and number in range(2 - config.directions, 2):
+            replay = forward_source(config)
         if config.makes_sets:
             sets = SetsSource(SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4))
         if config.sends_streams:
@@ -373,7 +378,8 @@ class ProbeSoC(SoCCore):
 
     def add_link_shared(self):
         """Reach the bus by Etherbone in band, on test port 0."""
-        receive = self.port0_monitor if self.probe_config.monitors else self.port0_rx
+        config  = self.probe_config
+        receive = self.port0_arrive if config.emulates else self.port0_monitor if config.monitors else self.port0_rx
         if self.probe_config.generates:
             sink, has_room = self.port0_tx.management_sink, self.port0_tx.management_has_room
         else:

@@ -195,7 +195,7 @@ USAGE = [
     (("regs", "read", "port0_tx_lenght"), "did you mean port0_tx_length"),
     (("regs", "write", "probe_ports", "3"), "probe_ports can only be read"),
     (("regs", "write", "port0_tx_length", "4294967296"), "does not fit port0_tx_length"),
-    (("dance",), "there is no command 'dance': give one of train, send, replay, sets, owd,"),
+    (("dance",), "there is no command 'dance': give one of train, send, replay, sets, emulate, owd,"),
     ((), "required: COMMAND"),
 ]
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import yaml
@@ -40,6 +39,7 @@ from liteprobe.host.traffic.stream import (
 )
 from liteprobe.host.traffic.stream_checks import CHECKSUMS
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
+from liteprobe.sim.bench.tools.json_schema import problems
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "traffic.md").read_text()
@@ -229,34 +229,6 @@ def test_numbers_are_written_in_the_largest_unit_that_fits(interval: Interval, w
 
 
 # Schema and page ---------------------------------------------------------------------------------------
-
-
-def problems(value: Any, wanted: dict[str, Any], place: str = "") -> list[str]:
-    """Return what in a value is not as a JSON Schema says, for what ours uses of it."""
-    if "anyOf" in wanted:
-        found = [problems(value, one, place) for one in wanted["anyOf"]]
-        return [] if [] in found else [line for lines in found for line in lines]
-    if "enum" in wanted:
-        return [] if value in wanted["enum"] else [f"{place}: {value!r}"]
-    types = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "array": list, "object": dict}
-    if not isinstance(value, types[wanted["type"]]) or (isinstance(value, bool) and wanted["type"] != "boolean"):
-        return [f"{place}: {value!r} is no {wanted['type']}"]
-    if wanted["type"] == "array":
-        return [line for item in value for line in problems(item, wanted["items"], place)]
-    if wanted["type"] == "object" and "properties" not in wanted:
-        return [line for item in value.values() for line in problems(item, wanted["additionalProperties"], place)]
-    if wanted["type"] == "object":
-        lines = [f"{place}.{key}: unknown" for key in value if key not in wanted["properties"]]
-        lines += [f"{place}: lacks {key}" for key in wanted.get("required", ()) if key not in value]
-        known = {key: one for key, one in value.items() if key in wanted["properties"]}
-        return lines + [
-            line for key, one in known.items() for line in problems(one, wanted["properties"][key], f"{place}.{key}")
-        ]
-    if wanted["type"] == "string" and not re.search(wanted["pattern"], value):
-        return [f"{place}: {value!r} is not {wanted['pattern']}"]
-    if not wanted.get("minimum", value) <= value <= wanted.get("maximum", value):
-        return [f"{place}: {value} is out of range"]
-    return []
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))

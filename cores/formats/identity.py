@@ -20,6 +20,7 @@ class Part(IntFlag):
     MEASURE = 16  # Ports measure streams (accumulators, histograms), and keep nothing.
     REPLAY = 32  # Ports send traces that the host streams to them.
     SETS = 64  # Ports make frames of configuration sets that the host streams; with REPLAY.
+    EMULATE = 128  # Ports are joined by an emulated network.
 
 
 #: The parts of each preset; the first one is the default.
@@ -29,6 +30,7 @@ PRESETS: Final = {
     "generator": Part.GENERATE | Part.STREAMS | Part.MEASURE,
     "tester": Part.GENERATE | Part.STREAMS | Part.MONITOR,
     "replay": Part.GENERATE | Part.MONITOR | Part.REPLAY | Part.SETS,
+    "emulator": Part.GENERATE | Part.EMULATE,
 }
 DEFAULT_PRESET: Final = "train"
 

@@ -21,6 +21,7 @@ from liteprobe.cores.transmit.wire.mac import TransmitMAC
 from liteprobe.cores.transmit.management.to_line import ManagementQueue
 from liteprobe.cores.transmit.wire.width_converter import WidthConverter
 from liteprobe.cores.transmit.pace import TrainPacer
+from liteprobe.cores.transmit.programs.replay import add_spoils
 from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
@@ -157,15 +158,18 @@ class TransmitPath(LiteXModule):
 
     def add_stream(self):
         """Join the stages in the order of the data."""
+        spoils = getattr(self.replay, "spoils", None) # A frame leaves with a wrong FCS.
         self.comb += [
             self.descriptors.connect(self.announce.sink),
             self.announce.source.connect(self.pace.descriptors, omit={name for name, _ in stamp_layout}),
             self.crossing.source.connect(self.converter.sink),
             self.converter.source.connect(self.pace.sink),
             self.pace.source.connect(self.stamp.sink, omit={"ready"}),
-            self.stamp.source.connect(self.mac.sink, omit={"ready"}),
+            self.stamp.source.connect(self.mac.sink, omit={"ready"} if spoils is None else {"ready", "error"}),
             self.mac.source.connect(self.source, omit={"ready"}),
         ]
+        if spoils is not None:
+            add_spoils(self, spoils)
         if self.replay is None:
             self.comb += [
                 self.announce.build.connect(self.build.sink),

@@ -10,11 +10,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
 from liteprobe.host.device.registers import Register
 
 ANY_WIDTH = 1000
+LEVELS = " ▁▂▃▄▅▆▇█"
 OTHER_LINES = 3  # Of a screen, above and below its tables.
 TEXT_WIDTH = 6  # Of a column of words, at least.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
@@ -40,6 +42,13 @@ def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool
             min_width=TEXT_WIDTH if is_text else None,
         )
     return made
+
+
+def bars(counts: Sequence[int]) -> Text:
+    """Return counts as bars, a character each; what isn't 0 never looks so."""
+    most = max(counts, default=0) or 1
+    last = len(LEVELS) - 1
+    return Text("".join(LEVELS[-(-count * last // most)] for count in counts), "cyan on grey11")
 
 
 class InTurn:

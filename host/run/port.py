@@ -66,12 +66,12 @@ class TransmitPort:
             attached=int(is_attached),
         )
 
-    def attach(self, start_ns: int | None = None) -> None:
-        """Let the program that comes end when this host lets go of the probe, or is gone.
+    def attach(self, start_ns: int | None = None, is_attached: bool = True) -> None:
+        """Let the program that comes end when this host lets go of the probe, or is gone, where it is attached.
 
         Once started it begins with its first SFD at ``start_ns``; None: at once.
         """
-        self._write_many(attached=1, timed=int(start_ns is not None), start_time=start_ns or 0)
+        self._write_many(attached=int(is_attached), timed=int(start_ns is not None), start_time=start_ns or 0)
 
     def clear(self) -> None:
         """Set the counters to zero."""

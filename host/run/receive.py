@@ -11,7 +11,7 @@ import numpy as np
 from liteprobe.cores.formats import BIT_ERRORS, FAULTS, RECORD_WORDS, RecordFlag, lost_frames
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.device.timebase import Timebase
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.streams import read_accumulators, read_stream
 from liteprobe.host.run.recorder import Recorder
@@ -318,3 +318,39 @@ class CapturePort(MeterPort):
             "records_refused": sum(since[name] for name in UNRECORDED),
             "records_dropped": self._recorder.dropped,
         }
+
+
+class BlindPort(ReceivePort):
+    """The receive side of a port that forwards what comes, and measures nothing.
+
+    Parameters
+    ----------
+    registers, number : as of `ReceivePort`
+    """
+
+    keeps_records = False
+
+    def __init__(self, registers: Registers, number: int) -> None:
+        super().__init__(registers, number, "arrive", 0)
+
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Refuse."""
+        raise UsageError(
+            f"port {self._number} forwards what comes, and measures nothing: measure with another probe, or build this one with "
+            "--preset train or tester"
+        )
+
+    def drain(self) -> Records:
+        """Return no records."""
+        return concatenated([])
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return 0: there are none."""
+        return 0.0
+
+    def counters(self) -> dict[str, int]:
+        """Return nothing."""
+        return {}
+
+    def _latch(self) -> None:
+        """Nothing is to be taken."""

@@ -66,7 +66,12 @@ class Filter:
 
     def words(self) -> dict[int, int]:
         """Return the words of the filter's memory that are not 0, by address."""
-        return words_of(self.tables, self.channel, self.probe_ports, self.naming)
+        return words_of(self.tables, self.marks())
+
+    def marks(self) -> list[tuple[int | None, int]]:
+        """Return of each term the channel that it names, and the ports whose frames may match."""
+        terms = range(len(self.tables.conditions))
+        return [(self.channel if term < self.naming else None, self.probe_ports) for term in terms]
 
     def blocks(self) -> list[tuple[int, list[int]]]:
         """Return what is to be written into the filter's memory: address of the first word, and words.

@@ -5,6 +5,7 @@
 Source: docs/design/monitor.md ("Filter").
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, summarize_address_range
 
@@ -178,13 +179,14 @@ def table_words(side: int, rows: list[tuple[Network, int]]) -> dict[int, int]:
     return words
 
 
-def words_of(tables: Tables, channel: int | None, probe_ports: int, naming: int = FILTER_TERMS) -> dict[int, int]:
-    """Return the words of tables, by address; 0 is left out. ``naming``: how many terms name the channel, the first ones."""
+def words_of(tables: Tables, marks: Sequence[tuple[int | None, int]]) -> dict[int, int]:
+    """Return the words of tables, by address; 0 is left out. ``marks``: of each term the channel that it names, and its ports."""
     words: dict[int, int] = {}
     for number, (conditions, kinds) in enumerate(zip(tables.conditions, tables.kinds, strict=True)):
+        channel, probe_ports = marks[number]
         word = 1 << FILTER_ENABLED_BIT | kinds << FILTER_KINDS_BIT | probe_ports << FILTER_PROBE_PORTS_BIT
         word |= sum(condition << FILTER_CONDITIONS[name] for name, condition in conditions.items())
-        if channel is not None and number < naming:
+        if channel is not None:
             word |= 1 << FILTER_NAMES_BIT | channel << FILTER_CHANNEL_BIT
         words[FILTER_TERM_WORDS + number] = word
     for side, rows in enumerate(tables.rows):

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -28,7 +27,6 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.serve.poll import Look, Poller, document
 
 KINDS = {name: kind for kind, name in NAMES.items()}
-LEVELS = " ▁▂▃▄▅▆▇█"
 GOOD_CLOCK = ("locked",)
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 #: Events of a port that are not a loss; all others are shown when they aren't 0.
@@ -201,18 +199,15 @@ def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
         outside = f"below {histogram.below:,}, above {histogram.above:,}"
         style = "yellow" if histogram.below or histogram.above else "dim"
         name, low, high = NAMES[histogram.kind], f"{edges[0]:,.0f}", f"{edges[-1]:,.0f} {histogram.unit}"
-        parts.append(Text.assemble(f"{name:<8}{low:<{widest}} ", bars(histogram), f" {high}", no_wrap=True))
+        parts.append(
+            Text.assemble(
+                f"{name:<8}{low:<{widest}} ", tables.bars(histogram.counts.tolist()), f" {high}", no_wrap=True
+            )
+        )
         parts.append(Text.assemble(" " * 8, (where, "dim"), (outside, style)))
     if is_saturated:
         parts.append("[red]a bin was full[/red]")
     return Group(*parts)
-
-
-def bars(histogram: Histogram) -> Text:
-    """Return the regular bins as bars, a character each; a bin that isn't empty never looks so."""
-    most = int(histogram.counts.max(initial=0)) or 1
-    levels = np.ceil(histogram.counts * (len(LEVELS) - 1) / most).astype(int)
-    return Text("".join(LEVELS[level] for level in levels), "cyan on grey11")
 
 
 def _ring(channels: dict[int, ChannelState]) -> RenderableType:

@@ -216,6 +216,34 @@ class Section:
         return {"type": "object", "properties": properties, "additionalProperties": False, **required}
 
 
+@dataclass(frozen=True)
+class Named:
+    """A mapping of names to mappings with known keys."""
+
+    section: Section
+
+    @property
+    def written(self) -> str:
+        """How it is written."""
+        return f"a mapping of names to {self.section.written}"
+
+    def read(self, node: yaml.Node, name: str, source: Source) -> dict[str, Entries]:
+        """Return them by name."""
+        if not isinstance(node, yaml.MappingNode):
+            raise source.at(node, f"'{name}' is {self.written}: put the name before each")
+        found: dict[str, Entries] = {}
+        for key, value in node.value:
+            word = text_of(key, "name", source, NAME)
+            if word in found:
+                raise source.at(key, f"'{word}' is given twice: leave out one")
+            found[word] = self.section.read(value, word, source)
+        return found
+
+    def schema(self) -> Schema:
+        """Return its JSON Schema."""
+        return {"type": "object", "additionalProperties": self.section.schema()}
+
+
 def a(title: str) -> str:
     """Return a title with its article."""
     return f"{'an' if title[0] in 'aeioAEIO' else 'a'} {title}"

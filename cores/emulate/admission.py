@@ -1,0 +1,187 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What becomes of a frame or ghost that comes to a queue."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.emulate.layouts import DUE_BITS, LENGTH_BITS
+from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, ClassFlag, Fate
+
+MEAN_BITS = 16 # Behind the point.
+
+def add_admission(engine):
+    """Let a QueueEngine admit or drop what comes; its class is ``number``, its time ``time``.
+
+    States: ARRIVE -> FRAMES -> OCTETS -> (RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
+    """
+    fsm, arrivals, ghost, queue, after = engine.fsm, engine.arrivals, engine.ghost, engine.queue, engine.after
+    rooms    = engine.rooms
+    length   = Signal(LENGTH_BITS)
+    flags    = Signal(8, reset_less=True)
+    weight   = Signal(4, reset_less=True)
+    is_full  = Signal(reset_less=True)
+    is_early = Signal(reset_less=True)
+    mean     = Signal((32, True), reset_less=True)
+    words    = Signal(LENGTH_BITS)
+    is_gone  = Signal() # Before it comes to the queue.
+    is_sent  = Signal() # It will be, and needs a place for its octets.
+    engine.comb += [
+        length.eq(Mux(engine.is_ghost, ghost.length, arrivals.length)),
+        words.eq((arrivals.length + 3)[2:]),
+        is_gone.eq(~engine.is_ghost & (arrivals.discarded | (arrivals.lost & ~arrivals.behind))),
+        is_sent.eq(~engine.is_ghost & ~arrivals.lost),
+        If(~engine.seeds,
+            rooms.lane.eq(Mux(arrivals.held, REORDER_LANE, engine.number)),
+            rooms.words.eq(words),
+        ),
+    ]
+    fsm.act("ARRIVE",
+        engine.read("flags"),
+        NextState("FLAGS"),
+    )
+    fsm.act("FLAGS",
+        engine.read("limit_frames"),
+        NextValue(flags, engine.of("flags")),
+        NextValue(weight, engine.of("red_weight")),
+        NextState("FRAMES"),
+    )
+    fsm.act("FRAMES",
+        engine.read("limit_octets"),
+        NextValue(is_full, queue.frames >= engine.of("limit_frames")),
+        NextState("OCTETS"),
+    )
+    sum_octets = Signal(33)
+    long       = Signal((34, True)) # The queue, as the mean is written,
+    behind     = Signal((34, True)) # and what the mean lags it.
+    engine.comb += [
+        sum_octets.eq(queue.octets + length),
+        long.eq(Cat(Constant(0, MEAN_BITS), queue.frames)),
+        behind.eq(long - queue.mean),
+    ]
+    fsm.act("OCTETS",
+        engine.read("red_least"),
+        NextValue(is_full, is_full | (sum_octets > engine.of("limit_octets"))),
+        NextValue(is_early, 0),
+        NextValue(mean, queue.mean),
+        NextState("ADMIT"),
+        If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone,
+            NextValue(mean, queue.mean + (behind >> weight)),
+            NextState("RED"),
+        ),
+    )
+    add_red(engine, mean, is_early)
+    # Admit or drop.
+    # --------------
+    fate     = Signal(3)
+    has_room = Signal()
+    engine.comb += [
+        has_room.eq(engine.waiting.has_room & (~is_sent | (rooms.fits & (engine.room != 0)))),
+        fate.eq(Fate.SENT),
+        If(~has_room, fate.eq(Fate.NO_STORE)),
+        If(is_full, fate.eq(Fate.FULL)),
+        If(is_early, fate.eq(Fate.EARLY)),
+        If(~engine.is_ghost & arrivals.lost & ~arrivals.behind, fate.eq(Fate.LOST)),
+        If(~engine.is_ghost & arrivals.discarded, fate.eq(Fate.DISCARDED)),
+    ]
+    add_entry(engine, length)
+    is_in    = Signal()
+    is_taken = Signal()
+    is_told, is_told_before       = Signal(), Signal() # To the counters,
+    is_decided, is_decided_before = Signal(), Signal() # and the verdict to whoever has the octets.
+    verdicts, counted = engine.verdicts, engine.counted
+    engine.arrive_counts = [
+        counted.number.eq(engine.number),
+        counted.length.eq(length),
+        counted.arrives.eq(~engine.is_ghost),
+        counted.ghost.eq(engine.is_ghost),
+        counted.fate.eq(fate),
+        counted.twice.eq(arrivals.twice & is_sent & is_in),
+        counted.corrupt.eq(arrivals.corrupt & is_sent & is_in),
+        counted.held.eq(arrivals.held & is_sent & is_in),
+    ]
+    engine.comb += [
+        is_in.eq(fate == Fate.SENT),
+        verdicts.keep.eq(is_in & is_sent),
+        verdicts.lane.eq(rooms.lane),
+        verdicts.position.eq(rooms.position),
+        counted.frames.eq(after.frames),
+        counted.octets.eq(after.octets),
+    ]
+    fsm.act("ADMIT",
+        after.mean.eq(mean),
+        after.frames.eq(queue.frames + is_in),
+        after.octets.eq(Mux(is_in, sum_octets, queue.octets)),
+        *engine.arrive_counts,
+        counted.valid.eq(~is_told_before),
+        verdicts.valid.eq(~engine.is_ghost & ~is_decided_before),
+        is_told.eq(is_told_before | counted.ready),
+        is_decided.eq(engine.is_ghost | is_decided_before | verdicts.ready),
+        is_taken.eq(is_told & is_decided),
+        NextValue(is_told_before, is_told & ~is_taken),
+        NextValue(is_decided_before, is_decided & ~is_taken),
+        If(is_taken,
+            engine.writes.eq(1),
+            engine.waiting.put.eq(is_in),
+            rooms.take.eq(is_in & is_sent),
+            engine.admitted.eq(is_in & is_sent),
+            engine.ghost_ready.eq(engine.is_ghost),
+            arrivals.ready.eq(~engine.is_ghost),
+            If(~engine.is_past, NextValue(engine.base, engine.time)),
+            NextState("PICK"),
+        ),
+    )
+
+def add_red(engine, mean, is_early):
+    """Drop by chance, where the mean queue is long."""
+    fsm     = engine.fsm
+    above   = Signal((33, True), reset_less=True)
+    is_most = Signal(reset_less=True)
+    product = Signal(64, reset_less=True)
+    chance  = Signal(64 - MEAN_BITS)
+    draw    = Signal(32)
+    engine.comb += [
+        chance.eq(product[MEAN_BITS:]),
+        draw.eq(Mux(engine.is_ghost, engine.ghost.red, engine.arrivals.red)),
+    ]
+    def frames(name):
+        return Cat(Constant(0, MEAN_BITS), engine.of(name), Constant(0, 1))
+    gap_most = Signal((34, True))
+    least    = Signal((34, True))
+    most     = Signal((34, True))
+    engine.comb += [
+        least.eq(frames("red_least")),
+        most.eq(frames("red_most")),
+        gap_most.eq(mean - most),
+    ]
+    fsm.act("RED",
+        engine.read("red_slope"),
+        NextValue(above, mean - least),
+        NextValue(is_most, ~gap_most[-1]),
+        NextState("SLOPE"),
+    )
+    fsm.act("SLOPE",
+        NextValue(product, above[:32]*engine.data),
+        NextState("DRAW"),
+    )
+    fsm.act("DRAW",
+        NextValue(is_early, is_most | (~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32]))),
+        NextState("ADMIT"),
+    )
+
+def add_entry(engine, length):
+    """Say of what waits what must be known when it is served."""
+    arrivals, entry = engine.arrivals, engine.waiting.entry
+    past = Signal(len(engine.base))
+    engine.is_past = Signal() # What comes does so before the link is free.
+    engine.comb += [
+        *[getattr(entry, name).eq(getattr(arrivals, name)) for name in ("twice", "corrupt", "mended", "bit", "held", "delay")],
+        entry.length.eq(length),
+        entry.ghost.eq(engine.is_ghost),
+        entry.lost.eq(arrivals.lost),
+        entry.arrival.eq(engine.time[FINE_BITS:FINE_BITS + DUE_BITS]),
+        past.eq(engine.time - engine.base),
+        engine.is_past.eq(past[-1]),
+    ]

@@ -1,0 +1,207 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Which event of a direction comes next."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
+
+OLD = 46 # Bits of a fine time: a bucket is full by then, which never is ahead by more than half of it.
+
+def add_choice(engine):
+    """Let a QueueEngine find its next event: what comes, service, an opportunity, a switch of the settings.
+
+    States: PICK -> COMPARE -> (SCAN ->) DECIDE -> ARRIVE, SERVE, OPPORTUNITY, SWITCH or PICK.
+    """
+    fsm, arrivals, waiting = engine.fsm, engine.arrivals, engine.waiting
+    engine.comes      = Signal() # A frame or a ghost does,
+    engine.is_ghost   = Signal() # the latter,
+    engine.come_time  = Signal(TIME_BITS, reset_less=True)
+    engine.serves     = Signal() # Something can be served,
+    engine.serve_time = Signal(TIME_BITS, reset_less=True)
+    engine.chosen     = Signal.like(engine.number) # of this class.
+    engine.scans_opportunity = Signal() # Only what can be served at once counts.
+    engine.to_scan    = Signal(CLASSES) # Classes to look at.
+    safe      = Signal(TIME_BITS, reset_less=True)
+    frame     = Signal(TIME_BITS)
+    until     = Signal(TIME_BITS)
+    first     = Signal() # The frame comes first.
+    gap       = Signal(TIME_BITS)
+    idle_gap  = Signal(TIME_BITS)
+    is_any    = Signal()
+    engine.comb += [
+        frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
+        until.eq(Cat(Constant(0, FINE_BITS), engine.safe)),
+        gap.eq(engine.ghost.time - frame),
+        first.eq(arrivals.valid & (~engine.ghost_valid | ~gap[-1])),
+        is_any.eq(waiting.is_there != 0),
+        idle_gap.eq(until - engine.base),
+    ]
+    engine.is_any = is_any
+    add_eligibility(engine, until)
+    fsm.act("PICK",
+        NextValue(engine.is_ghost, ~first),
+        NextValue(engine.come_time, Mux(first, frame, engine.ghost.time)),
+        NextValue(engine.comes, arrivals.valid | engine.ghost_valid),
+        NextValue(safe, Mux(arrivals.valid, frame, until)),
+        NextValue(engine.serves, 0),
+        engine.sweeps.eq(1),
+        # Nothing comes before: so no time is ever older than a comparison takes.
+        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
+            NextValue(engine.base, until),
+        ),
+        If(engine.trace & ~engine.is_started,
+            engine.opportunities.ready.eq(1),
+            If(engine.opportunities.valid,
+                NextValue(engine.next_opportunity, Cat(Constant(0, FINE_BITS), engine.opportunities.ticks)),
+                NextValue(engine.octets_next, engine.opportunities.octets),
+                NextValue(engine.is_started, 1),
+            ),
+        ).Elif(engine.ghost_known,
+            NextState("COMPARE"),
+        ),
+    )
+    wait = Signal(TIME_BITS)
+    engine.comb += wait.eq(engine.base - engine.come_time)
+    fsm.act("COMPARE",
+        If(engine.trace,
+            NextValue(engine.serves, 1),
+            NextValue(engine.serve_time, engine.next_opportunity),
+            NextState("DECIDE"),
+        ).Elif(~is_any | (engine.comes & ~wait[-1]),
+            NextState("DECIDE"),
+        ).Else(
+            NextValue(engine.to_scan, waiting.is_there),
+            NextValue(engine.scans_opportunity, 0),
+            NextState("SCAN"),
+        )
+    )
+    add_scan(engine)
+    add_decision(engine, safe)
+
+def add_eligibility(engine, until):
+    """Keep from when on each class may be served."""
+    engine.eligible = memory = Memory(TIME_BITS, CLASSES, name="eligible")
+    engine.autocsr_exclude |= {"eligible"}
+    read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
+    engine.specials += memory, read, write
+    engine.looked     = Signal.like(engine.number) # Whose ``may`` is.
+    engine.may        = Signal(TIME_BITS)
+    engine.is_limited = Signal(CLASSES) # Else always.
+    engine.limits     = Signal()        # ``number`` is, from ``may_next`` on,
+    engine.frees      = Signal()        # or isn't.
+    engine.may_next   = Signal(TIME_BITS)
+    engine.sweeps     = Signal()
+    sweep = Signal.like(engine.number)
+    age   = Signal(TIME_BITS)
+    engine.comb += [
+        If(engine.sweeps, engine.looked.eq(sweep)),
+        read.adr.eq(engine.looked),
+        engine.may.eq(read.dat_r),
+        write.adr.eq(engine.number),
+        write.dat_w.eq(engine.may_next),
+        write.we.eq(engine.limits),
+        age.eq(until - engine.may),
+    ]
+    engine.sync += If(engine.sweeps, sweep.eq(sweep + 1))
+    for n in range(CLASSES):
+        engine.sync += [
+            # So long ago that the bucket is full: no time is ever older than a comparison takes.
+            If(engine.sweeps & (sweep == n) & ~age[-1] & (age[OLD:] != 0), engine.is_limited[n].eq(0)),
+            If(engine.number == n,
+                If(engine.limits, engine.is_limited[n].eq(1)),
+                If(engine.frees, engine.is_limited[n].eq(0)),
+            ),
+        ]
+
+def add_scan(engine):
+    """Find the class that is served next, and when; a class a cycle, in the order of service."""
+    fsm = engine.fsm
+    to_scan = engine.to_scan
+    engine.turn    = turn    = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
+    engine.rest    = rest    = Signal(8) # and how many more it may send.
+    in_turn  = Signal(CLASSES)
+    ahead    = Signal(CLASSES)
+    lowest   = Signal.like(turn)
+    may_now  = Signal()
+    wait     = Signal(TIME_BITS)
+    sooner   = Signal(TIME_BITS)
+    engine.comb += [
+        *[in_turn[n].eq((turn < n) | ((turn == n) & (rest != 0))) for n in range(CLASSES)],
+        ahead.eq(to_scan & in_turn),
+        If((engine.service == Service.STRICT) | (ahead == 0), ahead.eq(to_scan)),
+        *[If(ahead[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
+        wait.eq(engine.base - engine.may),
+        sooner.eq(engine.may - engine.serve_time),
+        may_now.eq(~(engine.is_limited >> lowest)[0] | ~wait[-1]),
+    ]
+    fsm.act("SCAN",
+        engine.looked.eq(lowest),
+        NextValue(to_scan, to_scan & ~(1 << lowest)),
+        If(to_scan == 0,
+            If(engine.scans_opportunity,
+                NextState("PICK"),
+            ).Else(
+                NextState("DECIDE"),
+            ),
+        ).Elif(may_now,
+            NextValue(engine.serves, 1),
+            NextValue(engine.serve_time, engine.base),
+            NextValue(engine.chosen, lowest),
+            If(engine.scans_opportunity,
+                NextValue(engine.number, lowest),
+                NextState("SERVE"),
+            ).Else(
+                NextState("DECIDE"),
+            ),
+        ).Elif(~engine.scans_opportunity & (~engine.serves | sooner[-1]),
+            NextValue(engine.serves, 1),
+            NextValue(engine.serve_time, engine.may),
+            NextValue(engine.chosen, lowest),
+        )
+    )
+
+def add_decision(engine, safe):
+    """Do what comes first; on a tie a switch, then a frame, a ghost, service."""
+    fsm, switch = engine.fsm, engine.switch
+    gap        = Signal(TIME_BITS)
+    comes      = Signal() # First.
+    event      = Signal(TIME_BITS)
+    left       = Signal(TIME_BITS)
+    to_switch  = Signal(TIME_BITS)
+    is_event   = Signal()
+    is_safe    = Signal()
+    is_switch  = Signal()
+    engine.comb += [
+        gap.eq(engine.serve_time - engine.come_time),
+        comes.eq(engine.comes & (~engine.serves | ~gap[-1])),
+        event.eq(Mux(comes, engine.come_time, engine.serve_time)),
+        is_event.eq(engine.comes | engine.serves),
+        left.eq(event - safe),
+        # What comes in the same tick as a frame that isn't here yet must wait for it.
+        is_safe.eq(is_event & (left[-1] | (comes & ~engine.is_ghost))),
+        to_switch.eq(Mux(is_safe, event, safe) - Cat(Constant(0, FINE_BITS), switch.at)),
+        is_switch.eq(switch.pending["engine"] & ~to_switch[-1]),
+    ]
+    fsm.act("DECIDE",
+        NextValue(engine.time, event),
+        If(is_switch,
+            switch.taken["engine"].eq(1),
+            NextState("READ_LINK"),
+        ).Elif(is_safe,
+            If(comes,
+                NextValue(engine.number, Mux(engine.is_ghost, engine.ghost.number, engine.arrivals.number)),
+                NextState("ARRIVE"),
+            ).Elif(engine.trace,
+                NextState("OPPORTUNITY"),
+            ).Else(
+                NextValue(engine.number, engine.chosen),
+                NextState("SERVE"),
+            )
+        ).Else(
+            NextState("PICK"),
+        )
+    )

@@ -1,0 +1,182 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What is counted of each class of a direction."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from migen import *
+from migen.fhdl.structure import _Value
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.emulate.layouts import CLASS_BITS, counted_layout, late_layout, sent_layout
+from liteprobe.cores.formats.emulate import (
+    CLASSES, COUNTER_WORDS, HISTOGRAM_BINS, HISTOGRAM_WORD, ClassCounter, ClassGauge, Fate,
+)
+from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
+
+class Change(IntEnum):
+    """How a word changes."""
+    ADD   = 0
+    SET   = 1
+    MOST  = 2
+    LEAST = 3
+
+class Count(NamedTuple):
+    """A word that a message changes.
+
+    Attributes
+    ----------
+    word : of the class
+    change : Change
+    value : value, up to 32 bits
+    condition : value; it changes only then
+    """
+    word: _Value
+    change: Change
+    value: _Value
+    condition: _Value = 1
+
+# Class Counts -------------------------------------------------------------------------------------
+
+class ClassCounts(LiteXModule):
+    """Counts what happens to the frames of each class: counters, gauges, a histogram of delays.
+
+    After a reset all is cleared, which takes some 512 cycles; meanwhile nothing is taken.
+
+    Attributes
+    ----------
+    counted, sent, late : Endpoint(counted_layout), Endpoint(sent_layout), Endpoint(late_layout), in
+        A message takes as many cycles as words change, and four more.
+    bus : wishbone.Interface, slave
+        COUNTER_WORDS words of each class, `ClassCounter` and `ClassGauge`.
+    """
+    words = CLASSES*COUNTER_WORDS
+
+    def __init__(self):
+        self.counted = stream.Endpoint(counted_layout)
+        self.sent    = stream.Endpoint(sent_layout)
+        self.late    = stream.Endpoint(late_layout)
+
+        # # #
+
+        self.first  = Signal(4) # Step with which a message of the queue begins.
+        self.memory = memory = EngineMemory(self.words)
+        self.bus    = memory.bus
+        messages = [(self.counted, self.counts_of_queue()), (self.sent, self.counts_of_sent()), (self.late, self.counts_of_late())]
+        # One after the other, each for as many steps as it has words.
+        self.step   = step = Signal(max=max(len(counts) for _, counts in messages) + 1)
+        number      = Signal(CLASS_BITS)
+        word        = Signal(max=COUNTER_WORDS)
+        change      = Signal(2)
+        value       = Signal(32)
+        asks        = Signal() # For the word of this step.
+        self.fsm = fsm = FSM(reset_state="CLEAR")
+        place = Signal(max=self.words)
+        clear = Signal()
+        fsm.act("CLEAR",
+            clear.eq(1),
+            NextValue(place, place + 1),
+            If(place == self.words - 1, NextState("IDLE")),
+        )
+        choice = None
+        for index, (sink, counts) in enumerate(messages):
+            go     = [NextValue(step, 0 if index else self.first), NextState(f"COUNT_{index}")]
+            choice = If(sink.valid, *go) if choice is None else choice.Elif(sink.valid, *go)
+            is_last = step == len(counts) - 1
+            fsm.act(f"COUNT_{index}",
+                number.eq(sink.number),
+                Case(step, {n: [word.eq(one.word), change.eq(int(one.change)), value.eq(one.value), asks.eq(one.condition)]
+                    for n, one in enumerate(counts)}),
+                NextValue(step, step + 1),
+                If(is_last,
+                    sink.ready.eq(1),
+                    NextState("REST"),
+                ),
+            )
+        fsm.act("IDLE", choice)
+        # What was read is written two cycles later: nothing is read in between that is written still.
+        fsm.act("REST",   NextState("REST_2"))
+        fsm.act("REST_2", NextState("IDLE"))
+        self.add_changes(Cat(word, number), change, value, asks, clear, place)
+
+    def add_changes(self, address, change, value, asks, clear, place):
+        """Read, change and write words, one a cycle, two cycles from read to write."""
+        memory  = self.memory
+        waiting = [(Signal(reset_less=False), Signal.like(memory.read_adr), Signal(2), Signal(32)) for _ in range(2)]
+        before  = (asks, address, change, value)
+        for later in waiting:
+            self.sync += [new.eq(old) for new, old in zip(later, before)]
+            before = later
+        is_due, at, how, operand = before
+        old     = memory.values[0]
+        is_more = Signal()
+        changed = Signal(32)
+        least   = Signal() # The word is the least delay, which begins at its greatest.
+        self.comb += [
+            least.eq(place[:log2_int(COUNTER_WORDS)] == ClassGauge.DELAY_LEAST),
+            memory.read.eq(asks),
+            memory.read_adr.eq(address),
+            is_more.eq(operand > old),
+            Case(how, {
+                int(Change.ADD):   changed.eq(old + operand),
+                int(Change.SET):   changed.eq(operand),
+                int(Change.MOST):  changed.eq(Mux(is_more, operand, old)),
+                int(Change.LEAST): changed.eq(Mux(is_more, old, operand)),
+            }),
+            memory.writes[0].eq(is_due | clear),
+            memory.write_adr.eq(Mux(clear, place, at)),
+            memory.write_dat[0].eq(Mux(clear, Replicate(least, 32), changed)),
+        ]
+
+    def counts_of_queue(self):
+        """Return what a message of the queue changes."""
+        told   = self.counted
+        is_out = told.fate != Fate.SENT
+        drop   = Signal(max=COUNTER_WORDS)
+        self.comb += drop.eq(Mux(told.ghost, ClassCounter.GHOSTS_DROPPED, ClassCounter.DISCARDED - Fate.DISCARDED + told.fate))
+        of_frame = [
+            Count(ClassCounter.ARRIVED,        Change.ADD, 1),
+            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length),
+            Count(ClassCounter.DUPLICATED,     Change.ADD, 1, told.twice),
+            Count(ClassCounter.CORRUPTED,      Change.ADD, 1, told.corrupt),
+            Count(ClassCounter.HELD_BACK,      Change.ADD, 1, told.held),
+        ]
+        of_ghost = [
+            Count(ClassCounter.GHOSTS,         Change.ADD, 1, told.ghost),
+            Count(ClassGauge.QUEUE_MOST,       Change.MOST, told.frames),
+        ]
+        of_all = [
+            Count(drop,                        Change.ADD, 1, is_out),
+            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, told.frames),
+            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, told.octets),
+        ]
+        # What leaves the queue, or is a ghost, has fewer words.
+        before = len(of_frame)
+        self.comb += self.first.eq(Mux(told.arrives, 0, Mux(told.ghost, before, before + len(of_ghost))))
+        return of_frame + of_ghost + of_all
+
+    def counts_of_sent(self):
+        """Return what the settled departure of a frame changes."""
+        told = self.sent
+        bin_ = Signal(max=HISTOGRAM_BINS)
+        self.comb += [If(told.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
+        return [
+            Count(ClassCounter.SENT,        Change.ADD, Mux(told.twice, 2, 1)),
+            Count(ClassCounter.SENT_OCTETS, Change.ADD, Mux(told.twice, told.length << 1, told.length)),
+            Count(HISTOGRAM_WORD + bin_,    Change.ADD, 1),
+            Count(ClassGauge.DELAY_LEAST,   Change.LEAST, told.delay),
+            Count(ClassGauge.DELAY_MOST,    Change.MOST, told.delay),
+        ]
+
+    def counts_of_late(self):
+        """Return what a frame that left after its tick changes."""
+        told = self.late
+        return [
+            Count(Mux(told.waited, ClassCounter.WAITED, ClassCounter.LATE), Change.ADD, 1),
+            Count(ClassGauge.LATE_MOST, Change.MOST, told.ticks, ~told.waited),
+        ]

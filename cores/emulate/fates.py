@@ -1,0 +1,276 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What each frame draws before it comes to the queue: loss, duplication, corruption, delay."""
+
+from enum import IntEnum, auto
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.emulate.draws import STATE_BITS, field, happens, word_address, xorshift64
+from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, fate_layout
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, ClassFlag
+
+ENTRY_BITS  = log2_int(DELAY_ENTRIES)
+COUNT_BITS  = CLASS_FIELDS["pattern_count"].bits
+START_BITS  = CLASS_FIELDS["pattern_start"].bits
+NUMBER_BITS = 32 # Of a frame's number.
+SHARE_BITS  = 5  # Of a bit in a word.
+
+class_layout = [ # What is kept of a class from frame to frame.
+    ("state",    STATE_BITS),  # Of its draws.
+    ("number",   NUMBER_BITS), # Of the next frame.
+    ("is_bad",   1),           # Gilbert-Elliott.
+    ("quantile", ENTRY_BITS),  # Of the frame before.
+    ("position", COUNT_BITS),  # In the pattern
+    ("start",    START_BITS),  # that was this one,
+    ("count",    COUNT_BITS),
+    ("is_list",  1),
+]
+
+class Step(IntEnum):
+    """What is done with a frame, a cycle each. The word that a step reads is there in the next one."""
+    READ_FLAGS  = 0
+    READ_CHANGE = auto()
+    STATE       = auto()
+    READ_LOSS   = auto()
+    LOSS        = auto()
+    DUPLICATE   = auto()
+    CORRUPT     = auto()
+    BIT         = auto()
+    REORDER     = auto()
+    REPEAT      = auto()
+    QUANTILE    = auto()
+    RED         = auto()
+    PATTERN     = auto()
+    PLACE       = auto()
+    AIM         = auto()
+    LOOK        = auto()
+    KEEP        = auto()
+
+DRAWS = (Step.STATE, Step.LOSS, Step.DUPLICATE, Step.CORRUPT, Step.BIT, Step.REORDER, Step.REPEAT, Step.QUANTILE, Step.RED)
+
+# Fate Drawer --------------------------------------------------------------------------------------
+
+class FateDrawer(LiteXModule):
+    """Draws for each frame, in the order of arrivals, what its class's settings say.
+
+    It takes 19 cycles a frame; two more for each entry of a list that is behind.
+
+    After a reset all states are those of the seeds.
+
+    Parameters
+    ----------
+    settings : SettingsMemory
+    switch : BankSwitch
+        Both as user ``fates``.
+
+    Attributes
+    ----------
+    safe : Signal(32), in
+        Every frame that came before this tick has been given to ``sink``.
+    sink : Endpoint(arrival_layout), in
+    source : Endpoint(fate_layout), out
+
+    Source: docs/design/emulator.md, "Frames".
+    """
+    def __init__(self, settings, switch):
+        self.safe   = Signal(TICKS_BITS)
+        self.sink   = sink   = stream.Endpoint(arrival_layout)
+        self.source = source = stream.Endpoint(fate_layout)
+
+        # # #
+
+        self.settings = settings
+        self.bank     = switch.banks["fates"]
+        self.data     = settings.values["fates"]
+        self.kept     = Record(class_layout)
+        self.drawn    = Record(fate_layout, reset_less=True)
+        self.flags    = Signal(8, reset_less=True)
+        self.step     = Signal(max=len(Step))
+        self.draw     = Signal(32)
+        self.looks_on = Signal() # For the frame's number in a list.
+        self.is_seed  = Signal()
+        self.seed     = Signal(max=4*CLASSES) # Class, and what is done of it.
+        self.add_memory()
+        self.add_reads()
+        self.add_draws()
+        self.add_delay()
+        self.add_pattern()
+        ahead = Signal(TICKS_BITS)
+        self.comb += ahead.eq(Mux(sink.valid, sink.time, self.safe) - switch.at)
+        self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in fate_layout]
+        self.comb += [getattr(source, name).eq(getattr(sink, name)) for name, _ in arrival_layout]
+        self.fsm = fsm = FSM(reset_state="SEED")
+        fsm.act("SEED",
+            self.is_seed.eq(1),
+            NextValue(self.seed, self.seed + 1),
+            If(self.seed == 4*CLASSES - 1, NextState("WAIT")),
+        )
+        fsm.act("WAIT",
+            If(switch.pending["fates"] & ~ahead[-1],
+                switch.taken["fates"].eq(1),
+            ).Elif(sink.valid,
+                NextState("DRAW"),
+            )
+        )
+        fsm.act("DRAW",
+            NextValue(self.step, Mux(self.looks_on, Step.AIM, self.step + 1)),
+            If(self.step == Step.KEEP,
+                NextValue(self.step, 0),
+                NextState("GIVE"),
+            ),
+        )
+        fsm.act("GIVE",
+            source.valid.eq(1),
+            sink.ready.eq(source.ready),
+            If(source.ready, NextState("WAIT")),
+        )
+
+    def add_memory(self):
+        """Keep what is known of the classes: a memory a field, read, changed and written in one cycle."""
+        # Else LiteX gives the memories a page of the CSR bus.
+        self.autocsr_exclude = {f"memory_{name}" for name, _ in class_layout}
+        self.puts   = {name: Signal(name=f"puts_{name}") for name, _ in class_layout}
+        self.values = {name: Signal(bits, name=f"value_{name}") for name, bits in class_layout}
+        seeded = Signal()
+        low    = Signal(32, reset_less=True)
+        self.comb += seeded.eq(self.is_seed & (self.seed[:2] == 2))
+        self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))
+        for name, bits in class_layout:
+            memory      = Memory(bits, CLASSES, name=f"fates_{name}")
+            read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
+            setattr(self, f"memory_{name}", memory)
+            self.specials += memory, read, write
+            self.comb += [
+                read.adr.eq(self.sink.number),
+                getattr(self.kept, name).eq(read.dat_r),
+                write.adr.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
+                write.dat_w.eq(Mux(self.is_seed, Cat(low, self.data) if name == "state" else 0, self.values[name])),
+                write.we.eq(seeded | self.puts[name]),
+            ]
+
+    def put(self, name, value, condition):
+        """Return the statements that change what is kept of the class."""
+        return [self.puts[name].eq(condition), self.values[name].eq(value)]
+
+    def add_reads(self):
+        """Read a word in each step."""
+        word = Signal(5)
+        names = {
+            Step.READ_FLAGS: "flags",
+            Step.LOSS:       "duplicate",
+            Step.DUPLICATE:  "corrupt",
+            Step.BIT:        "reorder",
+            Step.REORDER:    "delay_repeat",
+            Step.REPEAT:     "delay",
+            Step.QUANTILE:   "reorder_ticks",
+            Step.RED:        "pattern_start",
+        }
+        def at(name):
+            return word.eq(CLASS_FIELDS[name].word)
+        cases = {int(step): at(name) for step, name in names.items()}
+        cases[int(Step.READ_CHANGE)] = If(self.kept.is_bad, at("loss_leave")).Else(at("loss_enter"))
+        cases[int(Step.READ_LOSS)]   = If(self.kept.is_bad, at("loss_bad")).Else(at("loss_good"))
+        self.comb += [
+            Case(self.step, cases),
+            self.settings.words["fates"].eq(word_address(self.bank, word, self.sink.number)),
+            If(self.is_seed,
+                If(self.seed[:2] == 0, at("frame_seed_low")).Else(at("frame_seed_high")),
+                self.settings.words["fates"].eq(word_address(self.bank, word, self.seed[2:])),
+            ),
+        ]
+        self.sync += If(self.step == Step.READ_CHANGE, self.flags.eq(field(CLASS_FIELDS, "flags", self.data)))
+
+    def add_draws(self):
+        """Draw in the steps of ``DRAWS``, and see what happens."""
+        kept, drawn = self.kept, self.drawn
+        following = Signal(STATE_BITS)
+        does      = Signal() # It happens.
+        product   = Signal(32 + len(self.sink.length), reset_less=True)
+        self.comb += [
+            following.eq(xorshift64(kept.state)),
+            self.draw.eq(following[32:]),
+            does.eq(happens(self.draw, self.data)),
+            drawn.bit.eq(product[32 - 3:]),
+        ]
+        self.does = does
+        self.comb += [
+            *self.put("state", following, Reduce("OR", [self.step == step for step in DRAWS])),
+            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.STATE),
+            *self.put("number", kept.number + 1, self.step == Step.KEEP),
+        ]
+        self.sync += [
+            Case(self.step, {
+                int(Step.LOSS):      drawn.lost.eq(does),
+                int(Step.DUPLICATE): drawn.twice.eq(does),
+                int(Step.CORRUPT):   drawn.corrupt.eq(does),
+                int(Step.BIT):       product.eq(self.draw*self.sink.length),
+                int(Step.REORDER):   drawn.held.eq(does),
+                int(Step.RED):       drawn.red.eq(self.draw),
+            }),
+        ]
+        self.comb += [
+            drawn.discarded.eq((self.flags & int(ClassFlag.DISCARD)) != 0),
+            drawn.behind.eq((self.flags & int(ClassFlag.LOSS_LATE)) != 0),
+            drawn.mended.eq((self.flags & int(ClassFlag.MENDED)) != 0),
+        ]
+
+    def add_delay(self):
+        """Sum up the delay."""
+        kept, drawn = self.kept, self.drawn
+        has_jitter  = Signal()
+        self.comb += [
+            has_jitter.eq((self.flags & int(ClassFlag.JITTER)) != 0),
+            self.settings.quantile.eq(kept.quantile),
+        ]
+        repeats = Signal(reset_less=True)
+        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats)
+        self.sync += [
+            If(self.step == Step.REPEAT, repeats.eq(self.does)),
+            If(self.step == Step.QUANTILE,
+                drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
+            ),
+            If((self.step == Step.RED) & drawn.held,
+                drawn.delay.eq(drawn.delay + field(CLASS_FIELDS, "reorder_ticks", self.data)),
+            ),
+            If((self.step == Step.PATTERN) & has_jitter,
+                drawn.delay.eq(drawn.delay + self.settings.delay),
+            ),
+        ]
+
+    def add_pattern(self):
+        """Look the frame up in the pattern of its class."""
+        kept    = self.kept
+        start   = field(CLASS_FIELDS, "pattern_start", self.data)
+        count   = field(CLASS_FIELDS, "pattern_count", self.data)
+        is_list = Signal()
+        is_same = Signal()
+        entry   = self.settings.pattern_values["fates"]
+        is_hit  = Signal()
+        is_in   = Signal() # There is something at the position.
+        is_past = Signal() # The entry of a list is of a frame that came before.
+        self.comb += [
+            is_list.eq((self.flags & int(ClassFlag.LIST)) != 0),
+            is_same.eq((kept.start == start) & (kept.count == count) & (kept.is_list == is_list)),
+            self.settings.patterns["fates"].eq(kept.start + Mux(kept.is_list, kept.position, kept.position[SHARE_BITS:])),
+            is_in.eq(kept.position < kept.count),
+            is_hit.eq(Mux(kept.is_list, entry == kept.number, (entry >> kept.position[:SHARE_BITS])[0])),
+            is_past.eq(kept.is_list & is_in & (entry < kept.number)),
+            self.looks_on.eq((self.step == Step.LOOK) & is_past),
+        ]
+        moves = (is_in & (is_hit | is_past | ~kept.is_list)) & (self.step == Step.LOOK)
+        # Bits begin anew behind the last one.
+        wraps = (self.step == Step.PLACE) & ~is_in & ~kept.is_list
+        now   = self.step == Step.PATTERN
+        self.comb += [
+            *self.put("start", start, now),
+            *self.put("count", count, now),
+            *self.put("is_list", is_list, now),
+            *self.put("position", Mux(self.step == Step.LOOK, kept.position + 1, 0), moves | wraps | (now & ~is_same)),
+        ]
+        self.sync += If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1))

@@ -1,0 +1,256 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Frames that leave the emulated network, as a program of a transmit port."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.emulate.layouts import (
+    BIT_BITS, CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, late_layout,
+)
+from liteprobe.cores.emulate.store import WORDS_BITS, request_layout
+from liteprobe.cores.transmit.frames import descriptor_description
+
+AHEAD       = 8   # Frames that are read ahead.
+SHOW_TICKS  = 128 # From a frame that is shown to its first start.
+
+frame_layout = [ # That is read.
+    ("due",     DUE_BITS),
+    ("lane",    LANE_BITS),
+    ("number",  CLASS_BITS),
+    ("length",  LENGTH_BITS),
+    ("corrupt", 1),
+    ("mended",  1),
+    ("bit",     BIT_BITS),
+    ("again",   1), # The same frame comes once more.
+]
+
+# Forward Source -----------------------------------------------------------------------------------
+
+class ForwardSource(LiteXModule):
+    """Describes the frames that leave to a transmit port, and brings their octets; a program without an end.
+
+    Takes the place of a `ReplaySource` in a `TransmitPath`.
+
+    Parameters
+    ----------
+    buffer_words : int
+        As ``buffer`` of the `FrameStore`.
+    shown_words : int
+        Of a frame that are here before it is shown: the rest must come as fast as it leaves.
+
+    Attributes
+    ----------
+    departures : Endpoint(departure_layout), in
+    read, read_data, level : as of `FrameStore`
+        Endpoint(request_layout), out, Endpoint([("data", 32)]), in, Signal, in.
+    is_idle : Signal(), in
+        Likewise.
+    lane, position : Signal(4), Signal(22), out and in
+        Up to where the words of a lane are in the store.
+    freed, freed_lane, freed_words : Signal(), Signal(4), Signal(22), out
+        Pulse: the words of a frame have left the store.
+    elapsed : Signal(64), in
+        Of the program.
+    is_taken : Signal(), in
+        Pulse: the pacer took the descriptor that is shown.
+    is_late, is_sent : Signal(), in
+        Pulses, as of `TransmitCounters`: the frame that was taken last started after its tick; it starts.
+    late : Endpoint(late_layout), out
+        Of each frame that started after its tick; must be taken before the next one starts. ``ticks`` are some 30 too few.
+    spoils : Signal(), out
+        The frame at ``source`` wants a wrong FCS; a level that stands while it is shown.
+    source : Endpoint(descriptor_description(with_replay=True)), out
+    fetch : Endpoint([("data", 32)]), out
+    start, stop : Signal(), in
+        As of `ReplaySource`.
+    is_past : Signal(), in
+        Likewise.
+    is_primed, is_active : Signal(), out
+        From ``start`` until the end is taken, the first one once nothing is left of a program before.
+
+    While it isn't active all departures go, and so does what was read.
+    """
+    def __init__(self, buffer_words, shown_words):
+        self.departures  = stream.Endpoint(departure_layout)
+        self.read        = stream.Endpoint(request_layout)
+        self.read_data   = stream.Endpoint([("data", 32)])
+        self.level       = Signal(max=buffer_words + 1)
+        self.lane        = Signal(LANE_BITS)
+        self.position    = Signal(POSITION_BITS)
+        self.freed       = Signal()
+        self.freed_lane  = Signal(LANE_BITS)
+        self.freed_words = Signal(POSITION_BITS)
+        self.elapsed     = Signal(64)
+        self.is_idle     = Signal()
+        self.is_taken    = Signal()
+        self.is_late     = Signal()
+        self.is_sent     = Signal()
+        self.late        = stream.Endpoint(late_layout)
+        self.spoils      = Signal()
+        self.source      = stream.Endpoint(descriptor_description(with_replay=True))
+        self.fetch       = stream.Endpoint([("data", 32)])
+        self.start       = Signal()
+        self.stop        = Signal()
+        self.is_past     = Signal()
+        self.is_primed   = Signal()
+        self.is_active   = Signal()
+
+        # # #
+
+        self.frames = ResetInserter()(stream.SyncFIFO(frame_layout, AHEAD))
+        self.frame  = Record(frame_layout, reset_less=True) # That is shown.
+        self.had_to = Signal() # Its octets were not there when it was its turn,
+        self.shown_late = Signal() # It was due already when it was shown, and had to wait for them.
+        self.add_read()
+        self.add_show(shown_words)
+        self.add_octets()
+        self.add_late()
+
+    def add_read(self):
+        """Ask for the octets of frames ahead, once they are in the store; of one that leaves twice, twice."""
+        departures, read, frames = self.departures, self.read, self.frames
+        again  = Signal() # The second time.
+        words  = Signal(WORDS_BITS)
+        end    = Signal(POSITION_BITS)
+        short  = Signal(POSITION_BITS)
+        is_in  = Signal() # The store has it.
+        self.comb += [
+            words.eq((departures.length + 3)[2:]),
+            end.eq(departures.position + words),
+            self.lane.eq(departures.lane),
+            short.eq(self.position - end),
+            is_in.eq(~short[-1]),
+            read.lane.eq(departures.lane),
+            read.position.eq(departures.position),
+            read.words.eq(words),
+            *[getattr(frames.sink, name).eq(getattr(departures, name)) for name in (
+                "due", "lane", "number", "length", "corrupt", "mended", "bit")],
+            frames.sink.again.eq(departures.twice & ~again),
+            read.valid.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
+            frames.sink.valid.eq(read.valid & read.ready),
+            frames.reset.eq(~self.is_active),
+            departures.ready.eq((frames.sink.valid & ~frames.sink.again) | ~self.is_active),
+        ]
+        self.sync += If(frames.sink.valid, again.eq(frames.sink.again)).Elif(~self.is_active, again.eq(0))
+
+    def add_show(self, shown_words):
+        """Show a frame once enough of it is here."""
+        source, frames, frame = self.source, self.frames, self.frame
+        words    = Signal(WORDS_BITS)
+        is_here  = Signal()
+        distance = Signal((DUE_BITS, True))
+        due      = Signal((64, True), reset_less=True)
+        is_due   = Signal() # Or so soon that it can't be shown in time.
+        to_go    = Signal(DUE_BITS)
+        self.comb += [
+            words.eq((frame.length + 3)[2:]),
+            is_here.eq((self.level >= shown_words) | (self.level >= words)),
+            distance.eq(frames.source.due - self.elapsed[:DUE_BITS]),
+            to_go.eq(frame.due - self.elapsed[:DUE_BITS] - SHOW_TICKS),
+            is_due.eq(to_go[-1]),
+            source.due.eq(due),
+            source.length.eq(frame.length),
+            source.snap.eq(frame.length),
+            source.fetch.eq(1),
+            source.first.eq(1),
+            source.last.eq(1),
+        ]
+        was_idle = Signal()
+        self.sync += was_idle.eq(self.is_active & (was_idle | self.is_idle))
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        self.comb += [
+            self.is_active.eq(~fsm.ongoing("IDLE")),
+            self.is_primed.eq(was_idle),
+        ]
+        fsm.act("IDLE",
+            If(self.start, NextState("TAKE")),
+        )
+        fsm.act("TAKE",
+            NextValue(self.had_to, 1),
+            If(self.stop,
+                NextState("END"),
+            ).Elif(frames.source.valid,
+                frames.source.ready.eq(1),
+                NextValue(self.had_to, self.had_to),
+                NextValue(frame.raw_bits(), frames.source.payload.raw_bits()),
+                NextValue(due, self.elapsed + distance),
+                NextState("ARRIVE"),
+            ),
+        )
+        fsm.act("ARRIVE",
+            If(self.stop,
+                NextState("END"),
+            ).Elif(is_here,
+                NextValue(self.shown_late, self.had_to & is_due),
+                NextState("SHOW"),
+            ).Else(
+                NextValue(self.had_to, 1),
+            ),
+        )
+        fsm.act("SHOW",
+            source.valid.eq(1),
+            self.spoils.eq(frame.corrupt & ~frame.mended),
+            If(source.ready,
+                NextValue(self.had_to, 0),
+                self.freed.eq(~frame.again),
+                NextState("TAKE"),
+            ),
+        )
+        fsm.act("END",
+            source.valid.eq(1),
+            source.final.eq(1),
+            source.empty.eq(1),
+            If(source.ready, NextState("IDLE")),
+        )
+        self.comb += [
+            self.freed_lane.eq(frame.lane),
+            self.freed_words.eq(words),
+        ]
+
+    def add_octets(self):
+        """Give the words of the frame that is shown, one bit of it inverted where it is corrupt."""
+        fetch, data, frame = self.fetch, self.read_data, self.frame
+        word  = Signal(WORDS_BITS)
+        is_at = Signal()
+        shows = self.fsm.ongoing("SHOW")
+        self.comb += [
+            is_at.eq(frame.corrupt & (word == frame.bit[5:])),
+            fetch.data.eq(data.data ^ Mux(is_at, 1 << frame.bit[:5], 0)),
+            fetch.valid.eq(data.valid & shows),
+            data.ready.eq((fetch.ready & shows) | ~self.is_active),
+        ]
+        self.sync += [
+            If(fetch.valid & fetch.ready, word.eq(word + 1)),
+            If(~shows, word.eq(0)),
+        ]
+
+    def add_late(self):
+        """Tell of frames that start after their tick, why and by how much."""
+        late     = self.late
+        was_late = Signal()
+        number   = Signal(CLASS_BITS, reset_less=True)
+        waited   = Signal(reset_less=True)
+        ticks    = Signal(DUE_BITS, reset_less=True)
+        lag      = Signal(DUE_BITS)
+        self.comb += lag.eq(self.elapsed[:DUE_BITS] - self.frame.due)
+        self.sync += [
+            If(self.is_late, was_late.eq(1)),
+            If(self.is_taken,
+                number.eq(self.frame.number),
+                waited.eq(~self.shown_late),
+                ticks.eq(Mux(lag[-1], 0, lag)),
+            ),
+            If(late.ready, late.valid.eq(0)),
+            If(self.is_sent,
+                was_late.eq(0),
+                late.valid.eq(was_late),
+                late.number.eq(number),
+                late.waited.eq(waited),
+                late.ticks.eq(ticks),
+            ),
+        ]

@@ -1,0 +1,214 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Where frames wait for their departure, once it is settled."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.emulate.entries import EntryLists
+from liteprobe.cores.emulate.layouts import (
+    CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout, served_layout,
+)
+from liteprobe.cores.formats.emulate import LANES
+
+entry_layout = damage_layout + [
+    ("due",    DUE_BITS),
+    ("number", CLASS_BITS),
+    ("length", LENGTH_BITS),
+]
+
+# Delay Lanes --------------------------------------------------------------------------------------
+
+class DelayLanes(LiteXModule):
+    """Keeps frames of each lane in their order, and hands on the one that is due first when it is due soon.
+
+    Parameters
+    ----------
+    entries : int
+        Frames; a power of two. Nobody may give more.
+    lead : int
+        Ticks before a frame is due at which it is handed on: by then every frame that is due before must have come.
+
+    Attributes
+    ----------
+    now : Signal(32), in
+        Ticks, modulo.
+    sink : Endpoint(served_layout), in
+    source : Endpoint(departure_layout), out
+    sent : Endpoint(sent_layout), out
+        Of each frame that comes: its delay.
+    left : Signal(), out
+        Pulse: a frame was handed on.
+
+    At most 8 cycles for a frame that comes, and 8 and one for each lane in use for one that is handed on.
+
+    Source: docs/design/emulator.md, "Departure" and "Line".
+    """
+    def __init__(self, entries, lead):
+        self.now    = Signal(DUE_BITS)
+        self.sink   = sink   = stream.Endpoint(served_layout)
+        self.source = source = stream.Endpoint(departure_layout)
+        self.sent   = sent   = stream.Endpoint(sent_layout)
+        self.left   = Signal()
+
+        # # #
+
+        self.lead_ticks = lead
+        self.lists  = lists = EntryLists(entry_layout, entries, LANES)
+        self.fsm    = fsm   = FSM(reset_state="CLEAR")
+        self.number  = Signal(LANE_BITS) # Of the lane at hand.
+        self.to_scan = Signal(LANES)     # Lanes to look at.
+        self.is_any  = Signal()          # One was found,
+        self.best    = Signal(DUE_BITS, reset_less=True) # whose first frame is due then.
+        self.add_memories()
+        due      = Signal(DUE_BITS, reset_less=True) # Of the frame that comes.
+        lag      = Signal(DUE_BITS)
+        is_empty = Signal()
+        entry    = lists.entry
+        self.comb += [
+            lists.number.eq(self.number),
+            is_empty.eq(~(lists.is_there >> self.number)[0]),
+            lag.eq(sink.due - self.last.dat_r),
+            *[getattr(entry, name).eq(getattr(sink, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            entry.due.eq(due),
+            sent.number.eq(sink.number),
+            sent.length.eq(sink.length),
+            sent.twice.eq(sink.twice),
+            sent.delay.eq(due - sink.arrival),
+        ]
+        fsm.act("CLEAR",
+            self.clears.eq(1),
+            NextValue(self.number, self.number + 1),
+            If(self.number == LANES - 1, NextState("WAIT")),
+        )
+        fsm.act("WAIT",
+            If(sink.valid,
+                NextValue(self.number, sink.lane),
+                NextState("COME"),
+            ).Elif(lists.is_there != 0,
+                NextValue(self.to_scan, lists.is_there),
+                NextValue(self.is_any, 0),
+                NextState("SCAN"),
+            ),
+        )
+        fsm.act("COME",
+            # Behind the last one, if that still waits: else it left before this one was settled.
+            NextValue(due, Mux(~is_empty & lag[-1], self.last.dat_r, sink.due)),
+            NextState("PUT"),
+        )
+        fsm.act("PUT",
+            sent.valid.eq(lists.has_room),
+            If(sent.ready & lists.has_room,
+                lists.put.eq(1),
+                self.puts_last.eq(1),
+                self.puts_first.eq(is_empty),
+                self.first_due.eq(due),
+                sink.ready.eq(1),
+                NextState("WAIT"),
+            ),
+        )
+        self.comb += self.last_due.eq(due)
+        self.buffer = buffer = stream.Buffer(departure_layout)
+        self.comb  += buffer.source.connect(source)
+        self.add_scan(fsm)
+        self.add_leave(fsm, buffer.sink)
+
+    def add_memories(self):
+        """Keep the due tick of the first and of the last frame of each lane, and where their octets are."""
+        # Else LiteX gives the memories a page of the CSR bus.
+        self.autocsr_exclude = {"firsts", "lasts", "positions"}
+        self.firsts    = Memory(DUE_BITS, LANES, name="firsts")
+        self.lasts     = Memory(DUE_BITS, LANES, name="lasts")
+        self.positions = Memory(POSITION_BITS, LANES, name="positions")
+        self.specials += self.firsts, self.lasts, self.positions
+        def port(memory, is_written=False):
+            self.specials += (one := memory.get_port(write_capable=is_written, async_read=not is_written))
+            return one
+        self.puts_first, self.puts_last, self.clears = Signal(), Signal(), Signal()
+        self.first_due, self.last_due = Signal(DUE_BITS), Signal(DUE_BITS)
+        self.looked   = Signal(LANE_BITS)
+        self.passes   = Signal()
+        self.words    = Signal(POSITION_BITS)
+        self.first, put_first       = port(self.firsts), port(self.firsts, True)
+        self.last, put_last         = port(self.lasts), port(self.lasts, True)
+        self.position, put_position = port(self.positions), port(self.positions, True)
+        self.comb += [
+            self.first.adr.eq(self.looked),
+            self.last.adr.eq(self.number),
+            self.position.adr.eq(self.number),
+            put_first.adr.eq(self.number),
+            put_first.we.eq(self.puts_first),
+            put_first.dat_w.eq(self.first_due),
+            put_last.adr.eq(self.number),
+            put_last.we.eq(self.puts_last),
+            put_last.dat_w.eq(self.last_due),
+            put_position.adr.eq(self.number),
+            put_position.we.eq(self.passes | self.clears),
+            put_position.dat_w.eq(Mux(self.clears, 0, self.position.dat_r + self.words)),
+        ]
+
+    def add_scan(self, fsm):
+        """Find the lane whose first frame is due first, the lowest on a tie; then look whether it is due soon."""
+        to_scan, is_any, best = self.to_scan, self.is_any, self.best
+        lowest = Signal(LANE_BITS)
+        lead   = Signal(DUE_BITS)
+        self.comb += [
+            *[If(to_scan[n], lowest.eq(n)) for n in reversed(range(LANES))],
+            lead.eq(self.first.dat_r - best),
+        ]
+        fsm.act("SCAN",
+            self.looked.eq(lowest),
+            NextValue(to_scan, to_scan & (to_scan - 1)),
+            If(to_scan == 0,
+                NextState("LOOK"),
+            ).Elif(~is_any | lead[-1],
+                NextValue(is_any, 1),
+                NextValue(best, self.first.dat_r),
+                NextValue(self.number, lowest),
+            )
+        )
+
+    def add_leave(self, fsm, source):
+        """Hand on the frame that was found, once it is due soon; what comes meanwhile is looked at first."""
+        head  = self.lists.head
+        ahead = Signal(DUE_BITS, reset_less=True)
+        is_soon = Signal()
+        self.comb += [
+            is_soon.eq(ahead[-1]),
+            *[getattr(source, name).eq(getattr(head, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            source.due.eq(head.due),
+            source.lane.eq(self.number),
+            source.position.eq(self.position.dat_r),
+            self.words.eq((head.length + 3)[2:]),
+        ]
+        fsm.act("LOOK",
+            NextValue(ahead, self.best - self.now - self.lead_ticks - 1),
+            NextState("JUDGE"),
+        )
+        fsm.act("JUDGE",
+            If(is_soon & source.ready,
+                NextState("LEAVE"),
+            ).Elif(self.sink.valid,
+                NextState("WAIT"),
+            ).Else(
+                NextState("LOOK"),
+            ),
+        )
+        fsm.act("LEAVE",
+            source.valid.eq(1),
+            self.left.eq(1),
+            self.passes.eq(1),
+            self.lists.drop.eq(1),
+            NextState("FETCH"),
+        )
+        fsm.act("FETCH",   NextState("FETCHED"))
+        fsm.act("FETCHED", NextState("NEXT"))
+        fsm.act("NEXT",
+            self.puts_first.eq(1),
+            self.first_due.eq(head.due),
+            NextState("WAIT"),
+        )

@@ -1,0 +1,99 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""What the stages of the emulator tell each other of a frame; see docs/design/emulator.md."""
+
+from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
+from liteprobe.cores.transmit.frames import LENGTH_BITS
+
+TICKS_BITS    = TIME_BITS - FINE_BITS # Of a time in whole ticks, modulo.
+CLASS_BITS    = (CLASSES - 1).bit_length()
+LANE_BITS     = (LANES - 1).bit_length()
+ADDRESS_BITS  = 21 # Of a word of the store.
+RING_BITS     = 5  # Of the number of bits of an address in a ring.
+POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: full and empty differ.
+BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
+DELAY_BITS    = 31
+
+arrival_layout = [ # A good frame came in.
+    ("time",   TICKS_BITS), # Tick of its SFD.
+    ("length", LENGTH_BITS),
+    ("number", CLASS_BITS), # Of its class.
+]
+
+damage_layout = [ # What is done to it.
+    ("twice",   1),
+    ("corrupt", 1),
+    ("mended",  1), # It leaves with a good FCS.
+    ("bit",     BIT_BITS), # That is wrong.
+]
+
+fate_layout = arrival_layout + damage_layout + [ # What it draws.
+    ("discarded", 1),
+    ("lost",      1), # By a loss model or a pattern; at its arrival, or
+    ("behind",    1), # behind the queue.
+    ("held",      1), # It goes to the lane of frames that are held back.
+    ("delay",     DELAY_BITS), # Ticks from the end of its service, what holds it back among them.
+    ("red",       32), # Draw.
+]
+
+ghost_layout = [ # A frame of the background comes in.
+    ("time",   TIME_BITS), # Fine.
+    ("length", LENGTH_BITS),
+    ("number", CLASS_BITS),
+    ("red",    32),
+]
+
+verdict_layout = [ # Of each frame that came in, in the order of arrivals.
+    ("keep",     1), # Its octets go to the ring of
+    ("lane",     LANE_BITS),
+    ("position", POSITION_BITS), # from here on.
+]
+
+served_layout = damage_layout + [ # A frame has been served.
+    ("due",     DUE_BITS), # If no frame of its lane is due later.
+    ("arrival", DUE_BITS), # Tick, modulo.
+    ("lane",    LANE_BITS),
+    ("number",  CLASS_BITS), # Of its class.
+    ("length",  LENGTH_BITS),
+]
+
+departure_layout = damage_layout + [ # A frame leaves, in the order in which they are due.
+    ("due",      DUE_BITS), # Tick of its SFD, modulo.
+    ("lane",     LANE_BITS),
+    ("number",   CLASS_BITS),
+    ("length",   LENGTH_BITS),
+    ("position", POSITION_BITS), # Its words are in the ring of its lane from here on.
+]
+
+ring_layout = [ # Where the ring of a lane is in the store.
+    ("lane", LANE_BITS),
+    ("base", ADDRESS_BITS), # A multiple of its size, words.
+    ("bits", RING_BITS),    # It has 2^bits.
+]
+
+counted_layout = [ # Something happened in a queue.
+    ("number",  CLASS_BITS),
+    ("length",  LENGTH_BITS),
+    ("arrives", 1), # A frame, or
+    ("ghost",   1), # a ghost; neither: something left the queue.
+    ("fate",    3), # formats.emulate.Fate of what came, or LOST for a frame that is lost behind the queue.
+    ("twice",   1),
+    ("corrupt", 1),
+    ("held",    1),
+    ("frames",  16), # That wait now,
+    ("octets",  32), # and their octets.
+]
+
+sent_layout = [ # It is settled when a frame leaves.
+    ("number", CLASS_BITS),
+    ("length", LENGTH_BITS),
+    ("twice",  1),
+    ("delay",  DUE_BITS), # Ticks, SFD to SFD.
+]
+
+late_layout = [ # A frame left after its tick.
+    ("number", CLASS_BITS),
+    ("ticks",  DUE_BITS), # By so many,
+    ("waited", 1),        # because the line was busy; else the probe was too slow.
+]

@@ -1,0 +1,205 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The emulator: the words in which a host describes a degraded network, and what is counted of it.
+
+A direction goes from one port to another. What its words do, event by event, is in docs/design/emulator.md. A share is a
+number of 32 bits in parts of 2^32; all ones is 1. Times are ticks; a *fine* time is in parts of 2^16 ticks.
+"""
+
+from enum import IntEnum, IntFlag
+from typing import Final
+
+from liteprobe.cores.formats.traffic import WordField
+
+CLASSES: Final = 8  # Of a direction; class 7 has the frames that no rule names.
+UNMATCHED_CLASS: Final = CLASSES - 1
+LANES: Final = CLASSES + 1  # Frames of a class leave in the order of its lane; the last one has those that are held back.
+REORDER_LANE: Final = CLASSES
+
+FINE_BITS: Final = 16  # Of a tick.
+TIME_BITS: Final = 48  # Of a fine time where it is compared, modulo: 32 of them are ticks.
+NOW_BITS: Final = 48  # Of ticks since the start: 26 days.
+WAIT_MAX: Final = 1 << 30  # Ticks: no interval and no service is longer than 8.6 s.
+DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
+DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
+
+# Settings: a memory of 32-bit words a direction, in two banks. ------------------------------------------
+
+SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words behind the last class.
+LINK_WORD: Final = SETTING_WORDS * CLASSES
+BANK_WORDS: Final = 512  # Bank b begins at word BANK_WORDS*b. The engine goes over to the other bank between two events.
+
+DELAY_ENTRIES: Final = 1024  # Quantiles of the delay, ticks, one table a direction.
+PATTERN_WORDS: Final = 512  # A memory a direction, shared by loss patterns and background patterns.
+NO_LIMIT: Final = 0xFFFFFFFF
+
+
+class ClassFlag(IntFlag):
+    """Bits of word 0 of a class."""
+
+    NONE = 0
+    DISCARD = 1 << 0  # All its frames are dropped at once.
+    LOSS_LATE = 1 << 1  # What is lost takes queue space and service time, and is dropped behind the queue.
+    JITTER = 1 << 2  # The delay has a quantile of the table on top.
+    RED = 1 << 3
+    MENDED = 1 << 4  # A corrupted frame leaves with a good FCS; else with a bad one.
+    LIST = 1 << 5  # The loss pattern is a list of frame numbers, ascending; else bits, which repeat.
+
+
+class Background(IntEnum):
+    """How the ghost frames of a class follow each other."""
+
+    NONE = 0
+    CONSTANT = 1  # At each interval.
+    EXPONENTIAL = 2  # Intervals of an exponential distribution, whose mean is the interval.
+    ON_OFF = 3  # Bursts of ghosts at the interval, a fixed number each; then a pause.
+    RANDOM_ON_OFF = 4  # Likewise, of a geometric number; pauses of an exponential distribution.
+    PATTERN = 5  # Intervals and lengths of a list, which repeats.
+
+
+class Service(IntEnum):
+    """Which class the link serves next."""
+
+    STRICT = 0  # The lowest number that can be served.
+    WEIGHTED = 1  # So many frames of each in turn.
+
+
+#: Words of a class.
+CLASS_FIELDS: Final = {
+    "flags":              WordField(0, 0, 8),
+    "background":         WordField(0, 8, 3),   # Background.
+    "red_weight":         WordField(0, 16, 4),  # The mean queue takes on 2^-weight of the difference at each arrival.
+    "service_weight":     WordField(0, 24, 8),  # Frames in a row, from 1.
+    "loss_enter":         WordField(1),         # Gilbert-Elliott: p, from the good to the bad state, each frame.
+    "loss_leave":         WordField(2),         # r, back.
+    "loss_good":          WordField(3),         # 1-k, loss in the good state.
+    "loss_bad":           WordField(4),         # 1-h, loss in the bad state.
+    "duplicate":          WordField(5),
+    "corrupt":            WordField(6),
+    "reorder":            WordField(7),         # Share of frames that are held back,
+    "reorder_ticks":      WordField(8, 0, 30),  # for so long, on top of their delay.
+    "delay":              WordField(9, 0, 30),  # Ticks, from the end of service.
+    "delay_repeat":       WordField(10),        # Share of frames that have the quantile of the one before in the class.
+    "limit_frames":       WordField(11, 0, 16),  # That wait for service, ghosts too; the one in service doesn't count.
+    "limit_octets":       WordField(12),        # Likewise; octets without FCS.
+    "red_least":          WordField(13, 0, 16),  # Frames.
+    "red_most":           WordField(13, 16, 16),
+    "red_slope":          WordField(14),        # Share for each frame of the mean queue above red_least.
+    "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
+    "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
+    "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
+    "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
+    "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
+    "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
+    "ghost_ticks":        WordField(19),        # The interval, ticks,
+    "ghost_fraction":     WordField(20, 0, 16),  # and parts of 2^16.
+    "ghost_length":       WordField(20, 16, 14),
+    "ghost_burst":        WordField(21),        # On-off: ghosts of a burst; random: 2^32 divided by their mean number.
+    "ghost_pause":        WordField(22),        # Ticks from the last ghost of a burst to the first of the next, or their mean.
+    "ghost_start":        WordField(23, 0, 9),  # Pattern: word of the pattern memory,
+    "ghost_count":        WordField(23, 16, 9),  # entries of two words: ticks since the one before; length.
+    "ghost_phase":        WordField(24),        # Ticks from the start to the first ghost (EXPONENTIAL: none, a draw).
+    "frame_seed_low":     WordField(27),        # State of the draws of frames at the start; not 0,
+    "frame_seed_high":    WordField(28),
+    "ghost_seed_low":     WordField(29),        # and of ghosts.
+    "ghost_seed_high":    WordField(30),
+    "store_start":        WordField(25, 0, 21),  # Words: where the frames of the lane lie in the store, a multiple of the size.
+    "store_bits":         WordField(26, 0, 5),  # The size, 2^bits words, from 9.
+}  # fmt: skip
+
+#: Words of the link, from LINK_WORD.
+LINK_FIELDS: Final = {
+    "octet":        WordField(0),         # Fine time of service for each octet; 0: none is needed.
+    "service":      WordField(1, 0, 1),   # Service.
+    "trace":        WordField(1, 1, 1),   # Service by the opportunities of a trace, and not by ``octet``.
+    "store_start":  WordField(2, 0, 21),  # As of a class, for the lane of frames that are held back.
+    "store_bits":   WordField(3, 0, 5),
+}  # fmt: skip
+
+TRACE_ENTRY_WORDS: Final = 2  # Ticks since the opportunity before, or the start; octets. A trace repeats.
+
+# Random numbers: xorshift64, a state a class and purpose. ------------------------------------------------
+
+XORSHIFT64: Final = (13, 7, 17)  # Marsaglia, Xorshift RNGs, 2003: left, right, left. A draw is the high half of the new state.
+
+
+class Draw(IntEnum):
+    """Draws of a frame, in this order, each of them for every frame of a class."""
+
+    STATE = 0  # Of Gilbert-Elliott.
+    LOSS = 1
+    DUPLICATE = 2
+    CORRUPT = 3
+    BIT = 4  # Which bit is wrong: draw * 8*length >> 32.
+    REORDER = 5
+    REPEAT = 6
+    QUANTILE = 7  # draw >> 22.
+    RED = 8
+
+
+class GhostDraw(IntEnum):
+    """Draws of a ghost, in this order, each of them for every ghost of a class."""
+
+    INTERVAL = 0  # 0 counts as 1.
+    BURST = 1
+    RED = 2
+
+
+def next_random64(state: int) -> int:
+    """Return the state after ``state``, of 64 bits and not 0."""
+    first, second, third = XORSHIFT64
+    state ^= state << first & 2**64 - 1
+    state ^= state >> second
+    return state ^ (state << third & 2**64 - 1)
+
+
+# Results. -------------------------------------------------------------------------------------------------
+
+
+class Fate(IntEnum):
+    """What becomes of a frame."""
+
+    SENT = 0
+    DISCARDED = 1  # By its class.
+    LOST = 2  # By a loss model or pattern.
+    FULL = 3  # The queue was: frames or octets.
+    EARLY = 4  # By RED.
+    NO_STORE = 5  # The memory was full, not the queue: a limit of the probe.
+
+
+class ClassCounter(IntEnum):
+    """Counters of a class, 32 bits, wrap; in memory ``direction<n>_counts`` from word COUNTER_WORDS*class."""
+
+    ARRIVED = 0
+    ARRIVED_OCTETS = 1
+    SENT = 2  # It is known when they leave; a duplicate too.
+    SENT_OCTETS = 3
+    DISCARDED = 4
+    LOST = 5
+    FULL = 6
+    EARLY = 7
+    NO_STORE = 8
+    DUPLICATED = 9
+    CORRUPTED = 10
+    HELD_BACK = 11
+    GHOSTS = 12
+    GHOSTS_DROPPED = 13
+    LATE = 14  # Released after its tick for want of memory or of the engine's time; not for a line that was busy.
+    WAITED = 15  # Released after its tick because the line was busy with another frame.
+
+
+class ClassGauge(IntEnum):
+    """Words of a class behind its counters: what is now, or was at most since the start."""
+
+    QUEUE_FRAMES = 16
+    QUEUE_OCTETS = 17
+    QUEUE_MOST = 18  # Frames.
+    DELAY_LEAST = 19  # Ticks, SFD to SFD as due; all ones before the first frame.
+    DELAY_MOST = 20
+    LATE_MOST = 21  # Ticks.
+
+
+COUNTER_WORDS: Final = 64  # Of a class: the counters, then a histogram of delays from word HISTOGRAM_WORD.
+HISTOGRAM_WORD: Final = 32
+HISTOGRAM_BINS: Final = 32  # Bin b: delays of 2^(b-1) to 2^b - 1 ticks, SFD to SFD as due; bin 0: none.

@@ -1,0 +1,159 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Joins two ports by a degraded network, shows it while it runs, and what came of it."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from rich.live import Live
+
+from liteprobe.host.cli import emulate_view, tables
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.errors import UsageError
+from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.probe import Probe
+from liteprobe.host.report import files
+from liteprobe.host.run.emulate import Emulation, Show, filter_of
+from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult
+from liteprobe.host.traffic.document.network import network_schema, read_network
+from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.network import Network
+from liteprobe.host.traffic.network.netem import from_netem
+from liteprobe.host.traffic.presets import preset
+
+TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
+
+
+def run(args: argparse.Namespace) -> None:
+    """Start, show, print and write."""
+    if args.schema:
+        print(json.dumps(network_schema(), indent=2))
+        return
+    network = network_of(args)
+    if args.yaml or args.check:
+        if network is None:
+            raise UsageError("--attach has no network to show: leave out --check and --yaml")
+        _show_asked(args, network)
+        return
+    with Probe(args.probe, args.map, args.steal) as probe:
+        facts = probe.info()
+        emulation = probe.emulate(network)
+        if args.detach:
+            emulation.detach()
+            print("running; liteprobe emulate --attach looks at it, liteprobe stop ends it")
+            return
+        _follow(args, emulation, facts)
+
+
+def network_of(args: argparse.Namespace) -> Network | None:
+    """Return the network that is asked for, checked as far as it can be without a probe; None: the one that runs.
+
+    Raises
+    ------
+    UsageError
+        When none or several are given, or no probe can do it.
+    """
+    given = {
+        "a file": args.network is not None,
+        "--preset": args.preset is not None,
+        "--from-netem": args.from_netem is not None,
+        "--attach": args.attach,
+    }
+    names = [name for name, is_given in given.items() if is_given]
+    if len(names) != 1:
+        what = f"{' and '.join(names)} are given" if names else "no network is given"
+        raise UsageError(f"{what}: give one of {', '.join(given)}")
+    for option, value in {"--netem-back": args.netem_back, "--expected": args.expected}.items():
+        if value is not None and args.from_netem is None:
+            raise UsageError(f"{option} goes with --from-netem: give that, too")
+    if args.detach and (args.attach or args.duration or args.json or args.report):
+        raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
+    if args.attach:
+        return None
+    network = _read(args)
+    filter_of(network)
+    return network
+
+
+def _read(args: argparse.Namespace) -> Network:
+    if args.preset is not None:
+        return preset(args.preset)
+    if args.from_netem is not None:
+        network, differences = from_netem(args.from_netem, args.netem_back, args.expected)
+        for line in differences:
+            print(line, file=sys.stderr)
+        return network
+    try:
+        text = args.network.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read {args.network} ({error}): name a network, or give --preset") from None
+    return read_network(text, str(args.network), args.network.parent)
+
+
+def _show_asked(args: argparse.Namespace, network: Network) -> None:
+    if args.yaml:
+        print(write_network(network), end="")
+    else:
+        tables.console().print(emulate_view.asked(network))
+
+
+def _follow(args: argparse.Namespace, emulation: Emulation, facts: dict[str, int | float | str | bool]) -> None:
+    """Look until the end; without a duration Ctrl-C is the end that is meant."""
+    seconds = None if args.duration is None else args.duration / 1e9
+    try:
+        with _shown(args) as show:
+            result = emulation.wait(seconds, show, args.interval / 1e9)
+    except Interrupted as end:
+        _let_go(args, emulation)
+        is_meant = seconds is None and end.exit_code == Interrupted().exit_code
+        for part in end.results:
+            finish(args, replace(part, end="stopped") if is_meant else part, facts)
+        if is_meant and end.results:
+            return
+        end.args = (f"{end}; what is shown is until then",)
+        raise
+    finally:
+        _let_go(args, emulation)
+    finish(args, result, facts)
+
+
+def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:
+    """Stop the network, unless it is another host's."""
+    if not args.attach:
+        emulation.stop()
+
+
+@contextmanager
+def _shown(args: argparse.Namespace) -> Iterator[Show | None]:
+    """Give what shows looks while a network runs; nothing where nobody looks."""
+    console = tables.console()
+    if args.json == STDOUT or not console.is_terminal:
+        yield None
+        return
+    with Live(console=console, auto_refresh=False, screen=True) as screen:
+
+        def show(look: EmulationLook) -> None:
+            screen.update(emulate_view.live(look, args.probe, int(time.monotonic() / TURN_S)), refresh=True)
+
+        yield show
+
+
+def finish(args: argparse.Namespace, result: EmulationResult, facts: dict[str, int | float | str | bool]) -> None:
+    """Print and write a result."""
+    if args.json != STDOUT:
+        tables.console().print(emulate_view.final(result))
+    content = files.emulation_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
+    if args.json:
+        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+    if args.report:
+        from liteprobe.host.report.emulate_page import write
+
+        with named(args.report):
+            write(args.report, result, content)
+        print(f"report: {args.report}", file=sys.stderr)

@@ -1,0 +1,147 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The report of an emulated network: what became of the frames of each class, rates, queues and delays."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.report import emulate_plots, page
+from liteprobe.host.report.page import count, megabits, number, table
+from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
+from liteprobe.host.traffic.document.network_sentences import treatment
+from liteprobe.host.traffic.document.network_write import write_network
+
+TITLE = "A network, emulated"
+WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
+ENDS = {
+    "done": "until its time was over",
+    "stopped": "until it was stopped",
+    "interrupted": "until it was interrupted",
+    "detached": "and it was left running",
+    "": "and it goes on",
+}
+FATES = [
+    "Class",
+    "Arrived",
+    "Sent",
+    "Discarded",
+    "Lost",
+    "Queue full",
+    "RED",
+    "No store",
+    "Twice",
+    "Corrupt",
+    "Held back",
+    "Late",
+]
+QUEUES = [
+    "Class",
+    "Mb/s,<br>mean",
+    "Waits",
+    "Waited<br>at most",
+    "Delay,<br>least, ms",
+    "Greatest,<br>ms",
+    "Background",
+    "Of it<br>dropped",
+]
+DEFINED = ("Frame length",)
+FATES_WORDS = (
+    "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for want of "
+    "the "
+    "probe's memory), or waits or is under way still. Late frames left after their tick."
+)
+
+
+def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> None:
+    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.emulation_document``)."""
+    title = f"{TITLE}: {result.network.name}" if result.network else TITLE
+    ran = f"{page.address(content['url'])}: {number(result.last.there.seconds, 3)} s, {ENDS[result.end]}."
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
+        f"<p>{escape(ran)}</p>",
+        f"<p>{escape(result.network.about)}</p>" if result.network and result.network.about else "",
+        *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
+        _tiles(result),
+        *(_way(result, way) for way in result.last.ways),
+        f"<h2>How to read it</h2>\n<p>{escape(FATES_WORDS)}</p>",
+        f"<h2>What was asked for</h2>\n<pre>{escape(write_network(result.network))}</pre>" if result.network else "",
+        page.definitions(DEFINED),
+        page.made_with(content),
+    ]
+    path.write_text(page.document(title, parts), encoding="utf-8")
+
+
+# # #
+
+
+def _tiles(result: EmulationResult) -> str:
+    classes = [one for way in result.last.ways for one in way.classes]
+    tiles = [
+        (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
+        (count(sum(one.counts.sent for one in classes)), "sent"),
+        (count(sum(one.counts.lost for one in classes)), "lost by loss models"),
+        (count(sum(one.counts.full + one.counts.early for one in classes)), "dropped by queues"),
+        (count(sum(one.counts.no_store for one in classes)), "dropped for want of memory"),
+        (count(sum(one.counts.late for one in classes)), "left after their tick"),
+    ]
+    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _way(result: EmulationResult, last: DirectionLook) -> str:
+    way = last.way
+    looks = [getattr(look, way) for look in result.samples]
+    outside = (
+        f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there was no "
+        "space on "
+        f"their way in; {count(last.management)} for the probe itself."
+    )
+    captions = [
+        (emulate_plots.rates(looks), "Rate of what left.", "Means from look to look."),
+        (emulate_plots.queues(looks), "Queue.", "Frames that wait for the link at each look, background among them."),
+        (
+            emulate_plots.delays(last),
+            "Delay.",
+            "Which part of the frames was due within it: known at the dots, whose delays double, and at both ends.",
+        ),
+    ]
+    figures = "".join(
+        f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
+        for drawn, title, text in captions
+    )
+    return "\n".join(
+        [
+            f"<h2>{WAYS[way]}</h2>",
+            _asked(result, way),
+            table(FATES, [_fates(one) for one in last.classes]),
+            table(QUEUES, [_queues(one, last.seconds) for one in last.classes]),
+            f"<p>{escape(outside)}</p>",
+            f'<div class="figures">{figures}</div>',
+        ]
+    )
+
+
+def _asked(result: EmulationResult, way: str) -> str:
+    if result.network is None:
+        return ""
+    classes = getattr(result.network, way).numbered.values()
+    rows = [[escape(one.name), escape(one.match or "the rest"), escape(treatment(one))] for one in classes]
+    return table(["Class", "Matches", "What its frames meet"], rows, "words")
+
+
+def _fates(one: ClassLook) -> list[str]:
+    counts = one.counts
+    drops = [getattr(counts, name) for name in DROPS]
+    values = (counts.arrived, counts.sent, *drops, counts.duplicated, counts.corrupted, counts.held_back, counts.late)
+    return [escape(one.name), *(count(value) for value in values)]
+
+
+def _queues(one: ClassLook, seconds: float) -> list[str]:
+    octets, delays = one.counts.sent_octets, one.delays
+    mean_bps = None if octets is None or not seconds else 8 * octets / seconds
+    ends = [None if value is None else value / 1e6 for value in (delays.least_ns, delays.most_ns)]
+    cells = [megabits(mean_bps), count(one.queue.frames), count(one.queue.most), *(number(end, 6) for end in ends)]
+    return [escape(one.name), *cells, count(one.counts.ghosts), count(one.counts.ghosts_dropped)]

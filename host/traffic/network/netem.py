@@ -1,0 +1,365 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Translates the words of netem, as tc-netem(8) has them, into a network, and says what differs.
+
+Source: tc-netem(8) and tc/q_netem.c of iproute2; net/sched/sch_netem.c of Linux.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.intervals import Number
+from liteprobe.host.traffic.network.delays import Jitter, Reorder
+from liteprobe.host.traffic.network.losses import Bernoulli, GilbertElliott, Loss
+from liteprobe.host.traffic.network.netem_words import NetemWords
+from liteprobe.host.traffic.network.network import OVERHEAD_MAX, SEED_MAX, Direction, Network, Queue, TrafficClass
+
+DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")
+STATE_NAMES = ("p13", "p31", "p32", "p23", "p14")
+GE_NAMES = ("p", "r", "1-h", "1-k")
+
+
+def from_netem(there: str, back: str | None = None, expected_bps: Number | None = None) -> tuple[Network, list[str]]:
+    """Return the network that netem's words stand for, and what differs from netem, a sentence each.
+
+    Parameters
+    ----------
+    there : str
+        What follows ``netem`` on a command line of tc; what comes up to that word is skipped.
+    back : str or None
+        Of the way back; None: nothing is done to it.
+    expected_bps : number or None
+        What comes at most on each of these ways, for the division of the probe's store.
+
+    Raises
+    ------
+    UsageError
+        When the words are wrong, or netem does what the probe can't.
+    """
+    one = _Translator(there).translated()
+    other = _Translator(back).translated() if back is not None else None
+    notes = dict.fromkeys([*one.notes, *(other.notes if other else [])])
+    seeds = {each.seed for each in (one, other) if each and each.seed is not None}
+    if len(seeds) > 1:
+        raise UsageError("both directions have a 'seed' of their own, and a network has one: give one of them")
+    for each in (one, other):
+        if each and expected_bps is not None:
+            each.one = replace(each.one, expected_bps=expected_bps)
+    network = Network(one.direction, other.direction if other else Direction(), name="netem")
+    return (replace(network, seed=seeds.pop()) if seeds else network), list(notes)
+
+
+@dataclass
+class _Found:
+    """What the words of a direction stand for."""
+
+    one: TrafficClass = field(default_factory=lambda: TrafficClass(overhead=0))
+    rate_bps: Fraction | None = None
+    limit: int | None = None
+    seed: int | None = None
+    delay_ns: Fraction = Fraction(0)
+    spread_ns: Fraction = Fraction(0)
+    delay_correlation: Fraction = Fraction(0)
+    distribution: str | None = None
+    reorder: Fraction | None = None
+    gap: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def direction(self) -> Direction:
+        """The direction."""
+        return Direction(self.rate_bps, classes=(self.one,))
+
+
+class _Translator:
+    """Translates the words of one direction."""
+
+    def __init__(self, text: str) -> None:
+        self._words = NetemWords(text)
+        self._found = _Found()
+        self._given: set[str] = set()
+        self._options: dict[str, Callable[[], None]] = {
+            "limit": self._limit,
+            "delay": self._delay,
+            "latency": self._delay,
+            "distribution": self._distribution,
+            "loss": self._loss,
+            "drop": self._loss,
+            "corrupt": self._corrupt,
+            "duplicate": self._duplicate,
+            "reorder": self._reorder,
+            "gap": self._gap,
+            "rate": self._rate,
+            "slot": self._slot,
+            "ecn": self._ecn,
+            "seed": self._seed,
+        }
+
+    def translated(self) -> _Found:
+        """Return what they stand for."""
+        if not self._words.following:
+            raise UsageError('netem needs options: give some, like "delay 20ms loss 1%"')
+        while self._words.following:
+            name = self._words.option(self._options)
+            if self._options[name] in [self._options[one] for one in self._given]:
+                raise UsageError(f"netem's '{name}' is given twice: leave out one")
+            self._given.add(name)
+            self._options[name]()
+        self._join_delay()
+        self._join_reorder()
+        self._join_queue()
+        one, found = self._found.one, self._found
+        if one.loss and one.duplicate:
+            found.notes.append("A frame that is both lost and duplicated leaves once with netem, and not at all here.")
+        return found
+
+    # Options -------------------------------------------------------------------------------------------
+
+    def _limit(self) -> None:
+        self._found.limit = self._words.whole("a limit", 2**32 - 1)
+
+    def _delay(self) -> None:
+        found = self._found
+        found.delay_ns = self._words.time_ns("a delay")
+        if self._words.has_number:
+            found.spread_ns = self._words.time_ns("a jitter")
+            if self._words.has_number:
+                found.delay_correlation = self._words.share("a correlation")
+        if self._words.skip("distribution"):
+            self._given.add("distribution")
+            self._distribution()
+
+    def _distribution(self) -> None:
+        name = self._words.word("a distribution")
+        if name not in DISTRIBUTIONS:
+            raise UsageError(
+                f"the distribution '{name}' of netem is not known here: give one of {', '.join(DISTRIBUTIONS)}, or its delays "
+                "as "
+                "'table' of a document"
+            )
+        self._found.distribution = name
+
+    def _loss(self) -> None:
+        word = self._words.skip("random", "state", "gemodel")
+        loss: Loss
+        if word == "gemodel":
+            loss = self._gilbert()
+        elif word == "state":
+            loss = self._states()
+        else:
+            loss = self._random_loss()
+        self._found.one = replace(self._found.one, loss=loss)
+
+    def _random_loss(self) -> Loss:
+        share = self._words.share("a loss")
+        correlation = self._words.share("a correlation") if self._words.has_number else Fraction(0)
+        if not correlation or share in (0, 1):
+            return Bernoulli(share)
+        if correlation == 1:
+            raise UsageError("with a correlation of 100% the first frame decides for all: give less")
+        self._found.notes.append(
+            f"A loss with a correlation of {float(100 * correlation):g} % is Gilbert's model here, with that correlation from "
+            "frame to "
+            "frame and the loss that is asked for; netem's own correlation changes the loss, and tc-netem(8) advises against "
+            "it."
+        )
+        return GilbertElliott(share * (1 - correlation), (1 - share) * (1 - correlation))
+
+    def _several(self, names: tuple[str, ...]) -> list[Fraction]:
+        found = [self._words.share(f"'{names[0]}'")]
+        while len(found) < len(names) and self._words.has_number:
+            found.append(self._words.share(f"'{names[len(found)]}'"))
+        return found
+
+    def _gilbert(self) -> GilbertElliott:
+        given = self._several(GE_NAMES)
+        defaults = [given[0], 1 - given[0], Fraction(1), Fraction(0)]
+        p, r, bad, good = [*given, *defaults[len(given) :]]
+        self._found.notes.append(
+            "netem draws the loss of a frame by the state before it moves, the probe by the state that it moves to: losses and "
+            "bursts "
+            "have the same distributions, a frame later or earlier."
+        )
+        return GilbertElliott(p, r, 1 - bad, 1 - good)
+
+    def _states(self) -> GilbertElliott:
+        given = self._several(STATE_NAMES)
+        if len(given) > 2 and (given[2] or (len(given) > 4 and given[4])):
+            raise UsageError(
+                "netem's 'state' with p32 or p14 has three or four states, and the probe has two: give p13 and p31, or "
+                "'gemodel'"
+            )
+        p13 = given[0]
+        return GilbertElliott(p13, given[1] if len(given) > 1 else 1 - p13)
+
+    def _corrupt(self) -> None:
+        self._found.one = replace(self._found.one, corrupt=self._words.share("a share to corrupt"), is_mended=True)
+        self._correlation("corrupt")
+        self._found.notes.append(
+            "A corrupted frame has one wrong bit anywhere in it and leaves with a good FCS, as from a host with netem; "
+            "checksums of IP, "
+            "TCP and UDP show the fault."
+        )
+
+    def _duplicate(self) -> None:
+        self._found.one = replace(self._found.one, duplicate=self._words.share("a share to duplicate"))
+        self._correlation("duplicate")
+        self._found.notes.append(
+            "A duplicate leaves right behind its frame; with netem it has a delay of its own, and takes time of the 'rate'."
+        )
+
+    def _reorder(self) -> None:
+        if self._words.following == "gap":
+            return
+        self._found.reorder = self._words.share("a share to reorder")
+        self._correlation("reorder")
+
+    def _gap(self) -> None:
+        self._found.gap = self._words.whole("a gap", 2**32 - 1)
+
+    def _rate(self) -> None:
+        rate = self._words.rate_bps()
+        overhead = self._overhead() if self._words.has_number else 0
+        self._found.rate_bps = rate
+        self._found.one = replace(self._found.one, overhead=overhead)
+
+    def _overhead(self) -> int:
+        word = self._words.following
+        if word.startswith("-"):
+            raise UsageError(f"a packet overhead of {word} octets can't be done: the probe only adds, give 0 or more")
+        overhead = self._words.whole("a packet overhead", OVERHEAD_MAX)
+        if self._words.has_number and (cell := self._words.whole("a cell size", 2**32 - 1)):
+            raise UsageError(
+                f"cells of {cell} octets can't be done: the link counts octets. Give a packet overhead that takes as much, or "
+                "a lower rate"
+            )
+        if self._words.has_number:
+            self._words.word("a cell overhead")
+        return overhead
+
+    def _slot(self) -> None:
+        raise UsageError(
+            "netem's 'slot' can't be done: give a bandwidth trace in a document, which delivers octets at set times"
+        )
+
+    def _ecn(self) -> None:
+        raise UsageError("netem's 'ecn' can't be done: the probe drops, it doesn't mark. Leave it out")
+
+    def _seed(self) -> None:
+        self._found.seed = self._words.whole("a seed", SEED_MAX)
+        self._found.notes.append(
+            "The seed gives other draws than netem's: the same on each run, but not the same as there."
+        )
+
+    def _correlation(self, of: str) -> None:
+        """Take a correlation of draws that the probe makes each by itself."""
+        if self._words.has_number and (share := self._words.share("a correlation")):
+            self._found.notes.append(
+                f"The correlation of {float(100 * share):g} % of '{of}' is left out: each frame is drawn by itself, with the "
+                "same share."
+            )
+
+    # What belongs together -----------------------------------------------------------------------------
+
+    def _join_delay(self) -> None:
+        found = self._found
+        if found.distribution and not found.spread_ns:
+            raise UsageError(
+                "netem's 'distribution' needs a jitter: give one, like \"delay 20ms 2ms distribution normal\""
+            )
+        if found.delay_ns:
+            found.one = replace(found.one, delay_ns=found.delay_ns)
+        else:
+            found.notes.append("Without a delay frames still take the probe's least delay, some microseconds.")
+        if not found.spread_ns:
+            return
+        kind = found.distribution or "uniform"
+        found.one = replace(found.one, jitter=Jitter(kind, found.spread_ns, correlation=found.delay_correlation))
+        found.notes.append(
+            "Jitter doesn't reorder here: a frame waits for the one before it. With netem, frames overtake each other where "
+            "the jitter "
+            "is longer than the time between them."
+        )
+        found.notes.append(
+            "The distribution of delays has 1024 quantiles (netem's tables have 4096), and none is below the probe's least "
+            "delay "
+            "(netem: 0)."
+        )
+        if kind == "uniform" and not found.distribution:
+            found.notes.append("Without 'distribution' delays are uniform, as the kernel does it.")
+        if found.delay_correlation:
+            found.notes.append(
+                f"The correlation of delays is the share of frames ({float(100 * found.delay_correlation):g} %) that have the "
+                "delay of "
+                "the one before: the distribution stays what it is, which netem's averaging changes."
+            )
+
+    def _join_reorder(self) -> None:
+        """Turn it round: netem lets a share go at once and delays the rest; here the rest is held back."""
+        found = self._found
+        if found.reorder is None and found.gap is None:
+            return
+        if not found.delay_ns:
+            raise UsageError(
+                "netem's 'reorder' needs a delay, which frames that go at once don't have: give 'delay', too"
+            )
+        gap = found.gap or 1
+        share = Fraction(1) if found.reorder is None else found.reorder
+        if not share:
+            return
+        at_once = 1 / (gap - 1 + 1 / share)
+        if at_once == 1:
+            raise UsageError(
+                "with 'reorder 100%' all frames go at once: leave out the delay, or give a gap or a smaller share"
+            )
+        extent, jitter = found.delay_ns, found.one.jitter
+        if jitter:  # What is held back has the jitter around the delay: the probe adds what is above the shortest.
+            quantiles = jitter.quantiles_ns()
+            extent = found.delay_ns + quantiles[0]
+            if extent <= 0:
+                raise UsageError(
+                    "with 'reorder' the jitter must be smaller than the delay: give less jitter, or more delay"
+                )
+            jitter = replace(jitter, kind="table", spread_ns=0, table_ns=tuple(one - quantiles[0] for one in quantiles))
+        found.one = replace(found.one, delay_ns=None, jitter=jitter, reorder=Reorder(1 - at_once, extent))
+        found.notes.append(
+            f"{float(100 * at_once):g} % of the frames go at once, drawn each by itself, and overtake; the others are held "
+            "back by the "
+            "delay, all of it on top of the probe's least."
+        )
+        if gap > 1:
+            found.notes.append(
+                f"'gap {gap}' is in that share: netem lets at least {gap - 1} frames pass between two that overtake, here it "
+                "is so on "
+                "average."
+            )
+        if found.spread_ns:
+            found.notes.append(
+                "Frames that overtake have the jitter, too, from the probe's least delay on; with netem they have none."
+            )
+
+    def _join_queue(self) -> None:
+        found = self._found
+        if found.rate_bps is None:
+            if found.limit is not None:
+                found.notes.append(
+                    f"'limit {found.limit}' has no effect without 'rate': nothing waits for the link, and what is delayed is "
+                    "limited by "
+                    "the probe's store alone, which counts what it drops."
+                )
+            return
+        found.one = replace(found.one, queue=Queue(frames=found.limit))
+        if found.limit is None:
+            found.notes.append(
+                "The queue is as long as the probe's store allows; netem's is 1000 frames, those that are delayed among them."
+            )
+        else:
+            found.notes.append(
+                f"The limit of {found.limit} frames is of those that wait for the link; netem counts those that are delayed, too."
+            )
+        if found.spread_ns:
+            found.notes.append(
+                "Jitter comes behind the link here, and doesn't change its queue; netem has it before the link."
+            )

@@ -1,0 +1,388 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""The words in which a probe is told of a network: settings, the table of delays, patterns, the trace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from liteprobe.cores.formats import TICK_NS, packed_words
+from liteprobe.cores.formats.emulate import (
+    CLASS_FIELDS,
+    CLASSES,
+    DELAY_ENTRIES,
+    DELAY_MAX,
+    FINE_BITS,
+    LINK_FIELDS,
+    NO_LIMIT,
+    PATTERN_WORDS,
+    REORDER_LANE,
+    SETTING_WORDS,
+    ClassFlag,
+    Service,
+)
+from liteprobe.cores.formats.emulate import (
+    Background as Kind,
+)
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, Number, exact, ticks_of
+from liteprobe.host.traffic.network.background import KINDS, Background
+from liteprobe.host.traffic.network.delays import Jitter
+from liteprobe.host.traffic.network.draws import seed_of, share_word
+from liteprobe.host.traffic.network.losses import Bernoulli, GilbertElliott, LossList
+from liteprobe.host.traffic.network.network import (
+    DIRECTIONS,
+    LONGEST_USUAL,
+    Direction,
+    Network,
+    TrafficClass,
+)
+from liteprobe.host.traffic.network.store import RING_BITS_MIN, Division, Limits, Path, Ring, divide
+
+WORD_MAX = 2**32 - 1
+BURST_MAX = 2**48 - 1
+FINE = 1 << FINE_BITS
+LINK_WORDS = max(one.word for one in LINK_FIELDS.values()) + 1
+SETTINGS_WORDS = SETTING_WORDS * CLASSES + LINK_WORDS  # That a bank has; the rest isn't read.
+SWITCH_MAX = 2**48 - 1
+FRAMES, GHOSTS = 0, 1  # Purposes of draws.
+NOWHERE = Ring(0, RING_BITS_MIN)  # Of lanes to which no frame comes.
+
+
+@dataclass(frozen=True)
+class DirectionWords:
+    """A direction in the words of a probe.
+
+    Attributes
+    ----------
+    banks : tuple of tuple of int
+        Settings, at the start and from each change on.
+    delays : tuple of int
+        The table of delays (ticks).
+    patterns : tuple of int
+        The pattern memory.
+    trace : tuple of int
+        Entries of two words; none: the link has a rate.
+    division : Division
+        Of the store.
+    notes : tuple of str
+        What the reader must know of it.
+    """
+
+    banks: tuple[tuple[int, ...], ...]
+    delays: tuple[int, ...]
+    patterns: tuple[int, ...]
+    trace: tuple[int, ...]
+    division: Division
+    notes: tuple[str, ...]
+
+
+def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINAL) -> tuple[DirectionWords, ...]:
+    """Return the directions of a network in words.
+
+    Parameters
+    ----------
+    network : Network
+    limits : sequence of Limits
+        Of the directions of the probe: there, and back where it has that.
+    increment : int
+        Nanoseconds a tick of its clock, in 8.40 fixed point.
+
+    Raises
+    ------
+    UsageError
+        When the probe can't hold it: the message has the limit, and what to do.
+    """
+    return tuple(
+        _Maker(network, number, way, one, increment).made()
+        for number, (way, one) in enumerate(zip(DIRECTIONS, limits, strict=False))
+    )
+
+
+def switch_ticks(network: Network, increment: int = NOMINAL) -> list[int]:
+    """Return the ticks since the start of its changes."""
+    found = [round(ticks_of(change.at_ns, increment)) for change in network.changes]
+    if found and found[-1] > SWITCH_MAX:
+        raise UsageError(
+            f"a change at {float(network.changes[-1].at_ns) / 1e9:g} s is out of range: give 26 days at most"
+        )
+    return found
+
+
+# # #
+
+
+@dataclass
+class _Memory:
+    """Words that several settings share; equal ones lie there once."""
+
+    way: str
+    words: list[int] = field(default_factory=list)
+    places: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def place(self, words: tuple[int, ...]) -> int:
+        """Return the first word of these, which are put there unless they are."""
+        if words not in self.places:
+            if len(self.words) + len(words) > PATTERN_WORDS:
+                raise UsageError(
+                    f"patterns and lists of '{self.way}' have {len(self.words) + len(words)} words or more: give "
+                    f"{PATTERN_WORDS} at "
+                    "most (32 bits of a pattern, a number of a list, or half a background frame each); equal ones count once"
+                )
+            self.places[words] = len(self.words)
+            self.words += words
+        return self.places[words]
+
+
+class _Maker:
+    """Makes the words of a direction."""
+
+    def __init__(self, network: Network, number: int, way: str, limits: Limits, increment: int) -> None:
+        self._network, self._number, self._way, self._limits = network, number, way, limits
+        self._ticks_per_ns = ticks_of(1, increment)
+        self._states = network.states(way)
+        self._memory = _Memory(way)
+        self._table: tuple[int, ...] = ()
+        self._table_of: tuple[str, Jitter] | None = None
+        self._notes: dict[str, None] = {}
+        self._delays = [{number: self._delay(one) for number, one in state.numbered.items()} for state in self._states]
+
+    def made(self) -> DirectionWords:
+        """Return them."""
+        numbers = self._states[0].numbered
+        paths = {
+            number: [self._path(state, number, place) for place, state in enumerate(self._states)] for number in numbers
+        }
+        trace = self._trace()
+        division = divide(paths, self._limits, self._way)
+        banks = tuple(self._bank(state, place, division) for place, state in enumerate(self._states))
+        memory = (*self._memory.words, *[0] * (PATTERN_WORDS - len(self._memory.words)))
+        delays = self._table or (0,) * DELAY_ENTRIES
+        notes = (*self._notes, *division.notes)
+        return DirectionWords(banks, delays, memory, trace, division, notes)
+
+    # Times ---------------------------------------------------------------------------------------------
+
+    def _ticks(self, time_ns: Number) -> int:
+        return round(exact(time_ns) * self._ticks_per_ns)
+
+    def _delay(self, one: TrafficClass) -> int:
+        """Return the least delay of a class (ticks), and keep its quantiles."""
+        least = self._limits.least_delay
+        delay = least if one.delay_ns is None else self._ticks(one.delay_ns)
+        if delay < least:
+            raise UsageError(
+                f"class '{one.name}' of '{self._way}' has a delay of {float(one.delay_ns or 0) / 1000:g} us, and this probe "
+                "takes "
+                f"{self._time(least)} at least: give that, or leave 'delay' out for the least"
+            )
+        if not one.jitter:
+            return delay
+        all_of_it = [delay + self._ticks(quantile) for quantile in one.jitter.quantiles_ns()]
+        cut = sum(ticks < least for ticks in all_of_it)
+        if cut:
+            self._notes[
+                f"class '{one.name}' of '{self._way}': {100 * cut / DELAY_ENTRIES:.1f} % of its delays would be below the "
+                "least "
+                f"of this probe, {self._time(least)}, and are that"
+            ] = None
+        kept = [max(ticks, least) for ticks in all_of_it]
+        table = tuple(ticks - kept[0] for ticks in kept)
+        if self._table_of and table != self._table:
+            first, same = (
+                self._table_of,
+                replace(one.jitter, correlation=self._table_of[1].correlation) == self._table_of[1],
+            )
+            what = "jitter that the least delay of this probe cuts differently" if same else "different jitter"
+            advice = (
+                "give them longer delays, or less jitter" if same else "give them the same jitter, in all changes too"
+            )
+            raise UsageError(
+                f"classes '{first[0]}' and '{one.name}' of '{self._way}' have {what}, and a direction has one table of delays: "
+                f"{advice}"
+            )
+        self._table, self._table_of = table, (one.name, one.jitter)
+        return kept[0]
+
+    def _time(self, ticks: int) -> str:
+        return f"{float(ticks / self._ticks_per_ns) / 1000:.3f} us"
+
+    def _path(self, state: Direction, number: int, place: int) -> Path:
+        one = state.numbered[number]
+        longest = self._delays[place][number] + (self._table[-1] if one.jitter else 0)
+        held = self._ticks(one.reorder.extent_ns) if one.reorder else 0
+        if longest + held >= DELAY_MAX:
+            raise UsageError(
+                f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give less than "
+                f"{self._seconds(DELAY_MAX)} in all, jitter and 'reorder' included"
+            )
+        return Path(state, one, longest, held)
+
+    def _seconds(self, ticks: int) -> str:
+        return f"{float(ticks / self._ticks_per_ns) / 1e9:.3f} s"
+
+    def _fine(self, rate_bps: Number, what: str) -> int:
+        """Return the fine time of an octet at a rate."""
+        octet = 8 * 10**9 * self._ticks_per_ns / exact(rate_bps)
+        if round(octet * FINE) > WORD_MAX:
+            least = 8 * 10**9 * self._ticks_per_ns * FINE / WORD_MAX
+            raise UsageError(
+                f"{what} of '{self._way}' has {float(rate_bps):g} b/s, and a probe can't be slower than "
+                f"{float(least) / 1000:.3f} kb/s"
+            )
+        return round(octet * FINE)
+
+    def _trace(self) -> tuple[int, ...]:
+        trace = self._states[0].trace
+        if not trace:
+            return ()
+        words = trace.words(self._ticks_per_ns)
+        if not self._limits.trace_words:
+            raise UsageError(
+                "this probe was built without memory for bandwidth traces (SDRAM): give 'rate', or another probe"
+            )
+        if len(words) > self._limits.trace_words:
+            raise UsageError(
+                f"{trace.name} has {len(words) // 2} opportunities, and this probe holds {self._limits.trace_words // 2}: "
+                "shorten it"
+            )
+        return tuple(words)
+
+    # Banks ---------------------------------------------------------------------------------------------
+
+    def _bank(self, state: Direction, place: int, division: Division) -> tuple[int, ...]:
+        words: list[int] = []
+        for number in range(CLASSES):
+            one = state.numbered.get(number, TrafficClass(f"class {number}"))
+            delay = self._delays[place].get(number, self._limits.least_delay)
+            values = self._class_values(one, number, delay)
+            values |= self._queue_values(one, division.queue_frames.get(number, 0))
+            values |= self._background_values(one.background, state, one.overhead) if one.background else {}
+            values |= _ring_values(division.rings.get(number, NOWHERE))
+            words += packed_words(CLASS_FIELDS, SETTING_WORDS, values)
+        link = {
+            "octet": 0 if state.rate_bps is None else self._fine(state.rate_bps, "the link"),
+            "service": Service.WEIGHTED if state.service == "weighted" else Service.STRICT,
+            "trace": int(state.trace is not None),
+            **_ring_values(division.rings.get(REORDER_LANE, NOWHERE)),
+        }
+        return (*words, *packed_words(LINK_FIELDS, LINK_WORDS, link))
+
+    def _class_values(self, one: TrafficClass, number: int, delay: int) -> dict[str, int]:
+        flags = {
+            ClassFlag.DISCARD: one.discard,
+            ClassFlag.LOSS_LATE: one.is_lost_late,
+            ClassFlag.JITTER: one.jitter is not None,
+            ClassFlag.RED: one.queue.red is not None,
+            ClassFlag.MENDED: one.is_mended,
+            ClassFlag.LIST: isinstance(one.pattern, LossList),
+        }
+        parts = (self._number, number) if one.seed is None else ()
+        seed = self._network.seed if one.seed is None else one.seed
+        frames, ghosts = (seed_of(seed, *parts, purpose) for purpose in (FRAMES, GHOSTS))
+        values = {
+            "flags": sum(flag for flag, is_set in flags.items() if is_set),
+            "service_weight": one.weight,
+            "duplicate": share_word(one.duplicate),
+            "corrupt": share_word(one.corrupt),
+            "reorder": share_word(one.reorder.share) if one.reorder else 0,
+            "reorder_ticks": self._ticks(one.reorder.extent_ns) if one.reorder else 0,
+            "delay": delay,
+            "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
+            "overhead": one.overhead,
+            **_halves("frame_seed", frames),
+            **_halves("ghost_seed", ghosts),
+            **_loss_values(one),
+        }
+        if one.pattern:
+            values |= {"pattern_start": self._memory.place(one.pattern.words()), "pattern_count": one.pattern.count}
+        if one.bucket:
+            octet = self._fine(one.bucket.rate_bps, f"the token bucket of class '{one.name}'")
+            burst = (one.bucket.burst - LONGEST_USUAL - one.overhead) * octet
+            if burst > BURST_MAX:
+                most = BURST_MAX // octet + LONGEST_USUAL + one.overhead
+                raise UsageError(
+                    f"class '{one.name}' of '{self._way}' has a burst of {one.bucket.burst} octets: give {most} at most at "
+                    "this rate"
+                )
+            values |= {"token_octet": octet, **_halves("token_burst", burst)}
+        return values
+
+    def _queue_values(self, one: TrafficClass, frames: int) -> dict[str, int]:
+        queue = one.queue
+        values = {
+            "limit_frames": frames if queue.frames is None else queue.frames,
+            "limit_octets": NO_LIMIT if queue.octets is None else queue.octets,
+        }
+        if queue.red:
+            slope = exact(queue.red.share) * 2**32 / (queue.red.most - queue.red.least)
+            values |= {
+                "red_weight": queue.red.weight,
+                "red_least": queue.red.least,
+                "red_most": queue.red.most,
+                "red_slope": min(round(slope), WORD_MAX),
+            }
+        return values
+
+    def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:
+        kind = KINDS[one.kind]
+        values = {"background": int(kind), "ghost_length": one.length, "ghost_phase": self._word(one.phase_ns, "phase")}
+        if kind == Kind.PATTERN:
+            entries = [(self._word(time, "time"), length) for time, length in one.entries]
+            self._check_goes_on(sum(time for time, _ in entries))
+            start = self._memory.place(tuple(word for entry in entries for word in entry))
+            return values | {"ghost_start": start, "ghost_count": len(entries), "ghost_length": 0}
+        rate = state.trace.rate_bps if state.trace else None
+        rate = exact(state.rate_bps) if state.rate_bps is not None else rate
+        ticks = one.ticks_between(rate, overhead, self._ticks_per_ns)
+        most = MEAN_MAX if kind == Kind.EXPONENTIAL else Fraction(WORD_MAX)
+        if not 1 <= ticks <= most:
+            raise UsageError(
+                f"background frames of '{self._way}' come every {float(ticks * TICK_NS):g} ns: give {TICK_NS} ns to "
+                f"{float(most * TICK_NS) / 1e9:.3f} s"
+            )
+        values["ghost_ticks"], values["ghost_fraction"] = divmod(min(round(ticks * FINE), WORD_MAX * FINE), FINE)
+        if kind == Kind.ON_OFF:
+            self._check_goes_on(self._ticks(one.pause_ns))
+            values |= {"ghost_burst": int(one.burst), "ghost_pause": self._word(one.pause_ns, "pause")}
+        elif kind == Kind.RANDOM_ON_OFF:
+            pause = self._word(one.pause_ns, "pause", int(MEAN_MAX))
+            self._check_goes_on(pause)
+            values |= {"ghost_burst": share_word(1 / exact(one.burst)), "ghost_pause": pause}
+        return values
+
+    def _check_goes_on(self, ticks: int) -> None:
+        if not ticks:
+            raise UsageError(
+                f"the background of '{self._way}' would come all at once, for ever: give times and pauses of {TICK_NS} ns or more"
+            )
+
+    def _word(self, time_ns: Number, what: str, most: int = WORD_MAX) -> int:
+        ticks = self._ticks(time_ns)
+        if ticks > most:
+            raise UsageError(
+                f"the background of '{self._way}' has a {what} of {float(time_ns) / 1e9:g} s: give {self._seconds(most)} at "
+                "most"
+            )
+        return ticks
+
+
+def _loss_values(one: TrafficClass) -> dict[str, int]:
+    if isinstance(one.loss, Bernoulli):
+        return {"loss_good": share_word(one.loss.share), "loss_bad": share_word(one.loss.share)}
+    if isinstance(one.loss, GilbertElliott):
+        return {
+            "loss_enter": share_word(one.loss.p),
+            "loss_leave": share_word(one.loss.r),
+            "loss_good": share_word(1 - exact(one.loss.k)),
+            "loss_bad": share_word(1 - exact(one.loss.h)),
+        }
+    return {}
+
+
+def _ring_values(ring: Ring) -> dict[str, int]:
+    return {"store_start": ring.start, "store_bits": ring.bits}
+
+
+def _halves(name: str, value: int) -> dict[str, int]:
+    return {f"{name}_low": value & WORD_MAX, f"{name}_high": value >> 32}

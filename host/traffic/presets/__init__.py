@@ -1,0 +1,27 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Networks by name, each a document in this folder, which says where its figures come from."""
+
+from pathlib import Path
+
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.document.network import read_network
+from liteprobe.host.traffic.nearest import nearest
+from liteprobe.host.traffic.network.network import Network
+
+FOLDER = Path(__file__).parent
+PRESETS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def preset(name: str) -> Network:
+    """Return a network by name.
+
+    Raises
+    ------
+    UsageError
+        When there is none of that name.
+    """
+    if name not in PRESETS:
+        raise UsageError(f"there is no preset '{name}': {nearest(name, PRESETS)}")
+    path = FOLDER / f"{name}.yaml"
+    return read_network(path.read_text(encoding="utf-8"), path.name, FOLDER)

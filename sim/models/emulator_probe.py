@@ -1,0 +1,325 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A probe with an emulator as its registers show it: settings, banks that switch, counters that grow with what a test offers.
+
+The truth for tests of the host. Each direction has one queue that serves frames as they came, whatever their class, without
+tokens, traces, ghosts and RED; fates, delays and counters are those of docs/design/emulator.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from liteprobe.cores.formats import FILTER_WORDS, TransmitState, map_hash
+from liteprobe.cores.formats.emulate import (
+    BANK_WORDS,
+    CLASS_FIELDS,
+    CLASSES,
+    COUNTER_WORDS,
+    DELAY_ENTRIES,
+    FINE_BITS,
+    HISTOGRAM_WORD,
+    LINK_FIELDS,
+    LINK_WORD,
+    PATTERN_WORDS,
+    REORDER_LANE,
+    SETTING_WORDS,
+    ClassCounter,
+    ClassFlag,
+    ClassGauge,
+    Draw,
+    next_random64,
+)
+from liteprobe.sim.models.probe import BUILD_TICKS, ModelProbe
+
+SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
+STRIDE = 0x01000000
+SETTINGS_WORDS = 2 * BANK_WORDS + DELAY_ENTRIES + PATTERN_WORDS
+TRACE_WORDS = 4096
+WORD = 1 << 32
+ALL = WORD - 1
+REGISTERS = {
+    "arm": (1, True),
+    "switch_at": (2, True),
+    "switch": (1, True),
+    "trace_entries": (1, True),
+    "waiting": (1, False),
+    "bank": (1, False),
+    "now": (2, False),
+    "least_delay": (1, False),
+    "entries": (1, False),
+    "store_words": (1, False),
+    "longest": (1, False),
+    "damaged": (1, False),
+    "overflows": (1, False),
+    "management": (1, False),
+}
+
+
+def extended(register_map: dict[str, Any], directions: int, with_trace: bool) -> dict[str, Any]:
+    """Return the map of a probe with what an emulator has more."""
+    registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
+    address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
+    named = {f"direction{n}_{name}": one for n in range(directions) for name, one in REGISTERS.items()}
+    for name, (words, is_writable) in {**named, "filter_control": (1, True)}.items():
+        registers[name] = {"addr": address, "size": words, "type": "rw" if is_writable else "ro"}
+        address += 4 * words
+    for n in range(directions):
+        areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
+        areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
+        for name, (base, words) in areas.items():
+            memories[f"direction{n}_{name}"] = {"base": base + STRIDE * n, "size": 4 * words, "type": "io"}
+    memories["filter"] = {"base": FILTER_BASE, "size": 4 * FILTER_WORDS, "type": "io"}
+    return register_map | {"csr_registers": registers, "memories": memories}
+
+
+@dataclass
+class ClassState:
+    """What a direction keeps of a class."""
+
+    state: int
+    frames: int = 0
+    is_bad: bool = False
+    quantile: int = 0
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # Until when (fine time), octets.
+
+
+@dataclass
+class DirectionState:
+    """What a direction keeps while it runs."""
+
+    start: int
+    classes: list[ClassState]
+    bank: int = 0
+    is_to_switch: bool = False
+    free: int = 0  # Fine time.
+    lanes: dict[int, int] = field(default_factory=dict)
+    counts: list[list[int]] = field(default_factory=lambda: [new_counts() for _ in range(CLASSES)])
+
+
+def new_counts() -> list[int]:
+    """Return the words of a class before its first frame."""
+    words = [0] * COUNTER_WORDS
+    words[ClassGauge.DELAY_LEAST] = ALL
+    return words
+
+
+class EmulatorProbe(ModelProbe):
+    """A probe whose two ports are joined by what its settings say.
+
+    Parameters
+    ----------
+    store_words, entries, longest, least_delay : int
+        Of each direction, as registers show them.
+    with_trace : bool
+        Whether it has memory for bandwidth traces.
+    directions : int
+        2, or 1: from port 0 to port 1.
+
+    Attributes
+    ----------
+    switches : list of (int, int, int)
+        Direction, bank and tick since the start of each switch that took place.
+    """
+
+    def __init__(
+        self,
+        store_words: int = 1 << 20,
+        entries: int = 8192,
+        longest: int = 1536,
+        least_delay: int = 3000,
+        with_trace: bool = True,
+        directions: int = 2,
+    ) -> None:
+        super().__init__()
+        self.map = extended(self.map, directions, with_trace)
+        built = {"store_words": store_words, "entries": entries, "longest": longest, "least_delay": least_delay}
+        built["waiting"] = 512
+        self.values |= {name: 0 for name in self.map["csr_registers"] if name not in self.values}
+        self.values |= {f"direction{n}_{name}": value for n in range(directions) for name, value in built.items()}
+        self.values |= {"probe_map_hash": map_hash(self.map)}
+        self._words |= {
+            entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
+            for name, entry in self.map["csr_registers"].items()
+            for number in range(entry["size"])
+        }
+        self.running: list[DirectionState | None] = [None, None]
+        self.shown: list[list[list[int]]] = [[new_counts() for _ in range(CLASSES)] for _ in range(2)]
+        self.switches: list[tuple[int, int, int]] = []
+        self._flows: list[tuple[int, int, int, int, int]] = []
+
+    def offer(self, direction: int, number: int, length: int, interval: int, first: int = 0) -> None:
+        """Let a frame of a class come every ``interval`` ticks, from ``first`` ticks after each start on."""
+        self._flows.append((direction, number, length, interval, first))
+
+    def read(self, address: int) -> int:
+        """Return the word at ``address``; a read of ``bank`` latches ``now``."""
+        for n in range(2):
+            place = (address - COUNTS_BASE - STRIDE * n) // 4
+            if 0 <= place < CLASSES * COUNTER_WORDS:
+                return self._count_word(n, *divmod(place, COUNTER_WORDS))
+        name = self._words.get(address, ("", 0))[0]
+        if name.startswith("direction") and name.endswith("_switch_at"):
+            return 0
+        if name.startswith("direction") and name.endswith("_bank"):
+            n = int(name[9])
+            one = self.running[n]
+            bank = one.bank | one.is_to_switch << 1 if one else 0
+            self.values |= {name: bank, f"direction{n}_now": self.tick - one.start if one else 0}
+        return super().read(address)
+
+    # # #
+
+    def _act(self, name: str, word: int) -> None:
+        if not name.startswith("direction"):
+            super()._act(name, word)
+            return
+        n, strobe = int(name[9]), name.partition("_")[2]
+        if strobe == "arm":
+            self._arm_direction(n)
+        elif strobe == "switch":
+            one, at = self.running[n], self.values[f"direction{n}_switch_at"]
+            if one and not one.is_to_switch:
+                one.is_to_switch = True
+                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one))
+
+    def _switch(self, n: int, one: DirectionState) -> None:
+        if self.running[n] is one:
+            one.bank, one.is_to_switch = one.bank ^ 1, False
+            self.switches.append((n, one.bank, self.tick - one.start))
+
+    def _arm_direction(self, n: int) -> None:
+        port = 1 - n
+        self._tx(port, state=TransmitState.ARMED, sent=0)
+        self._at(self.tick + BUILD_TICKS, lambda: self._tx(port, state=TransmitState.READY))
+
+    def _start(self, ports: list[int]) -> None:
+        if any(self.values[f"port{port}_tx_state"] != TransmitState.READY for port in ports):
+            return
+        for port in ports:
+            n = 1 - port
+            seeds = [self._setting(n, 0, number, "frame_seed") for number in range(CLASSES)]
+            one = DirectionState(self.tick + 1, [ClassState(seed) for seed in seeds])
+            self.running[n], self.shown[n] = one, one.counts
+            self._tx(port, state=TransmitState.RUNNING)
+            for flow in self._flows:
+                if flow[0] == n:
+                    self._arrive_at(one, flow, one.start + flow[4])
+
+    def _tx_stop(self, port: int) -> None:
+        super()._tx_stop(port)
+        self.running[1 - port] = None
+
+    # Settings ---------------------------------------------------------------------------------
+
+    def _settings_word(self, n: int, word: int) -> int:
+        return self._memory.get(SETTINGS_BASE + STRIDE * n + 4 * word, 0)
+
+    def _setting(self, n: int, bank: int, number: int, name: str) -> int:
+        if name.endswith(("seed", "burst")) and f"{name}_low" in CLASS_FIELDS:
+            low, high = (self._setting(n, bank, number, f"{name}_{half}") for half in ("low", "high"))
+            return high << 32 | low
+        one = CLASS_FIELDS[name]
+        word = self._settings_word(n, BANK_WORDS * bank + SETTING_WORDS * number + one.word)
+        return word >> one.low & (1 << one.bits) - 1
+
+    def _link(self, n: int, bank: int, name: str) -> int:
+        one = LINK_FIELDS[name]
+        return self._settings_word(n, BANK_WORDS * bank + LINK_WORD + one.word) >> one.low & (1 << one.bits) - 1
+
+    # Frames -----------------------------------------------------------------------------------
+
+    def _arrive_at(self, one: DirectionState, flow: tuple[int, int, int, int, int], tick: int) -> None:
+        def act() -> None:
+            if self.running[flow[0]] is one:
+                self._frame(one, *flow[:3])
+                self._arrive_at(one, flow, tick + flow[3])
+
+        self._at(tick, act)
+
+    def _frame(self, one: DirectionState, n: int, number: int, length: int) -> None:
+        now, kept, counts = self.tick - one.start, one.classes[number], one.counts[number]
+
+        def get(name: str) -> int:
+            return self._setting(n, one.bank, number, name)
+
+        draws = []
+        for _ in Draw:
+            kept.state = next_random64(kept.state)
+            draws.append(kept.state >> 32)
+        flags = ClassFlag(get("flags"))
+        lost = self._is_lost(n, kept, draws, get)
+        frame, kept.frames = kept.frames, kept.frames + 1
+        if not happens(draws[Draw.REPEAT], get("delay_repeat")) or not frame:
+            kept.quantile = draws[Draw.QUANTILE] >> 22
+        extra = self._settings_word(n, 2 * BANK_WORDS + kept.quantile) if ClassFlag.JITTER in flags else 0
+        is_held = happens(draws[Draw.REORDER], get("reorder"))
+        add(counts, ClassCounter.ARRIVED)
+        add(counts, ClassCounter.ARRIVED_OCTETS, length)
+        kept.waiting = [
+            entry for entry in kept.waiting if entry[0] >= now << FINE_BITS
+        ]  # An arrival is before a service.
+        waiting = kept.waiting
+        if ClassFlag.DISCARD in flags or (lost and ClassFlag.LOSS_LATE not in flags):
+            add(counts, ClassCounter.DISCARDED if ClassFlag.DISCARD in flags else ClassCounter.LOST)
+            return
+        octets = sum(entry[1] for entry in waiting) + length
+        if len(waiting) + 1 > get("limit_frames") or octets > get("limit_octets"):
+            add(counts, ClassCounter.FULL)
+            return
+        begin = max(now << FINE_BITS, one.free)
+        one.free = begin + (length + get("overhead")) * self._link(n, one.bank, "octet")
+        kept.waiting.append((begin, length))
+        counts[ClassGauge.QUEUE_MOST] = max(counts[ClassGauge.QUEUE_MOST], len(waiting))
+        if lost:
+            self._at(one.start + (one.free >> FINE_BITS), lambda: add(counts, ClassCounter.LOST))
+            return
+        lane = REORDER_LANE if is_held else number
+        delay = get("delay") + extra + (get("reorder_ticks") if is_held else 0)
+        due = one.lanes[lane] = max((one.free >> FINE_BITS) + delay, one.lanes.get(lane, 0))
+        is_twice = happens(draws[Draw.DUPLICATE], get("duplicate"))
+        marks = {ClassCounter.DUPLICATED: is_twice, ClassCounter.HELD_BACK: is_held}
+        marks[ClassCounter.CORRUPTED] = happens(draws[Draw.CORRUPT], get("corrupt"))
+        self._at(one.start + due, lambda: self._depart(counts, length, due - now, marks))
+
+    def _is_lost(self, n: int, kept: ClassState, draws: Sequence[int], get: Any) -> bool:
+        """Return whether a frame is lost by a pattern or by the model, which goes on anyway."""
+        count, first = get("pattern_count"), get("pattern_start")
+        place, by_pattern = 2 * BANK_WORDS + DELAY_ENTRIES + first, False
+        if count and get("flags") & ClassFlag.LIST:
+            by_pattern = kept.frames in [self._settings_word(n, place + word) for word in range(count)]
+        elif count:
+            bit = kept.frames % count
+            by_pattern = bool(self._settings_word(n, place + bit // 32) >> bit % 32 & 1)
+        kept.is_bad ^= happens(draws[Draw.STATE], get("loss_leave" if kept.is_bad else "loss_enter"))
+        return happens(draws[Draw.LOSS], get("loss_bad" if kept.is_bad else "loss_good")) or by_pattern
+
+    def _depart(self, counts: list[int], length: int, delay: int, marks: dict[ClassCounter, bool]) -> None:
+        times = 1 + marks[ClassCounter.DUPLICATED]
+        add(counts, ClassCounter.SENT, times)
+        add(counts, ClassCounter.SENT_OCTETS, times * length)
+        for counter, is_set in marks.items():
+            add(counts, counter, int(is_set))
+        add(counts, HISTOGRAM_WORD + delay.bit_length())
+        counts[ClassGauge.DELAY_LEAST] = min(counts[ClassGauge.DELAY_LEAST], delay)
+        counts[ClassGauge.DELAY_MOST] = max(counts[ClassGauge.DELAY_MOST], delay)
+
+    def _count_word(self, n: int, number: int, word: int) -> int:
+        one = self.running[n]
+        waiting = []
+        if one and word in (ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS):
+            now = self.tick - one.start << FINE_BITS
+            waiting = [entry[1] for entry in one.classes[number].waiting if entry[0] > now]
+        if word == ClassGauge.QUEUE_FRAMES:
+            return len(waiting)
+        return sum(waiting) if word == ClassGauge.QUEUE_OCTETS else self.shown[n][number][word]
+
+
+def happens(draw: int, share: int) -> bool:
+    """Return whether a share happens."""
+    return share == ALL or draw < share
+
+
+def add(counts: list[int], word: int, amount: int = 1) -> None:
+    """Count, modulo 2^32."""
+    counts[word] = (counts[word] + amount) % WORD

@@ -1,0 +1,96 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Ports that are joined by an emulated network."""
+
+from migen import *
+
+from litex.gen import *
+
+from liteprobe.cores.emulate.arrive import ForwardPath
+from liteprobe.cores.emulate.forward import ForwardSource
+from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
+from liteprobe.cores.emulate.store import BlockStore, SdramStore
+from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
+from liteprobe.cores.transmit.pace import START_TO_SFD
+from liteprobe.soc.main_ram import burst_port, sdram_places
+
+BUFFER_WORDS = 1024 # That are read ahead of a direction.
+# Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
+SHOWN_WORDS  = {False: 16, True: 384}
+# From the start to tick 0, as the MAC has it: the start is seen a tick later.
+ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD
+
+# Directions ---------------------------------------------------------------------------------------
+
+def forward_source(config):
+    """Return what a transmit path has in the place of a replay, where frames that go through the network leave by it."""
+    return ForwardSource(BUFFER_WORDS, SHOWN_WORDS[config.stores_in_sdram])
+
+def add_emulator(soc):
+    """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
+    config     = soc.probe_config
+    soc.filter = FilterTables(config.ports)
+    soc.filter.add_csr()
+    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    soc.arrive_ports = [add_arrive(soc, number) for number in range(config.ports)]
+    for number in range(config.directions):
+        add_direction(soc, number)
+
+def add_arrive(soc, number):
+    """Take in the frames of a PHY: module ``port<n>_arrive``."""
+    config = soc.probe_config
+    phy    = soc.phys[number]
+    limits = direction_limits(config)
+    path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
+        config.mac_address if soc.carries_management(number) else None,
+        longest        = limits.longest,
+        staging_octets = 1 << (2*limits.longest).bit_length(),
+        pad_ticks      = phy.rx_ticks)
+    domain = soc.add_local_timebase(f"rx{number}")
+    path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
+    soc.add_module(name=f"port{number}_arrive", module=path)
+    soc.comb += phy.source.connect(path.sink)
+    return path
+
+def direction_limits(config):
+    """Return the sizes of each direction of a probe."""
+    longest = config.longest
+    return Limits(
+        waiting       = 512,
+        entries       = config.entries,
+        longest       = longest,
+        # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
+        arrival_ticks = longest + 4 + 512,
+        lead_ticks    = 4096 if config.stores_in_sdram else 512,
+        engine_ticks  = 256,
+    )
+
+def add_direction(soc, number):
+    """Emulate a network from port ``number`` to the other one."""
+    config   = soc.probe_config
+    out      = 1 - number
+    transmit = getattr(soc, f"port{out}_tx")
+    port     = DirectionPort(soc.arrive_ports[number], transmit, frame_store(soc, number), direction_limits(config))
+    port.add_csr()
+    soc.add_module(name=f"direction{number}", module=port)
+    origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
+    origin = ClockDomainsRenamer({"timebase": soc.add_local_timebase(f"origin{number}")})(origin)
+    soc.add_module(name=f"direction{number}_origin", module=origin)
+    soc.comb += [
+        origin.ticks.eq(soc.timebase.ticks),
+        origin.strobe.eq(soc.gate.strobe[out]),
+        port.origin.eq(origin.origin),
+    ]
+    emulation = port.emulation
+    soc.add_memory(f"direction{number}_settings", emulation.settings_bus, emulation.settings.words_count)
+    soc.add_memory(f"direction{number}_counts", emulation.counts_bus, emulation.counts.words)
+
+def frame_store(soc, number):
+    """Return where the octets of a direction wait."""
+    config = soc.probe_config
+    if not config.stores_in_sdram:
+        return BlockStore(config.store_words, BUFFER_WORDS)
+    place = sdram_places(config, soc.board)[f"emulate{number}"]
+    return SdramStore(burst_port(soc), burst_port(soc), place.origin//4, place.size//4, BUFFER_WORDS)

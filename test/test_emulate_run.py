@@ -1,0 +1,390 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Emulated networks from the first register to the result, over a model of the probe."""
+
+from pathlib import Path
+
+import pytest
+
+from liteprobe.cores.formats import Part, TransmitState
+from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
+from liteprobe.host.device.link.base import Words
+from liteprobe.host.errors import BusyError, ProbeError, UsageError
+from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.probe import Probe
+from liteprobe.host.run.emulate import Emulation
+from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended, document
+from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.network import (
+    BandwidthTrace,
+    Bernoulli,
+    Change,
+    Direction,
+    LossList,
+    LossPattern,
+    Network,
+    Queue,
+    Reorder,
+    TrafficClass,
+)
+from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.sim.bench.network.fake_emulator import fake_emulator
+from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.models.emulator_probe import EmulatorProbe
+
+Fake = tuple[EmulatorProbe, FakeLink]
+REST = UNMATCHED_CLASS
+MS = 10**6
+TICKS_OF_S = 125_000_000
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    """A probe that emulates, and the link to it."""
+    return fake_emulator(tmp_path)
+
+
+def one_class(**fields: object) -> Network:
+    return Network(Direction(classes=[TrafficClass(**fields)]))  # type: ignore[arg-type]
+
+
+# What is counted ---------------------------------------------------------------------------------------
+
+
+def test_a_slow_link_has_the_delays_and_the_queue_of_arithmetic(fake: Fake) -> None:
+    """1000 octets each 0.9 ms on 10 Mb/s, 0.8 ms each; then each 0.4 ms on the other way, whose queue is of 5."""
+    fake[0].offer(0, REST, 1000, 112_500)
+    fake[0].offer(1, REST, 1000, 50_000)
+    both = Direction(10**7, classes=[TrafficClass(overhead=0, delay_ns=5 * MS, queue=Queue(5))])
+    with Probe(fake[1]) as probe, probe.emulate(Network(both, both)) as emulation:
+        result = emulation.wait(0.9, look_s=0.1)
+    there, back = (way.classes[0] for way in result.last.ways)
+    assert (there.delays.least_ns, there.delays.most_ns) == (5.8 * MS, 5.8 * MS)
+    assert there.delays.counts == tuple(there.counts.sent if number == 20 else 0 for number in range(32))
+    assert there.delays.edges_ns[20:22] == [8 * 2**19, 8 * 2**20]
+    assert (there.queue, there.counts.full, there.counts.arrived) == (ClassQueue(0, 0, 1), 0, 1001)
+    assert there.counts.sent == there.counts.arrived - 7  # Those of the last 5.8 ms are under way.
+    assert back.queue in (ClassQueue(5, 5000, 5), ClassQueue(4, 4000, 5))  # Just before or after a service begins.
+    assert back.delays.most_ns == (0.4 + 4 * 0.8 + 0.8 + 5) * MS  # What is served, four ahead, its own service.
+    held = back.counts.arrived - back.counts.full - back.counts.sent - back.queue.frames
+    assert held in (7, 8)  # One in service, 5 ms of 0.8 ms each.
+    assert there.sent_bps == pytest.approx(8000 / 0.9e-3, rel=0.01)
+    assert back.sent_bps == pytest.approx(10**7, rel=0.01)
+    assert (result.end, result.notes, result.last.there.is_running) == ("done", (), True)
+    assert len(result.samples) == 10 and result.samples[-1] is result.last
+
+
+def test_what_is_lost_is_what_was_asked_for(fake: Fake) -> None:
+    for number in range(4):
+        fake[0].offer(0, number, 100, 12_500)
+    classes = [
+        TrafficClass("pattern", "udp", pattern=LossPattern("0100")),
+        TrafficClass("list", "tcp", pattern=LossList([3, 17, 40])),
+        TrafficClass("all", "arp", loss=Bernoulli(1)),
+        TrafficClass("late", "icmp", loss=Bernoulli(1), is_lost_late=True),
+    ]
+    with Probe(fake[1]) as probe, probe.emulate(Network(Direction(classes=classes))) as emulation:
+        emulation.wait(0.1)
+        counts = emulation.counts["there"]
+    arrived = counts["pattern"].arrived
+    assert 1000 <= arrived <= 1010
+    assert counts["pattern"].lost == (arrived + 2) // 4
+    assert counts["list"].lost == 3
+    assert [counts[name].lost for name in ("all", "late")] == [arrived, arrived]
+    assert [counts[name].sent for name in ("all", "late")] == [0, 0]
+
+
+def test_draws_repeat_with_the_seed_and_change_with_it(tmp_path: Path) -> None:
+    lost = []
+    for seed in (1, 1, 2):
+        model, link = fake_emulator(tmp_path)
+        model.offer(0, REST, 100, 12_500)
+        classes = [TrafficClass(loss=Bernoulli(0.3), duplicate=0.1, corrupt=0.2, reorder=Reorder(0.05, MS))]
+        with Probe(link) as probe, probe.emulate(Network(Direction(classes=classes), seed=seed)) as emulation:
+            probe.wait(0.1)
+            lost.append([model.running[0].counts[REST][one] for one in ClassCounter] if model.running[0] else [])
+            assert emulation.counts["there"]["rest"].lost == pytest.approx(300, abs=60)
+    assert lost[0] == lost[1] != lost[2]
+
+
+def test_octets_and_bins_go_on_when_their_counters_come_round() -> None:
+    counter = Extended(1536)
+    words = [0] * len(ClassCounter)
+    counter.take(words)
+    for number in range(1, 6):
+        words[ClassCounter.SENT] = 2_000_000 * number
+        words[ClassCounter.SENT_OCTETS] = 1500 * 2_000_000 * number % 2**32
+        totals = counter.take(words)
+        assert totals[ClassCounter.SENT_OCTETS] == 3 * 10**9 * number
+    words[ClassCounter.SENT] += 2_796_203  # So many of 1536 octets may be 2^32 and more.
+    assert counter.take(words)[ClassCounter.SENT_OCTETS] is None
+    assert counter.take(words)[ClassCounter.SENT] == 12_796_203
+
+
+def test_all_counters_of_a_class_go_round_alone() -> None:
+    counter = Extended(1536)
+    counter.take([2**32 - 5] * 32)
+    assert counter.take([3] * 32) == [2**32 + 3] * 32
+
+
+# Changes -----------------------------------------------------------------------------------------------
+
+
+def test_changes_take_place_at_their_ticks_both_ways_at_once(fake: Fake) -> None:
+    fake[0].offer(0, REST, 60, 12_500)
+    slow, slower = (Direction(classes=[TrafficClass(delay_ns=delay)]) for delay in (2 * MS, 3 * MS))
+    changes = [Change(20 * MS, slow), Change(40 * MS, slower), Change(60 * MS, slow, slow)]
+    with Probe(fake[1]) as probe, probe.emulate(Network(changes=changes)) as emulation:
+        result = emulation.wait(0.1)
+    at = [20 * 125_000, 40 * 125_000, 60 * 125_000]
+    assert [[one for one in fake[0].switches if one[0] == n] for n in range(2)] == [
+        [(n, 1, at[0]), (n, 0, at[1]), (n, 1, at[2])] for n in range(2)
+    ]
+    assert (result.notes, result.last.there.state, result.last.back.state, result.last.changes) == ((), 3, 3, 3)
+    there = result.last.there.classes[0].delays
+    assert (there.least_ns, there.most_ns) == (24_000, 3 * MS)
+    assert result.last.back.classes[0].delays.most_ns is None or result.last.back.classes[0].counts.sent == 0
+
+
+def test_a_change_that_comes_too_late_is_said(fake: Fake) -> None:
+    slow = Direction(classes=[TrafficClass(delay_ns=2 * MS)])
+    with Probe(fake[1]) as probe, probe.emulate(Network(changes=[Change(10, slow), Change(MS, slow)])) as emulation:
+        result = emulation.wait(0.1)
+    late = [note for note in result.notes if note.startswith("change 1 of 'there' was made up to ")]
+    assert len(late) == 1 and late[0].endswith("leave more time between changes")
+    assert result.last.there.state == 2
+
+
+# Start, end, other hosts -------------------------------------------------------------------------------
+
+
+def test_both_directions_start_in_one_tick_and_end_with_the_context(fake: Fake) -> None:
+    with Probe(fake[1]) as probe:
+        with probe.emulate(Network()):
+            starts = [one.start for one in fake[0].running if one]
+            assert len(starts) == 2 and starts[0] == starts[1]
+        assert fake[0].running == [None, None]
+
+
+def test_detached_it_goes_on_and_another_host_looks_and_stops_it(fake: Fake, tmp_path: Path) -> None:
+    fake[0].offer(0, REST, 60, 12_500)
+    fake[0].offer(0, 2, 60, 12_500)
+    later = Change(10**9, Direction(classes=[TrafficClass(delay_ns=MS)]))
+    classes = [TrafficClass(name, match) for name, match in (("a", "udp"), ("b", "tcp"), ("c", "arp"), ("d", None))]
+    first = Direction(classes=classes)
+    changes = [Change(time * 10**9, first) for time in (1, 2, 3)]
+    assert later.at_ns == changes[0].at_ns
+    with Probe(fake[1]) as probe:
+        with probe.emulate(Network(first, changes=changes)) as emulation:
+            emulation.detach()
+            result = emulation.result()
+        assert result.end == "detached"
+        assert "2 changes are not made, because this host has let go: they need it" in result.notes
+    fake[1].model.advance(TICKS_OF_S // 10)
+    with Probe(FakeLink(fake[0], tmp_path)) as probe:
+        other = probe.emulate()
+        counts = other.counts["there"]
+        assert {name: one.arrived for name, one in counts.items()}.keys() == {"class 2", "rest"}
+        assert counts["rest"].sent > 900 and counts["class 2"].sent > 900
+        result = other.wait(0.001)
+        assert (result.network, document(result)["network"], result.end) == (None, None, "done")
+        assert fake[0].running[0]
+        other.stop()
+        assert fake[0].running == [None, None]
+        with pytest.raises(UsageError, match="no network runs on this probe: start one"):
+            probe.emulate()
+
+
+def test_it_outlives_its_host_whatever_the_ports_sent_before(fake: Fake) -> None:
+    for port in range(2):
+        fake[0].values |= {
+            f"port{port}_tx_attached": 1,
+            f"port{port}_tx_timed": 1,
+            f"port{port}_tx_start_time": 1 << 40,
+        }
+    with Probe(fake[1]) as probe:
+        probe.emulate(Network())  # Never stopped, nor detached: as if its host had died.
+    assert all(fake[0].running)
+    assert [fake[0].values[f"port{port}_tx_{name}"] for port in range(2) for name in ("attached", "timed")] == [0] * 4
+
+
+def test_a_start_that_fails_leaves_nothing_running(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(Emulation, "_set_change", fails)
+    with Probe(fake[1]) as probe, pytest.raises(Interrupted):
+        probe.emulate(Network())
+    assert fake[0].running == [None, None]
+    assert [fake[0].values[f"port{port}_tx_state"] for port in range(2)] == [TransmitState.IDLE] * 2
+
+
+def test_what_was_left_running_is_replaced_and_said(fake: Fake) -> None:
+    with Probe(fake[1]) as probe:
+        probe.emulate(Network()).detach()
+        with probe.emulate(Network()) as emulation:
+            assert "port 1: what was left running there was stopped" in emulation.result().notes
+
+
+def test_a_port_that_was_given_something_else_is_not_looked_at(fake: Fake) -> None:
+    with Probe(fake[1]) as probe:
+        first = probe.emulate(Network())
+        probe.emulate(Network())
+        with pytest.raises(UsageError, match="port 0 was reset or given something else since"):
+            first.look()
+        first.stop()
+        assert fake[0].values["port0_tx_state"] == TransmitState.RUNNING
+
+
+def test_one_that_was_stopped_by_another_ends(fake: Fake) -> None:
+    with Probe(fake[1]) as probe, probe.emulate(Network()) as emulation:
+        for port in (0, 1):
+            probe.stop(port)
+        result = emulation.wait()
+    assert result.end == "stopped"
+    assert [way.is_running for way in result.last.ways] == [False, False]
+
+
+def test_an_interrupt_has_what_came_until_then(fake: Fake) -> None:
+    fake[0].offer(0, REST, 60, 12_500)
+
+    def show(look: EmulationLook) -> None:
+        if look.there.seconds > 0.05:
+            raise Interrupted
+
+    with Probe(fake[1]) as probe:
+        with pytest.raises(Interrupted) as caught, probe.emulate(Network()) as emulation:
+            emulation.wait(None, show, 0.02)
+        (result,) = caught.value.results
+        assert result.end == "interrupted" and result.last.there.classes[0].counts.arrived > 500
+        assert fake[0].running == [None, None]
+
+
+def test_a_link_that_is_down_is_an_error_before_and_a_note_meanwhile(fake: Fake) -> None:
+    fake[0].values["port1_tx_link_up"] = 0
+    with Probe(fake[1]) as probe:
+        with pytest.raises(ProbeError, match="the link of port 1 is down"):
+            probe.emulate(Network())
+        fake[0].values["port1_tx_link_up"] = 1
+        with probe.emulate(Network()) as emulation:
+            fake[0].values["port1_tx_link_up"] = 0
+            assert not emulation.look().there.is_link_up
+            fake[0].values["port1_tx_link_up"] = 1
+            result = emulation.wait(0.01)
+    assert result.notes == ("the link of port 1 was down for a time: frames to it were lost on the line",)
+
+
+def test_a_probe_that_another_host_has_is_left_alone(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake[0].values["probe_lease_owner"] = 0x1234_8000
+    with Probe(fake[1]) as probe, pytest.raises(BusyError):
+        monkeypatch.setattr(type(probe.lease), "_wait_for_end", refuse)
+        probe.emulate(Network())
+    assert fake[0].running == [None, None]
+
+
+def refuse(_: object) -> None:
+    raise BusyError("the probe is in use")
+
+
+def test_a_probe_without_an_emulator_is_said(tmp_path: Path) -> None:
+    from liteprobe.sim.models.probe import ModelProbe
+
+    with Probe(FakeLink(ModelProbe(), tmp_path)) as probe, pytest.raises(UsageError, match="--preset emulator"):
+        probe.emulate(Network())
+
+
+def test_settings_that_are_not_kept_are_an_error(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = fake[0].map["memories"]["direction1_settings"]["base"]
+    write = FakeLink.write
+
+    def forgets(link: FakeLink, address: int, words: list[int]) -> Words:
+        found = write(link, address, words)
+        return found * 0 if address == settings else found
+
+    monkeypatch.setattr(FakeLink, "write", forgets)
+    with (
+        Probe(fake[1]) as probe,
+        pytest.raises(ProbeError, match="doesn't keep what is written to direction1_settings"),
+    ):
+        probe.emulate(one_class(delay_ns=MS))
+    assert fake[0].running == [None, None]
+
+
+# What goes to the probe --------------------------------------------------------------------------------
+
+
+def test_a_trace_goes_to_its_memory_and_is_cleared_by_the_next_network(fake: Fake) -> None:
+    trace = BandwidthTrace((1, 3), (3000, 1500))
+    with Probe(fake[1]) as probe:
+        with probe.emulate(Network(Direction(trace=trace))):
+            assert probe.registers.read_memory("direction0_trace", 0, 4).tolist() == [125_000, 3000, 250_000, 1500]
+            entries = [probe.registers.read(f"direction{n}_trace_entries") for n in range(2)]
+        assert entries == [2, 0]
+        with probe.emulate(Network()):
+            assert probe.registers.read("direction0_trace_entries") == 0
+
+
+def test_limits_are_those_of_each_direction(tmp_path: Path) -> None:
+    model = EmulatorProbe(with_trace=False)
+    model.values |= {"direction1_store_words": 1 << 12, "direction1_entries": 64}
+    with Probe(fake_emulator(tmp_path, model)[1]) as probe:
+        slow = Direction(10**7, classes=[TrafficClass(queue=Queue(100))])
+        Emulation(probe, Network(there=slow))
+        with pytest.raises(UsageError, match="has 16.0 KiB for 'back'"):
+            Emulation(probe, Network(back=slow))
+        with pytest.raises(UsageError, match="without memory for bandwidth traces"):
+            Emulation(probe, Network(Direction(trace=BandwidthTrace((1,), (1500,)))))
+
+
+def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: Path) -> None:
+    model, link = fake_emulator(tmp_path, EmulatorProbe(directions=1))
+    model.offer(0, REST, 60, 12_500)
+    slow = Direction(classes=[TrafficClass(delay_ns=MS)])
+    with Probe(link) as probe:
+        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
+            probe.emulate(Network(back=slow))
+        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
+            probe.emulate(Network(changes=[Change(10, None, slow)]))
+        with probe.emulate(Network(slow, changes=[Change(MS, slow)])) as emulation:
+            result = emulation.wait(0.1)
+            assert list(emulation.counts) == ["there"]
+        assert model.values["port0_tx_state"] == TransmitState.IDLE
+    assert (result.last.back, document(result)["back"], result.last.there.state) == (None, None, 1)
+    assert result.last.there.classes[0].delays.most_ns == MS
+
+
+def test_a_port_that_forwards_measures_no_train(tmp_path: Path) -> None:
+    model, link = fake_emulator(tmp_path)
+    model.values["probe_parts"] = int(Part.GENERATE)
+    with Probe(link) as probe:
+        with pytest.raises(UsageError, match="forwards what comes, and measures nothing"):
+            probe.train(TrainProgram(60, 10))
+        with probe.emulate(Network()) as emulation:
+            assert emulation.look().there.is_running
+
+
+def test_frames_dropped_outside_of_classes_are_said(fake: Fake) -> None:
+    with Probe(fake[1]) as probe, probe.emulate(Network()) as emulation:
+        fake[0].values |= {"direction0_damaged": 3, "direction1_overflows": 2, "direction0_management": 7}
+        fake[0].shown[1][REST][ClassCounter.NO_STORE] = 4
+        fake[0].shown[0][REST][ClassCounter.LATE] = 1
+        result = emulation.wait(0.01)
+    assert result.last.there.management == 7
+    assert result.notes == (
+        "1 frames of 'rest' of 'there' left up to 0 ns after their tick",
+        "3 frames of 'there' were dropped on their way in, with bad FCS, too short or too long",
+        "4 frames of 'rest' of 'back' found no space in the probe's memory, which the network doesn't ask for: give less delay "
+        "or "
+        "queue, or less traffic",
+        "2 frames of 'back' were dropped on their way in, for want of space",
+    )
+
+
+def test_a_slow_clock_has_fewer_ticks_for_the_same_times(fake: Fake) -> None:
+    fake[0].offer(0, REST, 60, 12_500)
+    fake[0].values["timebase_increment"] = 8 * 2**40 + 8 * 2**40 // 1000  # A tick is 0.1 % longer.
+    with Probe(fake[1]) as probe, probe.emulate(read_network("there: {delay: 10ms}")) as emulation:
+        emulation.wait(0.1)
+        delays = emulation.delays["there"]["rest"]
+    assert delays.least_ns == delays.most_ns == pytest.approx(10 * MS, abs=8)
+    assert delays.least_ns == float(probe.timebase.tick_ns * round(10 * MS / probe.timebase.tick_ns))
