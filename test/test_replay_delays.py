@@ -18,7 +18,7 @@ from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streamed.run import replay_schedule
+from liteprobe.host.run.streamed import replay_schedule
 from liteprobe.host.run.streamed.delays import DelaySink
 from liteprobe.host.run.streamed.replay_figures import PortReplay, ReplayResult
 from liteprobe.host.traffic.intervals import Interval
