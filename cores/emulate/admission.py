@@ -89,6 +89,8 @@ def add_admission(engine):
     add_entry(engine, length)
     is_in    = Signal()
     is_taken = Signal()
+    is_told, is_told_before       = Signal(), Signal() # To the counters,
+    is_decided, is_decided_before = Signal(), Signal() # and the verdict to whoever has the octets.
     verdicts, counted = engine.verdicts, engine.counted
     engine.arrive_counts = [
         counted.number.eq(engine.number),
@@ -113,9 +115,13 @@ def add_admission(engine):
         after.frames.eq(queue.frames + is_in),
         after.octets.eq(Mux(is_in, sum_octets, queue.octets)),
         *engine.arrive_counts,
-        is_taken.eq(counted.ready & (engine.is_ghost | verdicts.ready)),
-        counted.valid.eq(engine.is_ghost | verdicts.ready),
-        verdicts.valid.eq(~engine.is_ghost & counted.ready),
+        counted.valid.eq(~is_told_before),
+        verdicts.valid.eq(~engine.is_ghost & ~is_decided_before),
+        is_told.eq(is_told_before | counted.ready),
+        is_decided.eq(engine.is_ghost | is_decided_before | verdicts.ready),
+        is_taken.eq(is_told & is_decided),
+        NextValue(is_told_before, is_told & ~is_taken),
+        NextValue(is_decided_before, is_decided & ~is_taken),
         If(is_taken,
             engine.writes.eq(1),
             engine.waiting.put.eq(is_in),

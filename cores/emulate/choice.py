@@ -9,7 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
 
-OLD = 50 # Bits of a fine time: what a class may be ahead by is less.
+OLD = 46 # Bits of a fine time: a bucket is full by then, which never is ahead by more than half of it.
 
 def add_choice(engine):
     """Let a QueueEngine find its next event: what comes, service, an opportunity, a switch of the settings.
@@ -48,9 +48,11 @@ def add_choice(engine):
         NextValue(engine.comes, arrivals.valid | engine.ghost_valid),
         NextValue(safe, Mux(arrivals.valid, frame, until)),
         NextValue(engine.serves, 0),
-        engine.sweeps.eq(~is_any),
+        engine.sweeps.eq(1),
         # Nothing comes before: so no time is ever older than a comparison takes.
-        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid, NextValue(engine.base, until)),
+        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
+            NextValue(engine.base, until),
+        ),
         If(engine.trace & ~engine.is_started,
             engine.opportunities.ready.eq(1),
             If(engine.opportunities.valid,

@@ -51,7 +51,7 @@ class ClassCounts(LiteXModule):
     Attributes
     ----------
     counted, sent, late : Endpoint(counted_layout), Endpoint(sent_layout), Endpoint(late_layout), in
-        A frame that comes takes 6 cycles, up to 10 where something is done to it; one that leaves a queue 4; one that is sent 6.
+        A message takes as many cycles as words change, and four more.
     bus : wishbone.Interface, slave
         COUNTER_WORDS words of each class, `ClassCounter` and `ClassGauge`.
     """
@@ -64,15 +64,12 @@ class ClassCounts(LiteXModule):
 
         # # #
 
+        self.first  = Signal(4) # Step with which a message of the queue begins.
         self.memory = memory = EngineMemory(self.words)
         self.bus    = memory.bus
-        messages = [
-            (self.late, self.counts_of_late(), 0, {}, 1),
-            (self.counted, self.counts_of_queue(), *self.steps_of_queue()),
-            (self.sent, self.counts_of_sent(), 0, {}, 1),
-        ]
+        messages = [(self.counted, self.counts_of_queue()), (self.sent, self.counts_of_sent()), (self.late, self.counts_of_late())]
         # One after the other, each for as many steps as it has words.
-        self.step   = step = Signal(max=max(len(counts) for _, counts, *_ in messages) + 1)
+        self.step   = step = Signal(max=max(len(counts) for _, counts in messages) + 1)
         number      = Signal(CLASS_BITS)
         word        = Signal(max=COUNTER_WORDS)
         change      = Signal(2)
@@ -87,23 +84,24 @@ class ClassCounts(LiteXModule):
             If(place == self.words - 1, NextState("IDLE")),
         )
         choice = None
-        for index, (sink, counts, first, jumps, is_end) in enumerate(messages):
-            go     = [NextValue(step, first), NextState(f"COUNT_{index}")]
+        for index, (sink, counts) in enumerate(messages):
+            go     = [NextValue(step, 0 if index else self.first), NextState(f"COUNT_{index}")]
             choice = If(sink.valid, *go) if choice is None else choice.Elif(sink.valid, *go)
-            is_last = (step == len(counts) - 1) | ((step == len(counts) - 2) & ~is_end) if jumps else step == len(counts) - 1
+            is_last = step == len(counts) - 1
             fsm.act(f"COUNT_{index}",
                 number.eq(sink.number),
                 Case(step, {n: [word.eq(one.word), change.eq(int(one.change)), value.eq(one.value), asks.eq(one.condition)]
                     for n, one in enumerate(counts)}),
                 NextValue(step, step + 1),
-                *[If((step == at) & condition, NextValue(step, to)) for at, (condition, to) in jumps.items()],
                 If(is_last,
                     sink.ready.eq(1),
-                    NextState("IDLE"),
+                    NextState("REST"),
                 ),
             )
-        # What was read is written two cycles later: a message never begins with a word that the one before ended with.
         fsm.act("IDLE", choice)
+        # What was read is written two cycles later: nothing is read in between that is written still.
+        fsm.act("REST",   NextState("REST_2"))
+        fsm.act("REST_2", NextState("IDLE"))
         self.add_changes(Cat(word, number), change, value, asks, clear, place)
 
     def add_changes(self, address, change, value, asks, clear, place):
@@ -141,25 +139,26 @@ class ClassCounts(LiteXModule):
         is_out = told.fate != Fate.SENT
         drop   = Signal(max=COUNTER_WORDS)
         self.comb += drop.eq(Mux(told.ghost, ClassCounter.GHOSTS_DROPPED, ClassCounter.DISCARDED - Fate.DISCARDED + told.fate))
-        return [
-            Count(Mux(told.ghost, ClassCounter.GHOSTS, ClassCounter.ARRIVED), Change.ADD, 1),
-            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length, told.arrives),
+        of_frame = [
+            Count(ClassCounter.ARRIVED,        Change.ADD, 1),
+            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length),
             Count(ClassCounter.DUPLICATED,     Change.ADD, 1, told.twice),
             Count(ClassCounter.CORRUPTED,      Change.ADD, 1, told.corrupt),
             Count(ClassCounter.HELD_BACK,      Change.ADD, 1, told.held),
+        ]
+        of_ghost = [
+            Count(ClassCounter.GHOSTS,         Change.ADD, 1, told.ghost),
+            Count(ClassGauge.QUEUE_MOST,       Change.MOST, told.frames),
+        ]
+        of_all = [
             Count(drop,                        Change.ADD, 1, is_out),
             Count(ClassGauge.QUEUE_FRAMES,     Change.SET, told.frames),
             Count(ClassGauge.QUEUE_OCTETS,     Change.SET, told.octets),
-            Count(ClassGauge.QUEUE_MOST,       Change.MOST, told.frames),
         ]
-
-    def steps_of_queue(self):
-        """Return with which of `counts_of_queue` it begins, where it leaves some out, and whether it needs the last one."""
-        told    = self.counted
-        comes   = told.arrives | told.ghost
-        is_out  = told.fate != Fate.SENT
-        is_rare = told.twice | told.corrupt | told.held | is_out
-        return Mux(comes, 0, Mux(is_out, 5, 6)), {1: (~is_rare, 6)}, comes
+        # What leaves the queue, or is a ghost, has fewer words.
+        before = len(of_frame)
+        self.comb += self.first.eq(Mux(told.arrives, 0, Mux(told.ghost, before, before + len(of_ghost))))
+        return of_frame + of_ghost + of_all
 
     def counts_of_sent(self):
         """Return what the settled departure of a frame changes."""

@@ -14,9 +14,9 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.fates import FateDrawer
 from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
-from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, late_layout
+from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
-from liteprobe.cores.formats.emulate import DUE_BITS
+from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
@@ -51,13 +51,13 @@ class Emulation(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `QueueEngine`.
     switch : BankSwitch
-        ``at``, ``ask``, ``is_pending``, ``banks``.
+        ``tick``, ``ask``, ``is_pending``, ``banks``.
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and ClassCounts.words words.
     """
     def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024):
         self.start      = Signal()
-        self.now        = Signal(TICKS_BITS)
+        self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
         self.departures = stream.Endpoint(departure_layout)
         self.late       = stream.Endpoint(late_layout)
@@ -80,8 +80,9 @@ class Emulation(LiteXModule):
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
         self.freed, self.freed_lane, self.freed_words = engine.freed, engine.freed_lane, engine.freed_words
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
-        # The engine goes on meanwhile.
-        self.counted  = anew(stream.Buffer(counted_layout))
+        # The next frame draws while the engine is at this one.
+        self.drawn    = drawn    = anew(stream.Buffer(fate_layout))
+        self.told     = told     = anew(stream.SyncFIFO(counted_layout, 4))
         # A frame that is in the queue still holds time up; the queue shows the next one at once.
         is_early = Signal()
         self.sync += [
@@ -94,20 +95,22 @@ class Emulation(LiteXModule):
         ]
         self.comb += [
             switch.start.eq(self.start),
+            switch.now.eq(self.now),
             self.arrivals.connect(queue.sink),
             queue.source.connect(fates.sink),
             fates.safe.eq(safe),
             ghosts.safe.eq(safe),
             engine.safe.eq(safe),
-            fates.source.connect(engine.arrivals),
+            fates.source.connect(drawn.sink),
+            drawn.source.connect(engine.arrivals),
             engine.ghost_valid.eq(ghosts.valid),
             ghosts.ready.eq(engine.ghost_ready),
             engine.ghost_known.eq(ghosts.is_known),
             engine.ghost.eq(ghosts.ghost),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
-            engine.counted.connect(self.counted.sink),
-            self.counted.source.connect(counts.counted),
+            engine.counted.connect(told.sink),
+            told.source.connect(counts.counted),
             lanes.now.eq(self.now[:DUE_BITS]),
             lanes.sent.connect(counts.sent),
             self.late.connect(counts.late),

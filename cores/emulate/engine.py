@@ -55,7 +55,7 @@ class QueueEngine(LiteXModule):
 
     Attributes
     ----------
-    safe : Signal(48), in
+    safe : Signal(32), in
         Every frame that came before this tick has been given to ``arrivals``.
     arrivals : Endpoint(fate_layout), in
     ghosts : BackgroundTraffic's ``valid``, ``ready``, ``is_known``, ``ghost``

@@ -71,7 +71,7 @@ class FateDrawer(LiteXModule):
 
     Attributes
     ----------
-    safe : Signal(48), in
+    safe : Signal(32), in
         Every frame that came before this tick has been given to ``sink``.
     sink : Endpoint(arrival_layout), in
     source : Endpoint(fate_layout), out
@@ -88,7 +88,7 @@ class FateDrawer(LiteXModule):
         self.settings = settings
         self.bank     = switch.banks["fates"]
         self.data     = settings.values["fates"]
-        self.kept     = Record(class_layout, reset_less=True)
+        self.kept     = Record(class_layout)
         self.drawn    = Record(fate_layout, reset_less=True)
         self.flags    = Signal(8, reset_less=True)
         self.step     = Signal(max=len(Step))
@@ -132,31 +132,31 @@ class FateDrawer(LiteXModule):
         )
 
     def add_memory(self):
-        """Keep what is known of the classes."""
-        # Else LiteX gives the memory a page of the CSR bus.
-        self.autocsr_exclude = {"memory"}
-        kept        = self.kept
-        self.memory = memory = Memory(len(kept.raw_bits()), CLASSES, name="fates")
-        read        = memory.get_port(async_read=True)
-        write       = memory.get_port(write_capable=True)
-        self.specials += memory, read, write
-        seeded = Record(class_layout)
-        self.comb += [
-            read.adr.eq(self.sink.number),
-            write.adr.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
-            seeded.state.eq(Cat(kept.state[:32], self.data)),
-            write.dat_w.eq(Mux(self.is_seed, seeded.raw_bits(), kept.raw_bits())),
-            write.we.eq(Mux(self.is_seed, self.seed[:2] == 2, self.step == Step.KEEP)),
-        ]
-        self.sync += [
-            If(self.is_seed,
-                If(self.seed[:2] == 1, kept.state[:32].eq(self.data)),
-            ).Elif(self.step == Step.READ_FLAGS,
-                kept.raw_bits().eq(read.dat_r),
-            ).Elif(self.step == Step.READ_CHANGE,
-                kept.number.eq(kept.number + 1),
-            )
-        ]
+        """Keep what is known of the classes: a memory a field, read, changed and written in one cycle."""
+        # Else LiteX gives the memories a page of the CSR bus.
+        self.autocsr_exclude = {f"memory_{name}" for name, _ in class_layout}
+        self.puts   = {name: Signal(name=f"puts_{name}") for name, _ in class_layout}
+        self.values = {name: Signal(bits, name=f"value_{name}") for name, bits in class_layout}
+        seeded = Signal()
+        low    = Signal(32, reset_less=True)
+        self.comb += seeded.eq(self.is_seed & (self.seed[:2] == 2))
+        self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))
+        for name, bits in class_layout:
+            memory      = Memory(bits, CLASSES, name=f"fates_{name}")
+            read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
+            setattr(self, f"memory_{name}", memory)
+            self.specials += memory, read, write
+            self.comb += [
+                read.adr.eq(self.sink.number),
+                getattr(self.kept, name).eq(read.dat_r),
+                write.adr.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
+                write.dat_w.eq(Mux(self.is_seed, Cat(low, self.data) if name == "state" else 0, self.values[name])),
+                write.we.eq(seeded | self.puts[name]),
+            ]
+
+    def put(self, name, value, condition):
+        """Return the statements that change what is kept of the class."""
+        return [self.puts[name].eq(condition), self.values[name].eq(value)]
 
     def add_reads(self):
         """Read a word in each step."""
@@ -199,10 +199,13 @@ class FateDrawer(LiteXModule):
             drawn.bit.eq(product[32 - 3:]),
         ]
         self.does = does
+        self.comb += [
+            *self.put("state", following, Reduce("OR", [self.step == step for step in DRAWS])),
+            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.STATE),
+            *self.put("number", kept.number + 1, self.step == Step.KEEP),
+        ]
         self.sync += [
-            If(Reduce("OR", [self.step == step for step in DRAWS]), kept.state.eq(following)),
             Case(self.step, {
-                int(Step.STATE):     kept.is_bad.eq(kept.is_bad ^ does),
                 int(Step.LOSS):      drawn.lost.eq(does),
                 int(Step.DUPLICATE): drawn.twice.eq(does),
                 int(Step.CORRUPT):   drawn.corrupt.eq(does),
@@ -226,11 +229,11 @@ class FateDrawer(LiteXModule):
             self.settings.quantile.eq(kept.quantile),
         ]
         repeats = Signal(reset_less=True)
+        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats)
         self.sync += [
             If(self.step == Step.REPEAT, repeats.eq(self.does)),
             If(self.step == Step.QUANTILE,
                 drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
-                If(~repeats, kept.quantile.eq(self.draw[-ENTRY_BITS:])),
             ),
             If((self.step == Step.RED) & drawn.held,
                 drawn.delay.eq(drawn.delay + field(CLASS_FIELDS, "reorder_ticks", self.data)),
@@ -249,30 +252,25 @@ class FateDrawer(LiteXModule):
         is_same = Signal()
         entry   = self.settings.pattern_values["fates"]
         is_hit  = Signal()
-        number  = Signal(NUMBER_BITS) # Of this frame.
         is_in   = Signal() # There is something at the position.
         is_past = Signal() # The entry of a list is of a frame that came before.
         self.comb += [
             is_list.eq((self.flags & int(ClassFlag.LIST)) != 0),
             is_same.eq((kept.start == start) & (kept.count == count) & (kept.is_list == is_list)),
             self.settings.patterns["fates"].eq(kept.start + Mux(kept.is_list, kept.position, kept.position[SHARE_BITS:])),
-            number.eq(kept.number - 1),
             is_in.eq(kept.position < kept.count),
-            is_hit.eq(Mux(kept.is_list, entry == number, (entry >> kept.position[:SHARE_BITS])[0])),
-            is_past.eq(kept.is_list & is_in & (entry < number)),
+            is_hit.eq(Mux(kept.is_list, entry == kept.number, (entry >> kept.position[:SHARE_BITS])[0])),
+            is_past.eq(kept.is_list & is_in & (entry < kept.number)),
             self.looks_on.eq((self.step == Step.LOOK) & is_past),
         ]
-        self.sync += [
-            If(self.step == Step.PATTERN,
-                kept.start.eq(start),
-                kept.count.eq(count),
-                kept.is_list.eq(is_list),
-                If(~is_same, kept.position.eq(0)),
-            ),
-            # Bits begin anew behind the last one.
-            If((self.step == Step.PLACE) & ~is_in & ~kept.is_list, kept.position.eq(0)),
-            If((self.step == Step.LOOK) & is_in,
-                If(is_hit, self.drawn.lost.eq(1)),
-                If(is_hit | is_past | ~kept.is_list, kept.position.eq(kept.position + 1)),
-            ),
+        moves = (is_in & (is_hit | is_past | ~kept.is_list)) & (self.step == Step.LOOK)
+        # Bits begin anew behind the last one.
+        wraps = (self.step == Step.PLACE) & ~is_in & ~kept.is_list
+        now   = self.step == Step.PATTERN
+        self.comb += [
+            *self.put("start", start, now),
+            *self.put("count", count, now),
+            *self.put("is_list", is_list, now),
+            *self.put("position", Mux(self.step == Step.LOOK, kept.position + 1, 0), moves | wraps | (now & ~is_same)),
         ]
+        self.sync += If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1))

@@ -16,14 +16,11 @@ COUNT_BITS = 32
 MEAN_BITS  = 5 # Of a fraction of a tick, as ExponentialInterval has it.
 
 class_layout = [ # What is kept of a class from ghost to ghost.
-    ("state", STATE_BITS), # Of its draws.
-    ("count", COUNT_BITS), # Ghosts of the burst, or position in the pattern.
-]
-
-next_layout = [ # The ghost that comes next.
-    ("time",   TIME_BITS), # Fine.
+    ("state",  STATE_BITS), # Of its draws.
+    ("count",  COUNT_BITS), # Ghosts of the burst, or position in the pattern.
+    ("time",   TIME_BITS),  # Of the ghost that comes next, fine;
     ("length", LENGTH_BITS),
-    ("red",    32),
+    ("red",    32),         # and its draw.
 ]
 
 # Background Traffic -------------------------------------------------------------------------------
@@ -41,7 +38,7 @@ class BackgroundTraffic(LiteXModule):
 
     Attributes
     ----------
-    safe : Signal(48), in
+    safe : Signal(32), in
         Nothing that is taken later has a time before this tick.
     valid, ready : Signal(), out and in
         A ghost is there, or is taken. One that is there is taken back where the settings change before it.
@@ -66,8 +63,7 @@ class BackgroundTraffic(LiteXModule):
         self.data     = settings.values["ghosts"]
         self.number   = Signal(CLASS_BITS)  # Of the class at hand.
         self.live     = Signal(CLASSES)     # Classes with a ghost to come.
-        self.kept     = Record(class_layout, reset_less=True)
-        self.next     = Record(next_layout, reset_less=True)
+        self.kept     = Record(class_layout)
         self.kind     = Signal(3, reset_less=True)
         self.is_first = Signal()            # The ghost at hand is the first of its kind.
         self.word     = Signal(5)
@@ -89,45 +85,50 @@ class BackgroundTraffic(LiteXModule):
         return field(CLASS_FIELDS, name, self.data)
 
     def add_memories(self):
-        """Keep what is known of the classes, and of the ghost of each that comes next."""
+        """Keep what is known of the classes: a memory a field, read, changed and written in one cycle."""
         # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {"memory", "nexts"}
-        self.keeps  = Signal()
-        self.memory = memory = Memory(len(self.kept.raw_bits()), CLASSES, name="ghosts")
-        self.nexts  = nexts  = Memory(len(self.next.raw_bits()), CLASSES, name="nexts")
-        read,  write  = memory.get_port(async_read=True), memory.get_port(write_capable=True)
-        look,  put    = nexts.get_port(async_read=True), nexts.get_port(write_capable=True)
-        self.specials += memory, nexts, read, write, look, put
-        self.found  = Record(class_layout) # Of the class at hand, as it was kept.
-        self.coming = Record(next_layout)
-        self.looked = Signal(CLASS_BITS)   # Whose ``coming`` is.
-        self.comb += [
-            read.adr.eq(self.number),
-            write.adr.eq(self.number),
-            write.dat_w.eq(self.kept.raw_bits()),
-            write.we.eq(self.keeps),
-            self.found.raw_bits().eq(read.dat_r),
-            look.adr.eq(self.looked),
-            put.adr.eq(self.number),
-            put.dat_w.eq(self.next.raw_bits()),
-            put.we.eq(self.keeps),
-            self.coming.raw_bits().eq(look.dat_r),
-        ]
+        self.autocsr_exclude = {f"memory_{name}" for name, _ in class_layout}
+        self.looked = Signal(CLASS_BITS) # Whose ghost is searched for the first one.
+        self.puts   = {name: Signal(name=f"puts_{name}") for name, _ in class_layout}
+        self.values = {name: Signal(bits, name=f"value_{name}") for name, bits in class_layout}
+        number      = Signal(CLASS_BITS)
+        self.looks  = Signal()
+        self.comb  += number.eq(Mux(self.looks, self.looked, self.number))
+        for name, bits in class_layout:
+            memory      = Memory(bits, CLASSES, name=f"ghosts_{name}")
+            read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
+            setattr(self, f"memory_{name}", memory)
+            self.specials += memory, read, write
+            self.comb += [
+                read.adr.eq(self.number if name in ("state", "count") else number),
+                getattr(self.kept, name).eq(read.dat_r),
+                write.adr.eq(self.number),
+                write.dat_w.eq(self.values[name]),
+                write.we.eq(self.puts[name]),
+            ]
+
+    def put(self, name, value):
+        """Return the statements that change what is kept of the class at hand."""
+        return [self.puts[name].eq(1), self.values[name].eq(value)]
 
     def add_search(self):
         """Look at the classes from the lowest on, and show the first ghost."""
         fsm, ghost = self.fsm, self.ghost
         left   = Signal(CLASSES) # Classes to look at.
-        first  = Record(ghost_layout, reset_less=True)
+        first  = Signal(TIME_BITS, reset_less=True)  # Of those that were looked at,
+        chosen = Signal(CLASS_BITS, reset_less=True) # whose it is.
         is_any = Signal()
         lead   = Signal(TIME_BITS)
         lowest = Signal(CLASS_BITS)
         after  = Signal(TICKS_BITS)  # Of the switch: the ghost, or, where there is none, what can come.
         self.comb += [
             *[If(left[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
-            lead.eq(self.coming.time - first.time),
-            ghost.eq(first),
-            after.eq(Mux(is_any, first.time[FINE_BITS:], self.safe) - self.switch.at),
+            lead.eq(self.kept.time - first),
+            ghost.time.eq(first),
+            ghost.number.eq(chosen),
+            ghost.length.eq(self.kept.length),
+            ghost.red.eq(self.kept.red),
+            after.eq(Mux(is_any, first[FINE_BITS:], self.safe) - self.switch.at),
         ]
         self.is_switching = Signal()
         fsm.act("FIND",
@@ -136,21 +137,22 @@ class BackgroundTraffic(LiteXModule):
             NextState("LOOK"),
         )
         fsm.act("LOOK",
+            self.looks.eq(1),
             self.looked.eq(lowest),
             If(left == 0,
                 NextState("SHOW"),
             ).Else(
                 If(~is_any | lead[-1],
                     NextValue(is_any, 1),
-                    NextValue(first.time, self.coming.time),
-                    NextValue(first.length, self.coming.length),
-                    NextValue(first.red, self.coming.red),
-                    NextValue(first.number, lowest),
+                    NextValue(first, self.kept.time),
+                    NextValue(chosen, lowest),
                 ),
                 NextValue(left, left & (left - 1)),
             )
         )
         fsm.act("SHOW",
+            self.looks.eq(1),
+            self.looked.eq(chosen),
             If(self.switch.pending["ghosts"] & ~after[-1],
                 NextValue(self.number, 0),
                 NextState("CHANGE"),
@@ -158,8 +160,7 @@ class BackgroundTraffic(LiteXModule):
                 self.is_known.eq(1),
                 self.valid.eq(is_any),
                 If(is_any & self.ready,
-                    NextValue(self.number, first.number),
-                    NextValue(self.next.time, first.time),
+                    NextValue(self.number, chosen),
                     NextValue(self.is_first, 0),
                     NextState("READ"),
                 ),
@@ -176,29 +177,28 @@ class BackgroundTraffic(LiteXModule):
         )
         fsm.act("SEED_LOW",
             self.at("ghost_seed_high"),
-            NextValue(self.kept.state[:32], self.data),
+            self.put("state", self.data),
             NextState("SEED_HIGH"),
         )
         fsm.act("SEED_HIGH",
             self.at("background"),
-            NextValue(self.kept.state[32:], self.data),
-            NextValue(self.next.time, 0),
+            self.put("state", Cat(self.kept.state[:32], self.data)),
+            self.put("time", 0),
             NextState("BEGIN"),
         )
         # From here on for a change of kind, too.
         fsm.act("BEGIN",
             self.at("ghost_phase"),
             NextValue(self.is_first, 1),
-            NextValue(self.kept.count, 0),
+            self.put("count", 0),
             NextState("PHASE"),
             If(self.of("background") == Background.NONE,
-                self.keeps.eq(1),
                 *[If(self.number == n, NextValue(self.live[n], 0)) for n in range(CLASSES)],
                 NextState("ADVANCE"),
             ),
         )
         fsm.act("PHASE",
-            NextValue(self.next.time[FINE_BITS:], self.next.time[FINE_BITS:] + self.data),
+            self.put("time", Cat(self.kept.time[:FINE_BITS], self.kept.time[FINE_BITS:] + self.data)),
             *[If(self.number == n, NextValue(self.live[n], 1)) for n in range(CLASSES)],
             NextState("READ"),
         )
@@ -234,11 +234,10 @@ class BackgroundTraffic(LiteXModule):
         )
         fsm.act("CHANGE_NEW",
             self.at("background"),
-            NextValue(self.kept.raw_bits(), self.found.raw_bits()),
-            NextValue(self.next.time, Cat(Constant(0, FINE_BITS), switch.at)),
             If(self.of("background") == before,
                 NextState("ADVANCE"),
             ).Else(
+                self.put("time", Cat(Constant(0, FINE_BITS), switch.at)),
                 NextState("BEGIN"),
             )
         )
@@ -253,14 +252,13 @@ class BackgroundTraffic(LiteXModule):
         self.burst  = Signal(32, reset_less=True)
         self.ticks  = Signal(32, reset_less=True)
         self.rest   = Signal(FINE_BITS, reset_less=True)
-        step        = NextValue(self.kept.state, following)
+        step        = self.put("state", following)
         self.comb += [
             following.eq(xorshift64(self.kept.state)),
             draw.eq(following[32:]),
         ]
         fsm.act("READ",
             self.at("background"),
-            If(~self.is_first, NextValue(self.kept.raw_bits(), self.found.raw_bits())),
             NextState("READ_BURST"),
         )
         fsm.act("READ_BURST",
@@ -280,14 +278,14 @@ class BackgroundTraffic(LiteXModule):
         fsm.act("READ_REST",
             self.at("ghost_fraction"),
             NextValue(self.ticks, self.data),
-            NextValue(self.next.red, draw),
+            self.put("red", draw),
             step,
             NextState("READ_PAUSE"),
         )
         fsm.act("READ_PAUSE",
             self.at("ghost_pause"),
             NextValue(self.rest, self.of("ghost_fraction")),
-            NextValue(self.next.length, self.of("ghost_length")),
+            self.put("length", self.of("ghost_length")),
             NextState("CHOOSE"),
         )
 
@@ -318,10 +316,10 @@ class BackgroundTraffic(LiteXModule):
                 int(Background.CONSTANT): If(self.is_first, at_none).Else(at_once),
                 int(Background.EXPONENTIAL): drawn,
                 int(Background.ON_OFF): [
-                    NextValue(kept.count, Mux(is_over, 1, kept.count + 1)),
+                    self.put("count", Mux(is_over | self.is_first, 1, kept.count + 1)),
                     at_once,
                     If(is_over, NextValue(waited, Cat(Constant(0, FINE_BITS), pause))),
-                    If(self.is_first, at_none, NextValue(kept.count, 1)),
+                    If(self.is_first, at_none),
                 ],
                 int(Background.RANDOM_ON_OFF): [
                     at_once,
@@ -341,7 +339,7 @@ class BackgroundTraffic(LiteXModule):
         )
         fsm.act("PATTERN",
             NextValue(place, start + Cat(Constant(0, 1), Mux(kept.count < count, kept.count, 0))),
-            NextValue(kept.count, Mux(kept.count < count, kept.count, 0) + 1),
+            self.put("count", Mux(kept.count < count, kept.count, 0) + 1),
             NextState("PATTERN_TICKS"),
         )
         fsm.act("PATTERN_TICKS",
@@ -353,15 +351,11 @@ class BackgroundTraffic(LiteXModule):
             NextState("PATTERN_END"),
         )
         fsm.act("PATTERN_END",
-            NextValue(self.next.length, self.settings.pattern_values["ghosts"]),
+            self.put("length", self.settings.pattern_values["ghosts"]),
             NextState("ADD"),
         )
         fsm.act("ADD",
-            NextValue(self.next.time, self.next.time + waited),
-            NextState("KEEP"),
-        )
-        fsm.act("KEEP",
-            self.keeps.eq(1),
+            self.put("time", kept.time + waited),
             If(self.is_seeding | self.is_switching,
                 NextState("ADVANCE"),
             ).Else(

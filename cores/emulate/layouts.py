@@ -6,7 +6,7 @@
 from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS
 
-TICKS_BITS    = TIME_BITS - FINE_BITS # Of a time in whole ticks.
+TICKS_BITS    = TIME_BITS - FINE_BITS # Of a time in whole ticks, modulo.
 CLASS_BITS    = (CLASSES - 1).bit_length()
 LANE_BITS     = (LANES - 1).bit_length()
 ADDRESS_BITS  = 21 # Of a word of the store.

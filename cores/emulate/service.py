@@ -11,7 +11,7 @@ from liteprobe.cores.emulate.layouts import DUE_BITS, LENGTH_BITS
 from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, TIME_BITS, Fate
 
 OCTETS_BITS = LENGTH_BITS + 1
-BURST_BITS  = 48
+BURST_BITS  = 45
 
 def add_service(engine):
     """Let a QueueEngine serve the head of the queue ``number``, at the time ``time``.

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.emulate.layouts import TICKS_BITS
-from liteprobe.cores.formats.emulate import BANK_WORDS, DELAY_ENTRIES, PATTERN_WORDS
+from liteprobe.cores.formats.emulate import BANK_WORDS, DELAY_ENTRIES, NOW_BITS, PATTERN_WORDS, WAIT_MAX
 
 BANK_BITS = log2_int(2*BANK_WORDS)
 USERS     = ("fates", "ghosts", "engine")
@@ -109,20 +109,26 @@ class BankSwitch(LiteXModule):
 
     Attributes
     ----------
+    now : Signal(48), in
+        Ticks since the start, some ticks old.
     start : Signal(), in
         Pulse: bank 0 holds, no switch is wanted.
-    at : Signal(48), in
-        Tick; stands still from ``ask`` until no switch is pending.
+    tick : Signal(48), in
+        When; stands still from ``ask`` until no switch is pending. A tick that has passed means now.
+    at : Signal(32), out
+        Its low bits, while a switch is pending.
     ask : Signal(), in
         Pulse: a switch is wanted; ignored while one is pending.
     pending, taken : dict of Signal(), out and in
-        Of each of USERS: a switch is wanted of it; a pulse as it is done.
+        Of each of USERS: a switch is wanted of it, and is less than WAIT_MAX away; a pulse as it is done.
     banks : dict of Signal(), out
         The bank that holds for each user.
     is_pending : Signal(), out
-        Of any.
+        It was asked for, and is not done by all.
     """
     def __init__(self):
+        self.now        = Signal(NOW_BITS)
+        self.tick       = Signal(NOW_BITS)
         self.start      = Signal()
         self.at         = Signal(TICKS_BITS)
         self.ask        = Signal()
@@ -133,11 +139,28 @@ class BankSwitch(LiteXModule):
 
         # # #
 
-        self.comb += self.is_pending.eq(Reduce("OR", list(self.pending.values())))
+        ahead    = Signal(NOW_BITS, reset_less=True)
+        is_asked = Signal()
+        is_known = Signal() # ``ahead`` is of this switch.
+        gives    = Signal()
+        self.comb += [
+            self.is_pending.eq(is_asked | Reduce("OR", list(self.pending.values()))),
+            gives.eq(is_asked & is_known & (ahead[-1] | (ahead[log2_int(WAIT_MAX):] == 0))),
+        ]
+        self.sync += [
+            ahead.eq(self.tick - self.now),
+            is_known.eq(is_asked),
+            If(self.ask & ~self.is_pending, is_asked.eq(1)),
+            If(gives,
+                is_asked.eq(0),
+                self.at.eq(Mux(ahead[-1], self.now, self.tick)),
+            ),
+            If(self.start, is_asked.eq(0)),
+        ]
         for user in USERS:
             pending, taken, bank = self.pending[user], self.taken[user], self.banks[user]
             self.sync += [
                 If(taken, pending.eq(0), bank.eq(~bank)),
-                If(self.ask & ~self.is_pending, pending.eq(1)),
+                If(gives, pending.eq(1)),
                 If(self.start, pending.eq(0), bank.eq(0)),
             ]

@@ -18,7 +18,9 @@ LANES: Final = CLASSES + 1  # Frames of a class leave in the order of its lane; 
 REORDER_LANE: Final = CLASSES
 
 FINE_BITS: Final = 16  # Of a tick.
-TIME_BITS: Final = 64  # Of a fine time since the start; 48 of them are ticks.
+TIME_BITS: Final = 48  # Of a fine time where it is compared, modulo: 32 of them are ticks.
+NOW_BITS: Final = 48  # Of ticks since the start: 26 days.
+WAIT_MAX: Final = 1 << 30  # Ticks: no interval and no service is longer than 8.6 s.
 DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
 DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
@@ -86,7 +88,7 @@ CLASS_FIELDS: Final = {
     "red_slope":          WordField(14),        # Share for each frame of the mean queue above red_least.
     "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
     "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
-    "token_burst_high":   WordField(17, 0, 16),
+    "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
     "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.

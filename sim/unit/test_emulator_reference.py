@@ -265,6 +265,16 @@ def test_what_is_held_back_is_overtaken() -> None:
     assert one.departures == [(110, 1), (510, 0)]
 
 
+def test_in_a_lane_frames_leave_as_they_were_served() -> None:
+    held = {"reorder": ALL, "delay": 5000}
+    done = run([(0, 100, 7), (1, 100, 2), (2, 100, 1)], {1: held, 2: {**held, "reorder_ticks": 100}, 7: held}, 1)
+    # Class 1 is served before class 2; due 5200 and, of class 2, 5400. Then all in one tick, by a lane that is late.
+    assert [number for _, number in done.departures] == [0, 2, 1]
+    done = run([(0, 100, 7), (1, 100, 2), (2, 100, 1)], {1: held, 2: held, 7: {**held, "reorder_ticks": 1000}}, 1)
+    assert dues(done) == [6100, 6100, 6100]
+    assert [number for _, number in done.departures] == [0, 2, 1]
+
+
 def test_on_a_tie_the_lower_lane_leaves_first_and_the_line_is_busy_meanwhile() -> None:
     done = run([(0, 60, 1), (100, 60, 0)], {1: {"delay": 1000}, 0: {"delay": 900}})
     assert done.departures == [(1000, 1), (1084, 0)]

@@ -82,7 +82,7 @@ class Counts:
 
     def sent(self, frame: Frame, due: int) -> None:
         """Count a frame whose departure is known."""
-        words, delay = self.of_class[frame.klass], due - frame.time
+        words, delay = self.of_class[frame.klass], due - frame.time & MASK
         words[SENT] += 1 + frame.is_twice
         words[SENT_OCTETS] += frame.length * (1 + frame.is_twice)
         words[DELAY_LEAST] = min(words[DELAY_LEAST], delay)

@@ -68,7 +68,8 @@ class Direction:
         self.opportunity_time = settings.trace[0][0] << FINE if self.bank.has_trace else NEVER
         # Lanes and line.
         self.lane_due = [0] * LANES
-        self.leaving: list[tuple[int, int, int]] = []  # Due, lane, number.
+        self.leaving: list[tuple[int, int, int, int]] = []  # Due, lane, how many ended their service before, number.
+        self.ended = 0
         self.line_free = 0
         self.settled = 0  # What is due before this tick has been sent.
         self.ghost_time, self.ghost_class = NEVER, 0
@@ -119,7 +120,7 @@ class Direction:
         self.settled = max(self.settled, self.known + ahead_ticks)
         left: list[tuple[int, int]] = []
         while self.leaving and self.leaving[0][0] < self.settled:
-            due, _, number = heappop(self.leaving)
+            due, _, _, number = heappop(self.leaving)
             frame = self.frames[number]
             frame.leaves = max(due, self.line_free)
             for _ in range(1 + frame.is_twice):
@@ -336,4 +337,5 @@ class Direction:
         self.lane_due[lane] = frame.due = due
         frame.fate = Fate.SENT
         self.counts.sent(frame, due)
-        heappush(self.leaving, (due, lane, frame.number))
+        heappush(self.leaving, (due, lane, self.ended, frame.number))
+        self.ended += 1
