@@ -11,9 +11,9 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.staging import Staging
-from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layout
+from liteprobe.cores.emulate.layouts import CLASS_BITS, arrival_layout
 from liteprobe.cores.formats import DAMAGE
-from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
+from liteprobe.cores.formats.emulate import NOW_BITS, UNMATCHED_CLASS
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.decide import wait_cycles
 
@@ -77,7 +77,7 @@ class ForwardPath(LiteXModule):
     """
     def __init__(self, clock, matcher, management_mac=None, longest=1536, staging_octets=4096, pad_ticks=0):
         assert 2*longest < staging_octets
-        self.origin     = Signal(TICKS_BITS)
+        self.origin     = Signal(NOW_BITS)
         self.runs       = Signal()
         self.source     = stream.Endpoint(arrival_layout)
         self.descriptor = stream.Endpoint(descriptor_layout())
@@ -125,7 +125,7 @@ class ForwardPath(LiteXModule):
     def add_decision(self, matcher, longest):
         """Hand on a frame once its stamp is known and the filter has answered; by then the next one may have ended."""
         arrivals, parser, staging, source = self.arrivals, self.parser, self.staging, self.source
-        stamp      = Signal(TICKS_BITS, reset_less=True)
+        stamp      = Signal(NOW_BITS, reset_less=True)
         length     = Signal(16, reset_less=True)
         is_bad     = Signal(reset_less=True)
         is_own     = Signal(reset_less=True)
@@ -135,7 +135,7 @@ class ForwardPath(LiteXModule):
         is_due     = Signal()
         has_answer = Signal()
         number     = Signal(CLASS_BITS, reset_less=True)
-        since      = Signal(TICKS_BITS)
+        since      = Signal(NOW_BITS)
         is_good    = Signal()
         decides    = Signal()
         wanted     = Signal()

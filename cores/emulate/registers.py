@@ -14,9 +14,9 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.emulate.direction import Emulation
-from liteprobe.cores.emulate.layouts import TICKS_BITS
 from liteprobe.cores.emulate.mover import FrameMover
 from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats.emulate import NOW_BITS
 
 COUNTS = {
     "damaged":    "Frames with a wrong FCS, runts, giants and frames longer than longest: dropped. Wraps.",
@@ -64,16 +64,16 @@ class Origin(LiteXModule):
     def __init__(self, lead):
         self.ticks  = Signal(64)
         self.strobe = Signal()
-        self.origin = Signal(TICKS_BITS)
+        self.origin = Signal(NOW_BITS)
 
         # # #
 
-        origin = Signal(TICKS_BITS, reset_less=True)
+        origin = Signal(NOW_BITS, reset_less=True)
         begun  = Signal()
-        self.crossing = crossing = StillCrossing(TICKS_BITS, "timebase", "sys")
+        self.crossing = crossing = StillCrossing(NOW_BITS, "timebase", "sys")
         self.sync.timebase += [
             begun.eq(self.strobe),
-            If(self.strobe, origin.eq(self.ticks[:TICKS_BITS] + lead)),
+            If(self.strobe, origin.eq(self.ticks[:NOW_BITS] + lead)),
         ]
         self.comb += [
             crossing.i.eq(origin),
@@ -104,7 +104,7 @@ class DirectionPort(LiteXModule):
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
     """
     def __init__(self, receive, transmit, store, limits):
-        self.origin = Signal(TICKS_BITS)
+        self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
 
         # # #
@@ -124,7 +124,7 @@ class DirectionPort(LiteXModule):
             mover.anew.eq(arms),
             mover.drains.eq(~runs),
             runs.eq(transmit.of_replay & (transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
-            emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:TICKS_BITS])),
+            emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:NOW_BITS])),
             receive.runs.eq(runs & is_begun),
             receive.origin.eq(self.origin),
             receive.source.connect(emulation.arrivals),
@@ -167,18 +167,18 @@ class DirectionPort(LiteXModule):
         """Add the registers of the contract (docs/design/emulator.md)."""
         switch, emulation = self.emulation.switch, self.emulation
         self._arm       = CSRStorage(1, name="arm", description="Write: a forwarding program is to start; ignored unless idle.")
-        self._switch_at = WriteOnlyCSR(TICKS_BITS, name="switch_at", description="Tick at which the bank of settings changes.")
+        self._switch_at = WriteOnlyCSR(NOW_BITS, name="switch_at", description="Tick at which the bank of settings changes.")
         self._switch    = CSRStorage(1, name="switch", description="Write: change it then, or at once; ignored while switching.")
         self._bank      = CSRStatus(2, name="bank", description="Bank that holds; bit 1: a switch is to come.")
-        self._now       = CSRStatus(TICKS_BITS, name="now", description="Ticks since the start, as of the last read of bank.")
+        self._now       = CSRStatus(NOW_BITS, name="now", description="Ticks since the start, as of the last read of bank.")
         self.comb += [
             self.arm.eq(self._arm.re),
-            switch.at.eq(self._switch_at.storage),
+            switch.tick.eq(self._switch_at.storage),
             switch.ask.eq(self._switch.re),
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
-        self._origin    = CSRStatus(TICKS_BITS, name="origin", description="Tick of the probe's clock that is tick 0 of this program.")
+        self._origin    = CSRStatus(NOW_BITS, name="origin", description="Tick of the probe's clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)
         for name, (value, description) in self.constants.items():
             setattr(self, f"_{name}", CSRStatus(32, reset=value, name=name, description=description))
