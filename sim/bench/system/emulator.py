@@ -241,8 +241,11 @@ class Emulated:
         for index, (seen, (tick, octets, is_bad)) in enumerate(zip(found, wanted, strict=False)):
             if abs(seen.tick - origin - tick) > slip:
                 wrong.append(f"frame {index} left at tick {seen.tick - origin}, not {tick}")
-            if seen.octets != octets or seen.is_bad != is_bad:
-                wrong.append(f"frame {index} has other octets")
+            if seen.octets != octets:
+                places = [place for place, (one, other) in enumerate(zip(seen.octets, octets, strict=False)) if one != other]
+                wrong.append(f"frame {index} has {len(seen.octets)} octets, not {len(octets)}, or others at {places[:8]}")
+            if seen.is_bad != is_bad:
+                wrong.append(f"frame {index} has a {'wrong' if seen.is_bad else 'good'} FCS")
         counted, right = self.counts(number), [model.counts.words(one) for one in range(CLASSES)]
         has_ghosts = any(one.background for one in model.bank.classes)
         if not slip:
