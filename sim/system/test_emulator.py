@@ -44,7 +44,7 @@ def test_line_rate_both_ways_leaves_after_the_least_delay_exactly(
 
 @pytest.mark.parametrize("phases", ["0,1000,0", "3900,7700,0"])
 def test_a_receive_clock_of_another_phase_costs_a_tick_at_the_most(build: Path, tmp_path: Path, phases: str) -> None:
-    with emulating(build, tmp_path, phase_ps=phases) as emulated:
+    with emulating(build, tmp_path, phases=phases) as emulated:
         settings = plain(5000)
         emulated.start({0: settings, 1: settings})
         emulated.play({port: packets(30, port, 0.3) for port in range(2)})
@@ -78,7 +78,13 @@ def test_bad_frames_go_no_further_and_a_second_program_knows_nothing_of_the_firs
         emulated.stop([0])
         emulated.start({0: settings})
         good = b"\x02" + bytes(range(99))
-        for octets in (frame_with(good), frame_with(good, 1), frame_with(good[:50]), frame_with(good * 20), frame_with(good * 10)):
+        for octets in (
+            frame_with(good),
+            frame_with(good, 1),
+            frame_with(good[:50]),
+            frame_with(good * 20),
+            frame_with(good * 10),
+        ):
             emulated.link.inject(0, octets)
             emulated.probe.wait(40e-6)
         assert emulated.compare(0, settings) == []
