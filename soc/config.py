@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
 from liteprobe.soc.board_limits import BoardLimits
+from liteprobe.soc.emulator_limits import check_emulator
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS = ("own", "shared", "uart", "pcie")
@@ -75,11 +76,8 @@ class ProbeConfig:
     with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
     with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
     with_sets : and what makes frames of configuration sets.
-    directions : of the emulated network, 1 (from port 0 to port 1) or 2.
-    store : where its frames wait: ``sdram``, or ``block`` (block RAM: short delays at any rate).
-    store_words : of each direction, a power of two.
-    entries : frames that can be in the network, each direction; a power of two.
-    longest : octets of the longest frame, without FCS.
+    directions : of the emulated network, 1 (from port 0 to port 1) or 2. store : where its frames wait: ``sdram``, or ``block``
+        (block RAM: short delays); store_words, entries : of each direction, words and frames, powers of two; longest : octets.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -243,7 +241,8 @@ class ProbeConfig:
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
-            **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name != self.preset},
+            **{f"--preset {name}": replace(self, preset=name) for name in PRESETS
+                if name != self.preset and Part.EMULATE not in PRESETS[name]}, # That does nothing of what others do.
         }
         return (name for name, other in others.items() if other != self and other.fits(board))
 
@@ -255,6 +254,7 @@ class ProbeConfig:
         self._check_clock(board)
         self._check_records()
         self._check_replay(board)
+        check_emulator(self, board)
         self._check_cpu()
         self._check_main_ram(board)
         self._check_uart(board)

@@ -14,9 +14,9 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.emulate.direction import Emulation
-from liteprobe.cores.formats.emulate import NOW_BITS
 from liteprobe.cores.emulate.mover import FrameMover
 from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats.emulate import NOW_BITS
 
 COUNTS = {
     "damaged":    "Frames with a wrong FCS, runts, giants and frames longer than longest: dropped. Wraps.",
@@ -178,7 +178,7 @@ class DirectionPort(LiteXModule):
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
-        self._origin    = CSRStatus(NOW_BITS, name="origin", description="Tick of the probe's clock that is tick 0 of this program.")
+        self._origin    = CSRStatus(NOW_BITS, name="origin", description="Tick of the clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)
         for name, (value, description) in self.constants.items():
             setattr(self, f"_{name}", CSRStatus(32, reset=value, name=name, description=description))

@@ -13,9 +13,10 @@ from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
+from liteprobe.soc.emulator_limits import STORES
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
-    "with_replay")
+    "with_replay", "directions", "store", "store_words", "entries", "longest")
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,6 +71,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--sets", dest="with_sets", action=argparse.BooleanOptionalAction,
         help="where ports replay, they make frames of configuration sets, too (default: where there is room)",
     )
+    parser.add_argument("--directions", type=int, default=default.directions, help="of an emulator: 1 (port 0 to port 1) or 2")
+    parser.add_argument("--store", choices=STORES, default=default.store, help="where frames wait in an emulator")
+    parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
+    parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
+    parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")

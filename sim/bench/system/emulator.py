@@ -5,6 +5,7 @@
 
 import random
 import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
-from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter, ClassGauge
+from liteprobe.cores.formats.emulate import (
+    BANK_WORDS,
+    CLASSES,
+    COUNTER_WORDS,
+    DELAY_ENTRIES,
+    UNMATCHED_CLASS,
+    ClassCounter,
+    ClassGauge,
+)
 from liteprobe.cores.formats.filter import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
@@ -38,7 +47,7 @@ from liteprobe.sim.models.emulator.draws import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 NOWHERE = "cable?loss=100%"
-ETHERNET, IPV4 = 14, bytes.fromhex("0800" "4500002800000000")
+ETHERNET, IPV4 = 14, bytes.fromhex("08004500002800000000")
 FIRST_PROTOCOL = 100  # Of class 0; that of class 7 is named by no rule.
 PROTOCOL_OCTET = 23
 STORE_BITS_LEAST = 9
@@ -89,7 +98,7 @@ def class_of(octets: bytes) -> int:
 
 
 def rings(bits: Mapping[int, int] | int, words: int) -> list[dict[str, int]]:
-    """Return where the rings of the lanes are, as settings of each class and of the link: of so many bits, those that aren't named the least.
+    """Return where the rings of the lanes are, as settings of each class and of the link; those not named are the least.
 
     Parameters
     ----------
@@ -134,7 +143,10 @@ class Emulated:
 
     def counts(self, number: int) -> list[list[int]]:
         """Return what a direction counted, of each class."""
-        words = [int(word) for word in self.probe.registers.read_memory(f"direction{number}_counts", 0, CLASSES * COUNTER_WORDS)]
+        words = [
+            int(word)
+            for word in self.probe.registers.read_memory(f"direction{number}_counts", 0, CLASSES * COUNTER_WORDS)
+        ]
         return [words[COUNTER_WORDS * one : COUNTER_WORDS * (one + 1)] for one in range(CLASSES)]
 
     def total(self, number: int, counter: ClassCounter) -> int:
@@ -172,11 +184,15 @@ class Emulated:
         registers = self.probe.registers
         for number, one in settings.items():
             registers.write_memory(f"direction{number}_settings", 0, list(one.words))
-            registers.write_memory(f"direction{number}_settings", BANK_WORDS, list((other or {}).get(number, one.words)))
+            registers.write_memory(
+                f"direction{number}_settings", BANK_WORDS, list((other or {}).get(number, one.words))
+            )
             if one.delays:
                 registers.write_memory(f"direction{number}_settings", 2 * BANK_WORDS, one.delay_table())
             if one.patterns:
-                registers.write_memory(f"direction{number}_settings", 2 * BANK_WORDS + DELAY_ENTRIES, one.pattern_memory())
+                registers.write_memory(
+                    f"direction{number}_settings", 2 * BANK_WORDS + DELAY_ENTRIES, one.pattern_memory()
+                )
             registers.write(f"direction{number}_arm", 1)
         self.probe.wait(30e-6)
         states = [registers.read(f"port{1 - number}_tx_state") for number in settings]
@@ -200,16 +216,23 @@ class Emulated:
             path = self.files / f"play{port}.pcap"
             write(path, made)
             assert self.link.play(port, path, start) == len(made)
-        self.probe.wait(5e-6 + max(made[-1].time_ns - made[0].time_ns for made in traffic.values()) * 1e-9 + 30e-6 + more_s)
+        self.probe.wait(
+            5e-6 + max(made[-1].time_ns - made[0].time_ns for made in traffic.values()) * 1e-9 + 30e-6 + more_s
+        )
 
     def pins(self, port: int, way: str, anew: bool = True) -> list[Seen]:
         """Return what stood on the pins of a port since the start of the program: ``in`` or ``out``."""
         self.link.sync()
         stamps, frames = read_pcap(self.files / f"pins.port{port}.{way}.pcap")
         rows = read_truth(self.files / "truth")
-        rows = rows[(rows["port"] == port) & ((rows["direction"] == OUT) == (way == "out")) & (rows["flags"] & BAD_FCS != 0)]
+        rows = rows[
+            (rows["port"] == port) & ((rows["direction"] == OUT) == (way == "out")) & (rows["flags"] & BAD_FCS != 0)
+        ]
         bad = set(rows["sfd_tick"].tolist())
-        seen = [Seen(int(stamp) // TICK_NS, int(stamp) // TICK_NS in bad, octets) for stamp, octets in zip(stamps, frames, strict=True)]
+        seen = [
+            Seen(int(stamp) // TICK_NS, int(stamp) // TICK_NS in bad, octets)
+            for stamp, octets in zip(stamps, frames, strict=True)
+        ]
         return seen[self.taken[2 * port + (way == "out")] :] if anew else seen
 
     def compare(
@@ -241,8 +264,15 @@ class Emulated:
         for index, (seen, (tick, octets, is_bad)) in enumerate(zip(found, wanted, strict=False)):
             if abs(seen.tick - origin - tick) > slip:
                 wrong.append(f"frame {index} left at tick {seen.tick - origin}, not {tick}")
-            if seen.octets != octets or seen.is_bad != is_bad:
-                wrong.append(f"frame {index} has other octets")
+            if seen.octets != octets:
+                places = [
+                    place for place, (one, other) in enumerate(zip(seen.octets, octets, strict=False)) if one != other
+                ]
+                wrong.append(
+                    f"frame {index} has {len(seen.octets)} octets, not {len(octets)}, or others at {places[:8]}"
+                )
+            if seen.is_bad != is_bad:
+                wrong.append(f"frame {index} has a {'wrong' if seen.is_bad else 'good'} FCS")
         counted, right = self.counts(number), [model.counts.words(one) for one in range(CLASSES)]
         has_ghosts = any(one.background for one in model.bank.classes)
         if not slip:
@@ -271,16 +301,26 @@ def delays(emulated: Emulated, number: int) -> np.ndarray:
     return np.array([seen.tick - came[seen.octets] for seen in emulated.pins(1 - number, "out") if seen.octets in came])
 
 
+def with_phases(folder: Path, into: Path, phases: str) -> Path:
+    """Return the folder of the simulated probe whose receive clocks have their first edges later by ``phases`` (ps)."""
+    (into / "csr.json").write_bytes((folder / "csr.json").read_bytes())
+    program = into / "liteprobe-sim"
+    program.write_text(f'#!/bin/sh\nexec "{folder}/liteprobe-sim" "$@" --phase {phases}\n', encoding="utf-8")
+    program.chmod(0o755)
+    return into
+
+
 @contextmanager
-def emulating(folder: Path, files: Path, link: str = "own", wire: str = NOWHERE, **more: str) -> Iterator[Emulated]:
-    """A simulated emulator, built in ``folder``; ``files``: where its captures go; ``more``: of the simulation."""
-    url = sim_url(wire, build=folder, link=link, pcap=files / "pins", truth=files / "truth", **more)
-    with EmulatorProbe(url) as probe:
+def emulating(
+    folder: Path, files: Path, link: str = "own", wire: str = NOWHERE, phases: str = ""
+) -> Iterator[Emulated]:
+    """A simulated emulator, built in ``folder``; ``files``: where its captures go; ``phases``: as of `with_phases`."""
+    if phases:
+        folder = with_phases(folder, files, phases)
+    with EmulatorProbe(sim_url(wire, build=folder, link=link, pcap=files / "pins", truth=files / "truth")) as probe:
         yield Emulated(probe, files, [0, 0, 0, 0])
 
 
 def frame_with(octets: bytes, fcs_error: int = 0) -> bytes:
     """Return a frame as it stands on the wire: preamble, SFD, octets, FCS, of which some bits are wrong."""
-    import zlib
-
     return bytes([0x55] * 7 + [0xD5]) + octets + struct.pack("<I", zlib.crc32(octets) ^ fcs_error)
