@@ -4,16 +4,19 @@
 
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/emulator.json, and ends with 1 when one falls
 short. ``theory`` holds the reference, which knows nothing of the gateware, to the theory of queues (M/D/1, M/D/1/K, N*D/D/1, strict
-priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces).
+priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces). ``cern`` fetches a web site
+through it, with background, by TCP stacks on simulated time, as CERN did.
 """
 
 import sys
 
+from _emulator_cern import cern
 from _emulator_theory import theory
 from _figures import Row, run
 
 ROWS: dict[str, Row] = {
     "theory": theory,
+    "cern": cern,
 }
 
 
