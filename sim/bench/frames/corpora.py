@@ -4,12 +4,12 @@
 """Captures of real traffic, from the source packages of tcpdump and nDPI; fetched by apt, never committed."""
 
 import struct
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from liteprobe.sim.bench.tools import debian
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "build" / "corpora"
@@ -21,53 +21,19 @@ SUFFIXES = (".pcap", ".pcapng", ".cap")
 LINK_ETHERNET = 1
 
 
-def sources() -> list[str]:
-    """Return source lists, one for each binary list that this machine installs from."""
-    command = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [f"deb-src {line}" for line in sorted(set(listed.splitlines()))]
-
-
 def fetch(package: str) -> Path:
     """Return the folder of a package's captures; downloads and unpacks them if need be."""
-    folder = FOLDER / package
-    if folder.is_dir():
-        return folder
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=FOLDER) as temporary:
-        root = Path(temporary)
-        for name in ("lists/partial", "cache/archives/partial", "new"):
-            (root / name).mkdir(parents=True)
-        (root / "sources.list").write_text("\n".join(sources()) + "\n", encoding="utf-8")
-        # Lists of our own: the machine's stay as they are, and no root is needed.
-        options = {
-            "Dir::Etc::SourceList": root / "sources.list",
-            "Dir::Etc::SourceParts": "/dev/null",
-            "Dir::State::Lists": root / "lists",
-            "Dir::Cache": root / "cache",
-            "APT::Sandbox::User": "",
-            "Acquire::Retries": 3,
-        }
-        apt = ["apt-get", "-q", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
-        for words in (["update"], ["source", "--download-only", "--tar-only", package]):
-            run = subprocess.run([*apt, *words], cwd=root, capture_output=True, text=True, check=False)
-            if run.returncode:
-                raise RuntimeError(f"{' '.join([*apt, *words])} failed:\n{run.stderr[-1000:]}")
-        (archive,) = (path for path in root.glob(f"{package}_*.orig.tar.*") if path.suffix != ".asc")
-        unpack(archive, root / "new", PACKAGES[package])
-        (root / "new").rename(folder)
-    return folder
+    return debian.source(package, FOLDER / package, lambda tar, folder: unpack(tar, folder, PACKAGES[package]))
 
 
-def unpack(archive: Path, folder: Path, part: str) -> None:
+def unpack(tar: tarfile.TarFile, folder: Path, part: str) -> None:
     """Take the captures below ``part`` out of an archive, flat, each named by its path."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            path = member.name.partition("/")[2]
-            if member.isfile() and path.startswith(part) and path.endswith(SUFFIXES):
-                file = tar.extractfile(member)
-                assert file is not None
-                (folder / path.removeprefix(part).replace("/", "-")).write_bytes(file.read())
+    for member in tar:
+        path = member.name.partition("/")[2]
+        if member.isfile() and path.startswith(part) and path.endswith(SUFFIXES):
+            file = tar.extractfile(member)
+            assert file is not None
+            (folder / path.removeprefix(part).replace("/", "-")).write_bytes(file.read())
 
 
 @cache

@@ -1,0 +1,103 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""CERN's experiment: a web site is fetched through a queue that carries other traffic, too.
+
+12.5 ms each way, 10 Mb/s, a queue of 128 frames; 499 files, 1.6 MB. Background of frames of 1514 octets in both directions, at
+constant or at exponential intervals, or in bursts. Load is the share of the rate that the background asks for.
+
+Source: M. Ivanovici, R. Beuran, N. Davies, "Assessing Application Performance in Degraded Network Environments: an FPGA-based
+Approach", Communicating Process Architectures 2005.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from liteprobe.cores.formats import TICK_NS
+from liteprobe.cores.formats.emulate import FINE_BITS, Background, ClassCounter
+from liteprobe.sim.bench.emulator.stations.network import Simulation
+from liteprobe.sim.bench.emulator.stations.station import CLIENT
+from liteprobe.sim.models.emulator.direction import AROUND
+from liteprobe.sim.models.emulator.settings import Settings, bank_words
+
+FILES = 499
+SITE_OCTETS = 1_600_000
+SITE_SEED = 2005
+SIGMA = 1.2 # Of the logarithm of a file's length: some are twenty times as long as most.
+
+TICKS_S = 10**9 // TICK_NS
+DELAY = 12_500_000 // TICK_NS
+OCTET = 8 * 100 # Nanoseconds, at 10 Mb/s.
+QUEUE = 128
+GHOST = 1514
+SERVICE = (GHOST + AROUND) * OCTET // TICK_NS
+BURST = 32 # Frames, on average.
+
+class Kind(Enum):
+    """How the background comes."""
+    CONSTANT = "constant"
+    EXPONENTIAL = "exponential"
+    BURSTS = "bursts"
+
+@dataclass(frozen=True)
+class Transfer:
+    """What came of one.
+
+    Attributes
+    ----------
+    seconds : float
+        Until the client had the last file; of one that isn't complete, how long it was given.
+    is_complete : bool
+    wrong : int
+        Octets that weren't those of the site.
+    connections, repeats : int
+        Opened; fetches begun anew.
+    frames, lost : int
+        Of the stations, both directions; those that found the queue full.
+    """
+    seconds: float
+    is_complete: bool
+    wrong: int
+    connections: int
+    repeats: int
+    frames: int
+    lost: int
+
+def site(files: int = FILES, octets: int = SITE_OCTETS) -> list[int]:
+    """Return the lengths of the files, log-normal, always the same, exactly ``octets`` in total."""
+    shares = np.random.default_rng(SITE_SEED).lognormal(0, SIGMA, files)
+    ends = np.rint(np.cumsum(shares) / shares.sum() * octets).astype(np.int64)
+    return [int(length) for length in np.diff(ends, prepend=0)]
+
+def settings(kind: Kind, load: float, seed: int) -> Settings:
+    """Return a direction: rate, queue, delay, and a background that asks for this share of the rate."""
+    own = {"delay": DELAY, "limit_frames": QUEUE, "overhead": AROUND}
+    if load:
+        random = np.random.default_rng([SITE_SEED, seed])
+        ticks, fraction = divmod(round((SERVICE << FINE_BITS) / load), 1 << FINE_BITS)
+        own |= {"ghost_length": GHOST, "ghost_phase": int(random.integers(4 * SERVICE))}
+        own |= {"ghost_seed_low": int(random.integers(1, 2**32)), "ghost_seed_high": int(random.integers(2**32))}
+        match kind:
+            case Kind.CONSTANT:
+                own |= {"background": Background.CONSTANT, "ghost_ticks": ticks, "ghost_fraction": fraction}
+            case Kind.EXPONENTIAL:
+                own |= {"background": Background.EXPONENTIAL, "ghost_ticks": ticks, "ghost_fraction": fraction}
+            case Kind.BURSTS:
+                # Frames of a burst come as fast as a line of 1 Gb/s brings them.
+                gap = GHOST + AROUND
+                own |= {"background": Background.RANDOM_ON_OFF, "ghost_ticks": gap, "ghost_burst": 2**32 // BURST}
+                own |= {"ghost_pause": round(BURST * SERVICE / load - (BURST - 1) * gap)}
+    return Settings(bank_words({0: own}, {"octet": OCTET * 2**FINE_BITS // TICK_NS}))
+
+def transfer(kind: Kind, load: float, is_kept: bool, seed: int, lengths: list[int], limit_s: float) -> Transfer:
+    """Fetch a site through the network."""
+    one = Simulation(settings(kind, load, 2 * seed), settings(kind, load, 2 * seed + 1), lengths, is_kept, seed + 1)
+    is_complete = one.run(round(limit_s * TICKS_S))
+    progress = one.stations[CLIENT].progress()
+    return Transfer(
+        seconds=one.tick / TICKS_S, is_complete=is_complete, wrong=progress.wrong,
+        connections=progress.connections, repeats=progress.repeats,
+        frames=one.count(int(ClassCounter.ARRIVED)), lost=one.count(int(ClassCounter.FULL)),
+    )

@@ -1,0 +1,99 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Two stations, and an emulated network between them: the time goes from each event to the next one."""
+
+from heapq import heappop, heappush
+
+from liteprobe.sim.bench.emulator.stations.station import CLIENT, SERVER, Station
+from liteprobe.sim.models.emulator.direction import AROUND, Direction
+from liteprobe.sim.models.emulator.settings import Settings
+
+FCS = 4
+CLASS = 0 # Of all that the stations send.
+ORDER = (CLIENT, SERVER)
+
+class Path:
+    """The way from one station to the other: its line, and a direction of the network."""
+    def __init__(self, settings: Settings, destination: int) -> None:
+        self.direction = Direction(settings)
+        self.destination = destination
+        self.octets: list[bytes] = []
+        self.least = self.direction.bank.classes[CLASS].delay
+        self.free = 0
+        if self.least < 1:
+            raise ValueError("a network that delays nothing: give class 0 a delay of 1 tick or more")
+
+    def send(self, tick: int, frame: bytes) -> None:
+        """Let a frame leave the station at a tick, or when its line is free."""
+        start = max(tick, self.free)
+        self.free = start + len(frame) + AROUND
+        self.direction.arrive(start, len(frame), CLASS)
+        self.octets.append(frame)
+
+    def advance(self, tick: int) -> list[tuple[int, bytes]]:
+        """Let the time go on; return the frames that arrive at the other station, and the ticks of their last octets."""
+        left = self.direction.advance(tick, self.least)
+        return [(start + len(self.octets[number]) + FCS, self.octets[number]) for start, number in left]
+
+class Simulation:
+    """A client, a server and the network between them.
+
+    Attributes
+    ----------
+    tick : int
+        The simulated time.
+    sent : list of (tick, destination, frame)
+        All that arrived at a station.
+    """
+    def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int) -> None:
+        self.stations = {number: Station(number, lengths, is_kept, 2 * seed + number) for number in ORDER}
+        # By the station that sends.
+        self.paths = {CLIENT: Path(there, SERVER), SERVER: Path(back, CLIENT)}
+        self.files = len(lengths)
+        self.tick = 0
+        self.coming: list[tuple[int, int, int, bytes]] = [] # Tick, order, destination, frame.
+        self.order = 0
+        self.sent: list[tuple[int, int, bytes]] = []
+        self.least = min(path.least for path in self.paths.values())
+        self.timers = {number: station.next_timer() for number, station in self.stations.items()}
+        for number in ORDER:
+            self.hand_out(number)
+
+    def hand_out(self, number: int) -> None:
+        """Let what a station has to send leave; see when it wants to be called."""
+        for frame in self.stations[number].take_out():
+            self.paths[number].send(self.tick, frame)
+        self.timers[number] = self.stations[number].next_timer()
+
+    def step(self) -> None:
+        """Go on to the next event, or so far that what the stations send now hasn't arrived."""
+        event = min(*self.timers.values(), self.coming[0][0] if self.coming else self.tick + self.least)
+        self.tick = max(self.tick, min(event, self.tick + self.least))
+        for path in self.paths.values():
+            for tick, frame in path.advance(self.tick):
+                self.order += 1
+                heappush(self.coming, (tick, self.order, path.destination, frame))
+        for number in ORDER:
+            if self.timers[number] <= self.tick:
+                self.stations[number].run_timers(self.tick)
+                self.hand_out(number)
+        while self.coming and self.coming[0][0] <= self.tick:
+            tick, _, number, frame = heappop(self.coming)
+            self.sent.append((tick, number, frame))
+            self.stations[number].take_in(tick, frame)
+            self.hand_out(number)
+
+    def run(self, until: int) -> bool:
+        """Go on until the client has all files, or a tick; return whether it has."""
+        done = False
+        while not done and self.tick < until:
+            before = len(self.sent)
+            self.step()
+            if len(self.sent) > before:
+                done = self.stations[CLIENT].progress().files == self.files
+        return done
+
+    def count(self, counter: int) -> int:
+        """Return a counter of both directions."""
+        return sum(path.direction.counts.of_class[CLASS][counter] for path in self.paths.values())
