@@ -241,8 +241,7 @@ class ProbeConfig:
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
-            **{f"--preset {name}": replace(self, preset=name) for name in PRESETS
-                if name != self.preset and Part.EMULATE not in PRESETS[name]}, # That does nothing of what others do.
+            **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name not in (self.preset, "emulator")},
         }
         return (name for name, other in others.items() if other != self and other.fits(board))
 
