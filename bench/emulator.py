@@ -5,18 +5,21 @@
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/emulator.json, and ends with 1 when one falls
 short. ``theory`` holds the reference, which knows nothing of the gateware, to the theory of queues (M/D/1, M/D/1/K, N*D/D/1, strict
 priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces). ``cern`` fetches a web site
-through it, with background, by TCP stacks on simulated time, as CERN did.
+through it, with background, by TCP stacks on simulated time, as CERN did. ``netem`` sends the same
+frames through netem of a user-mode kernel, too.
 """
 
 import sys
 
 from _emulator_cern import cern
+from _emulator_netem import netem
 from _emulator_theory import theory
 from _figures import Row, run
 
 ROWS: dict[str, Row] = {
     "theory": theory,
     "cern": cern,
+    "netem": netem,
 }
 
 
