@@ -14,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
-from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter, ClassGauge
+from liteprobe.cores.formats.emulate import (
+    BANK_WORDS,
+    CLASSES,
+    COUNTER_WORDS,
+    DELAY_ENTRIES,
+    UNMATCHED_CLASS,
+    ClassCounter,
+    ClassGauge,
+)
 from liteprobe.cores.formats.filter import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
@@ -89,11 +97,11 @@ def class_of(octets: bytes) -> int:
 
 
 def rings(bits: Mapping[int, int] | int, words: int) -> list[dict[str, int]]:
-    """Return where the rings of the lanes are, as settings of each class and of the link: of so many bits, those that aren't named the least.
+    """Return where the rings of the lanes are, as settings of each class and of the link.
 
     Parameters
     ----------
-    bits : of each lane that has more than the least; or of all.
+    bits : of each lane that has more than the least, which all others have; or of all.
     words : of the store.
     """
     sizes = [bits if isinstance(bits, int) else bits.get(lane, STORE_BITS_LEAST) for lane in range(CLASSES + 1)]
@@ -209,7 +217,8 @@ class Emulated:
         rows = read_truth(self.files / "truth")
         rows = rows[(rows["port"] == port) & ((rows["direction"] == OUT) == (way == "out")) & (rows["flags"] & BAD_FCS != 0)]
         bad = set(rows["sfd_tick"].tolist())
-        seen = [Seen(int(stamp) // TICK_NS, int(stamp) // TICK_NS in bad, octets) for stamp, octets in zip(stamps, frames, strict=True)]
+        ticks = [int(stamp) // TICK_NS for stamp in stamps]
+        seen = [Seen(tick, tick in bad, octets) for tick, octets in zip(ticks, frames, strict=True)]
         return seen[self.taken[2 * port + (way == "out")] :] if anew else seen
 
     def compare(
