@@ -12,6 +12,7 @@ from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,
     Bucket,
+    Change,
     Direction,
     Jitter,
     LossList,
@@ -90,6 +91,34 @@ SMALL = Limits(store_words=1 << 13, entries=256, longest=1536, least_delay=3000)
 )  # fmt: skip
 def test_what_the_words_cannot_hold_is_refused_with_the_limit(network: Network, words: str) -> None:
     assert words in refusal(network, SMALL)
+
+
+def held(there: Reorder | None, rest: Reorder | None) -> Direction:
+    return Direction(10**7, classes=[TrafficClass("a", "udp", reorder=there), TrafficClass("b", reorder=rest)])
+
+
+SOME, NONE = Reorder(0.1, 1e6), Reorder(0, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("way", "options"),
+    [
+        ("there", {"there": held(SOME, SOME)}),
+        ("back", {"back": held(SOME, SOME)}),
+        ("there", {"changes": [Change(1e9, held(SOME, SOME))], "there": held(None, None)}),
+        ("there", {"changes": [Change(1e9, held(None, SOME))], "there": held(SOME, None)}),
+        ("there", {"changes": [Change(1, held(SOME, None)), Change(2, held(None, SOME))], "there": held(None, None)}),
+    ],
+)
+def test_two_classes_of_a_direction_cannot_hold_frames_back(way: str, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"classes 'a' and 'b' of '{way}' have 'reorder', and one class of a direction"):
+        Network(**options)
+
+
+def test_one_class_of_each_direction_can_hold_frames_back() -> None:
+    """One that holds none back doesn't count, nor does the other direction."""
+    later = [Change(1e9, held(None, None)), Change(2e9, held(Reorder(0.2, 2e6), NONE))]
+    assert Network(held(SOME, NONE), held(None, SOME), later).states("there")[2].classes[0].reorder
 
 
 def test_what_waits_has_a_limit_of_its_own() -> None:

@@ -17,15 +17,13 @@ def add_admission(engine):
 
     States: ARRIVE -> FRAMES -> OCTETS -> (RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
     """
-    fsm, arrivals, ghost, queue, after = engine.fsm, engine.arrivals, engine.ghost, engine.queue, engine.after
-    rooms    = engine.rooms
+    arrivals, ghost, rooms = engine.arrivals, engine.ghost, engine.rooms
     length   = Signal(LENGTH_BITS)
-    flags    = Signal(8, reset_less=True)
-    weight   = Signal(4, reset_less=True)
-    is_full  = Signal(reset_less=True)
+    is_full  = Signal(reset_less=True) # For what comes.
     is_early = Signal(reset_less=True)
-    mean     = Signal((32, True), reset_less=True)
+    mean     = Signal((32, True), reset_less=True) # Of the queue, with what comes,
     words    = Signal(LENGTH_BITS)
+    sum_octets = Signal(33)                        # and its octets then.
     is_gone  = Signal() # Before it comes to the queue.
     is_sent  = Signal() # It will be, and needs a place for its octets.
     engine.comb += [
@@ -38,6 +36,16 @@ def add_admission(engine):
             rooms.words.eq(words),
         ),
     ]
+    add_limits(engine, length, sum_octets, is_gone, is_full, is_early, mean)
+    add_red(engine, mean, is_early)
+    add_entry(engine, length)
+    add_admit(engine, length, sum_octets, is_sent, mean, add_fate(engine, is_sent, is_full, is_early))
+
+def add_limits(engine, length, sum_octets, is_gone, is_full, is_early, mean):
+    """Hold the queue against its limits, and work its mean out."""
+    fsm, queue = engine.fsm, engine.queue
+    flags  = Signal(8, reset_less=True)
+    weight = Signal(4, reset_less=True)
     fsm.act("ARRIVE",
         engine.read("flags"),
         NextState("FLAGS"),
@@ -53,9 +61,8 @@ def add_admission(engine):
         NextValue(is_full, queue.frames >= engine.of("limit_frames")),
         NextState("OCTETS"),
     )
-    sum_octets = Signal(33)
-    long       = Signal((34, True)) # The queue, as the mean is written,
-    behind     = Signal((34, True)) # and what the mean lags it.
+    long   = Signal((34, True)) # The queue, as the mean is written,
+    behind = Signal((34, True)) # and what the mean lags it.
     engine.comb += [
         sum_octets.eq(queue.octets + length),
         long.eq(Cat(Constant(0, MEAN_BITS), queue.frames)),
@@ -72,9 +79,10 @@ def add_admission(engine):
             NextState("RED"),
         ),
     )
-    add_red(engine, mean, is_early)
-    # Admit or drop.
-    # --------------
+
+def add_fate(engine, is_sent, is_full, is_early):
+    """Return what becomes of what comes."""
+    arrivals, rooms = engine.arrivals, engine.rooms
     fate     = Signal(3)
     has_room = Signal()
     engine.comb += [
@@ -86,7 +94,11 @@ def add_admission(engine):
         If(~engine.is_ghost & arrivals.lost & ~arrivals.behind, fate.eq(Fate.LOST)),
         If(~engine.is_ghost & arrivals.discarded, fate.eq(Fate.DISCARDED)),
     ]
-    add_entry(engine, length)
+    return fate
+
+def add_admit(engine, length, sum_octets, is_sent, mean, fate):
+    """Admit or drop: tell the counters, and whoever has the octets."""
+    fsm, arrivals, rooms, queue, after = engine.fsm, engine.arrivals, engine.rooms, engine.queue, engine.after
     is_in    = Signal()
     is_taken = Signal()
     is_told, is_told_before       = Signal(), Signal() # To the counters,

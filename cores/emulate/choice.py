@@ -16,7 +16,7 @@ def add_choice(engine):
 
     States: PICK -> COMPARE -> (SCAN ->) DECIDE -> ARRIVE, SERVE, OPPORTUNITY, SWITCH or PICK.
     """
-    fsm, arrivals, waiting = engine.fsm, engine.arrivals, engine.waiting
+    arrivals, waiting = engine.arrivals, engine.waiting
     engine.comes      = Signal() # A frame or a ghost does,
     engine.is_ghost   = Signal() # the latter,
     engine.come_time  = Signal(TIME_BITS, reset_less=True)
@@ -30,7 +30,6 @@ def add_choice(engine):
     until     = Signal(TIME_BITS)
     first     = Signal() # The frame comes first.
     gap       = Signal(TIME_BITS)
-    idle_gap  = Signal(TIME_BITS)
     is_any    = Signal()
     engine.comb += [
         frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
@@ -38,10 +37,19 @@ def add_choice(engine):
         gap.eq(engine.ghost.time - frame),
         first.eq(arrivals.valid & (~engine.ghost_valid | ~gap[-1])),
         is_any.eq(waiting.is_there != 0),
-        idle_gap.eq(until - engine.base),
     ]
     engine.is_any = is_any
     add_eligibility(engine, until)
+    add_pick(engine, safe, frame, until, first)
+    add_comparison(engine)
+    add_scan(engine)
+    add_decision(engine, safe)
+
+def add_pick(engine, safe, frame, until, first):
+    """Take what comes next; begin a trace."""
+    fsm, arrivals = engine.fsm, engine.arrivals
+    idle_gap = Signal(TIME_BITS)
+    engine.comb += idle_gap.eq(until - engine.base)
     fsm.act("PICK",
         NextValue(engine.is_ghost, ~first),
         NextValue(engine.come_time, Mux(first, frame, engine.ghost.time)),
@@ -50,7 +58,7 @@ def add_choice(engine):
         NextValue(engine.serves, 0),
         engine.sweeps.eq(1),
         # Nothing comes before: so no time is ever older than a comparison takes.
-        If(~is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
+        If(~engine.is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
             NextValue(engine.base, until),
         ),
         If(engine.trace & ~engine.is_started,
@@ -64,6 +72,10 @@ def add_choice(engine):
             NextState("COMPARE"),
         ),
     )
+
+def add_comparison(engine):
+    """Scan the classes, where what can be served may come before what comes."""
+    fsm, waiting = engine.fsm, engine.waiting
     wait = Signal(TIME_BITS)
     engine.comb += wait.eq(engine.base - engine.come_time)
     fsm.act("COMPARE",
@@ -71,7 +83,7 @@ def add_choice(engine):
             NextValue(engine.serves, 1),
             NextValue(engine.serve_time, engine.next_opportunity),
             NextState("DECIDE"),
-        ).Elif(~is_any | (engine.comes & ~wait[-1]),
+        ).Elif(~engine.is_any | (engine.comes & ~wait[-1]),
             NextState("DECIDE"),
         ).Else(
             NextValue(engine.to_scan, waiting.is_there),
@@ -79,8 +91,6 @@ def add_choice(engine):
             NextState("SCAN"),
         )
     )
-    add_scan(engine)
-    add_decision(engine, safe)
 
 def add_eligibility(engine, until):
     """Keep from when on each class may be served."""

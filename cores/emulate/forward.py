@@ -159,7 +159,14 @@ class ForwardSource(LiteXModule):
             source.fetch.eq(1),
             source.first.eq(1),
             source.last.eq(1),
+            self.freed_lane.eq(frame.lane),
+            self.freed_words.eq(words),
         ]
+        self.add_show_states(is_here, is_due, due, distance)
+
+    def add_show_states(self, is_here, is_due, due, distance):
+        """Take frames, wait for their octets and show them, from the start to the end."""
+        source, frames, frame = self.source, self.frames, self.frame
         was_idle = Signal()
         self.sync += was_idle.eq(self.is_active & (was_idle | self.is_idle))
         self.fsm = fsm = FSM(reset_state="IDLE")
@@ -207,10 +214,6 @@ class ForwardSource(LiteXModule):
             source.empty.eq(1),
             If(source.ready, NextState("IDLE")),
         )
-        self.comb += [
-            self.freed_lane.eq(frame.lane),
-            self.freed_words.eq(words),
-        ]
 
     def add_octets(self):
         """Give the words of the frame that is shown, one bit of it inverted where it is corrupt."""

@@ -178,7 +178,8 @@ class DirectionPort(LiteXModule):
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
-        self._origin    = CSRStatus(NOW_BITS, name="origin", description="Tick of the clock that is tick 0 of this program.")
+        self._origin    = CSRStatus(NOW_BITS, name="origin",
+            description="Tick of the probe's clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)
         for name, (value, description) in self.constants.items():
             setattr(self, f"_{name}", CSRStatus(32, reset=value, name=name, description=description))

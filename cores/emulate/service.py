@@ -18,7 +18,7 @@ def add_service(engine):
 
     States: SERVE -> HEAD -> OCTETS_OF -> TOKENS -> BURST -> BUCKET -> LEAVE -> DEPART (or TRANSIT) -> PICK.
     """
-    fsm, waiting, queue, after = engine.fsm, engine.waiting, engine.queue, engine.after
+    fsm, waiting = engine.fsm, engine.waiting
     frame    = Record(waiting.entry.layout, reset_less=True) # That is served,
     of_frame = Signal.like(engine.number)                    # of this class.
     octets   = Signal(OCTETS_BITS, reset_less=True)          # That it takes of the link.
@@ -29,8 +29,6 @@ def add_service(engine):
     burst    = Signal(BURST_BITS, reset_less=True)
     is_limited = Signal(reset_less=True)
     bucket   = Signal(TIME_BITS, reset_less=True) # When it would be full, less the burst.
-    full     = Signal(TIME_BITS)
-    is_ahead = Signal(TIME_BITS)
     ends     = Signal(TIME_BITS, reset_less=True)
     missing  = Signal(OCTETS_BITS) # Octets that a frame in transit lacks,
     engine.transits = Signal()     # where one is.
@@ -60,6 +58,25 @@ def add_service(engine):
         NextValue(factor, engine.data),
         NextState("BURST"),
     )
+    add_bucket(engine, product, tokens, burst, bucket, ends)
+    add_leave(engine, frame, of_frame, is_limited, bucket + tokens, [
+        If(engine.trace,
+            NextValue(engine.transits, 1),
+            NextValue(missing, octets),
+            NextState("TRANSIT"),
+        ).Else(
+            NextValue(engine.base, ends),
+            NextState("DEPART"),
+        ),
+    ])
+    add_departure(engine, frame, of_frame, ends)
+    add_trace(engine, octets, ends, missing)
+
+def add_bucket(engine, product, tokens, burst, bucket, ends):
+    """Work out when the link is free again, and how full the bucket was; count the turns."""
+    fsm = engine.fsm
+    full     = Signal(TIME_BITS)
+    is_ahead = Signal(TIME_BITS)
     engine.comb += [
         full.eq(engine.may + burst),
         is_ahead.eq(full - engine.time),
@@ -85,9 +102,13 @@ def add_service(engine):
         ),
         NextState("LEAVE"),
     )
+
+def add_leave(engine, frame, of_frame, is_limited, may_next, follow):
+    """Take a frame out of its queue and count it; then do what is to follow."""
+    fsm, queue, after = engine.fsm, engine.queue, engine.after
     counted = engine.counted
     fsm.act("LEAVE",
-        engine.may_next.eq(bucket + tokens),
+        engine.may_next.eq(may_next),
         after.mean.eq(queue.mean),
         after.frames.eq(queue.frames - 1),
         after.octets.eq(queue.octets - frame.length),
@@ -98,18 +119,9 @@ def add_service(engine):
             engine.limits.eq(is_limited),
             engine.frees.eq(~is_limited),
             engine.writes.eq(1),
-            If(engine.trace,
-                NextValue(engine.transits, 1),
-                NextValue(missing, octets),
-                NextState("TRANSIT"),
-            ).Else(
-                NextValue(engine.base, ends),
-                NextState("DEPART"),
-            ),
+            *follow,
         ),
     )
-    add_departure(engine, frame, of_frame, ends)
-    add_trace(engine, octets, ends, missing)
 
 def add_departure(engine, frame, of_frame, ends):
     """Hand a frame that was served to its lane; a ghost goes, and what is lost."""

@@ -290,6 +290,7 @@ class Network:
         for way in DIRECTIONS:
             for one in self.states(way)[1:]:
                 _check_change(self.states(way)[0], one, way)
+            _check_reorder(self.states(way), way)
 
     def states(self, way: str) -> list[Direction]:
         """Return a direction at the start and from each change on."""
@@ -333,4 +334,15 @@ def _check_change(first: Direction, later: Direction, way: str) -> None:
     if seeds[0] != seeds[1]:
         raise UsageError(
             f"a change of '{way}' has other seeds: draws go on from where they are, leave the seeds as they are"
+        )
+
+
+def _check_reorder(states: Sequence[Direction], way: str) -> None:
+    """Raise UsageError where several classes hold frames back: the octets of those lie in one ring, as they came."""
+    classes = [one for state in states for one in state.numbered.values()]
+    names = list(dict.fromkeys(one.name for one in classes if one.reorder and exact(one.reorder.share)))
+    if len(names) > 1:
+        raise UsageError(
+            f"classes '{names[0]}' and '{names[1]}' of '{way}' have 'reorder', and one class of a direction can hold frames "
+            "back, always the same: leave it out of all others, in all changes too"
         )

@@ -3,6 +3,7 @@
 """Makes networks at random, all of which a large probe can hold."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from liteprobe.host.traffic.network import (
@@ -38,6 +39,7 @@ class NetworkMaker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.holder = seed  # Modulo the number of classes: the only one that may hold frames back.
 
     def network(self) -> Network:
         """Return a network with up to three changes."""
@@ -59,7 +61,7 @@ class NetworkMaker:
             self.traffic_class(f"class {number}", match, jitter, has_rate)
             for number, match in enumerate([*matches, *rest])
         ]
-        return Direction(rate, self.random.choice(("strict", "weighted")), classes, trace)
+        return Direction(rate, self.random.choice(("strict", "weighted")), self._one_holds(classes), trace)
 
     def changed(self, direction: Direction) -> Direction:
         """Return a direction that does other things to the same classes."""
@@ -71,7 +73,13 @@ class NetworkMaker:
             fields = {**vars(other), "seed": one.seed}
             classes.append(TrafficClass(**fields))
         rate = self.random.randint(20_000, 10**9) if direction.rate_bps else None
-        return Direction(rate, direction.service, classes, direction.trace)
+        return Direction(rate, direction.service, self._one_holds(classes), direction.trace)
+
+    def _one_holds(self, classes: list[TrafficClass]) -> list[TrafficClass]:
+        return [
+            one if number == self.holder % len(classes) else replace(one, reorder=None)
+            for number, one in enumerate(classes)
+        ]
 
     def traffic_class(self, name: str, match: str | None, jitter: Jitter | None, has_rate: bool) -> TrafficClass:
         """Return a class."""

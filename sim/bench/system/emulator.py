@@ -102,7 +102,7 @@ def rings(bits: Mapping[int, int] | int, words: int) -> list[dict[str, int]]:
 
     Parameters
     ----------
-    bits : of each lane that has more than the least; or of all.
+    bits : of each lane that has more than the least, which all others have; or of all.
     words : of the store.
     """
     sizes = [bits if isinstance(bits, int) else bits.get(lane, STORE_BITS_LEAST) for lane in range(CLASSES + 1)]
