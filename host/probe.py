@@ -228,10 +228,7 @@ class Probe:
         return self.trains([(program, transmit, receive)], progress)[0]
 
     def launch(self, program: TrainProgram, transmit: int = 0) -> int:
-        """Start a program that goes on when this host lets go of the probe, or is gone; ``stop`` ends it.
-
-        Returns when it ends (ns of the probe's clock); raises what `train` does.
-        """
+        """Start a program that goes on when this host is gone, until ``stop``; return its end (ns); raises what `train` does."""
         return self.launch_all([(program, transmit)])
 
     def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:

@@ -39,6 +39,9 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
+EMULATOR = Area(7626, 37336)  # Two ports that forward, and the filter.
+DIRECTION = Area(10163, 36431)  # Of each direction of the emulated network, with its store in block RAM.
+SDRAM_STORE = Area(816, 3059)  # Of an emulator whose frames wait in the SDRAM.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
@@ -46,8 +49,17 @@ ARCS_A_SITE = 3.2
 SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
-def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int) -> Area:
-    """Return what a probe of these parts takes; ``slots``: of the meter of each port that has one."""
+def area(
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, network: tuple[int, bool]
+) -> Area:
+    """Return what a probe of these parts takes.
+
+    Parameters
+    ----------
+    slots : of the meter of each port that has one.
+    network : directions of an emulated network, and whether its frames wait in the SDRAM.
+    """
+    directions, in_sdram = network
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -69,6 +81,9 @@ def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_disci
         (Part.MONITOR in parts and Part.REPLAY not in parts, RATES),
         (Part.MEASURE in parts, MEASURE),
         (Part.REPLAY in parts, REPLAY),
+        (Part.EMULATE in parts, EMULATOR),
+        (in_sdram, SDRAM_STORE),
+        *[(True, DIRECTION)] * directions,
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))

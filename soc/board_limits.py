@@ -3,7 +3,14 @@
 
 """What a board has that a configuration is checked against."""
 
+from collections.abc import Iterable
 from typing import Protocol
+
+
+def or_words(choices: Iterable[int]) -> str:
+    """Return choices as words: ``7, 15 or 31``."""
+    *some, last = map(str, choices)
+    return f"{', '.join(some)} or {last}"
 
 
 class BoardLimits(Protocol):

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
-from liteprobe.soc.board_limits import BoardLimits
-from liteprobe.soc.emulator_limits import check_emulator
+from liteprobe.soc.board_limits import BoardLimits, or_words
+from liteprobe.soc.emulator_limits import check_emulator, emulator_block_rams
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS = ("own", "shared", "uart", "pcie")
@@ -37,12 +37,6 @@ LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
 LEAST_MAIN_RAM, LARGEST_MAIN_RAM, MAIN_RAM_STEP = 32 * 1024, 16 * 1024 * 1024, 8192
 UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the margin of a stop bit.
-
-
-def or_words(choices: Iterable[int]) -> str:
-    """Return choices as words: ``7, 15 or 31``."""
-    *some, last = map(str, choices)
-    return f"{', '.join(some)} or {last}"
 
 
 def most_ports(board: BoardLimits, preset: str) -> int:
@@ -220,7 +214,8 @@ class ProbeConfig:
     def area(self) -> Area:
         """What this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
-        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots)
+        network = (self.directions, self.stores_in_sdram) if self.emulates else (0, False)
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, network)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
         """Return whether a share of the LUT sites of ``board`` is enough, and of the ways that the router finds."""
@@ -377,9 +372,11 @@ class ProbeConfig:
     def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
-        if not (self.monitors or self.measures):
+        if not (self.monitors or self.measures or self.emulates):
             return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
+        if self.emulates:
+            return emulator_block_rams(self) + cpu
         send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
         port = MORE_STREAMS_RAMS[self.slots(board)] + send
         if self.measures:
@@ -397,5 +394,6 @@ class ProbeConfig:
         if needed > board.block_rams:
             whats = ["ports, streams, capture_blocks, or leave the processor out (--no-cpu)"] * self.monitors
             whats += ["ports, streams, or leave the processor out (--no-cpu)"] * self.measures
+            whats += ["entries, store_words, or use store=sdram, or directions=1"] * self.emulates
             what = [*whats, "record_depth, ram_bytes or main_ram_bytes"][0]
             raise ValueError(f"memories need {needed} block RAMs, {board.name} has {board.block_rams}: lower {what}")

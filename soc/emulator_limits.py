@@ -16,7 +16,17 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 18, "block": 1 << 15}
+# Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
+RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 33, 24, 3, 3
+STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
+
+
+def emulator_block_rams(config: ProbeConfig) -> int:
+    """Return the block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
+    in_store = 0 if config.stores_in_sdram else config.store_words // STORE_RAM_WORDS
+    direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, config.entries // 512) + in_store
+    return RAMS + SDRAM_RAMS * config.stores_in_sdram + config.directions * direction
 
 
 def check_emulator(config: ProbeConfig, board: BoardLimits) -> None:

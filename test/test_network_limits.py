@@ -111,7 +111,9 @@ SOME, NONE = Reorder(0.1, 1e6), Reorder(0, 1e6)
     ],
 )
 def test_two_classes_of_a_direction_cannot_hold_frames_back(way: str, options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"classes 'a' and 'b' of '{way}' have 'reorder', and one class of a direction"):
+    with pytest.raises(
+        UsageError, match=f"classes 'a' and 'b' of '{way}' have 'reorder', and one class of a direction"
+    ):
         Network(**options)
 
 
