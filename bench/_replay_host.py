@@ -22,7 +22,8 @@ from _sink import sink
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD
 from liteprobe.host.errors import UsageError
 from liteprobe.host.replay.datagrams import Session
-from liteprobe.host.replay.streamer import Streamer, StreamState, Target
+from liteprobe.host.replay.streamer import Streamer, StreamState
+from liteprobe.host.replay.target import UdpTarget
 from liteprobe.host.replay.words import TraceWords
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
@@ -124,7 +125,7 @@ def loss(is_full: bool) -> Iterator[Figure]:
         hostility = Hostility(share, share, share, stall_each_s=0.2 if share else None)
         began_s = time.monotonic()
         with FakeReceiver({PORT: ring}) as receiver, HostileRelay(receiver.port, hostility) as relay:
-            with Streamer(Target("127.0.0.1", relay.port), {Session(PORT, SESSION, LEASE): trace}) as streamer:
+            with Streamer(UdpTarget("127.0.0.1", relay.port), {Session(PORT, SESSION, LEASE): trace}) as streamer:
                 while not (state := streamer.state(PORT)).is_done:
                     time.sleep(0.01)
             stalls = relay.stalls
@@ -215,7 +216,7 @@ def stream(name: str, trace: Trace, words_a_second: float | None) -> Taken:
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=sink, args=(theirs, words_a_second), daemon=True)
     process.start()
-    target = Target("127.0.0.1", ours.recv())
+    target = UdpTarget("127.0.0.1", ours.recv())
     began_s = time.monotonic()
     with Streamer(target, {Session(PORT, SESSION, LEASE): TraceWords(trace)}) as streamer:
         while not (state := streamer.state(PORT)).accepted:

@@ -15,20 +15,17 @@ from liteprobe.soc.board_limits import BoardLimits, or_words
 from liteprobe.soc.emulator_limits import check_emulator, emulator_block_rams
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
-LINKS = ("own", "shared", "uart", "pcie")
-RINGS = ("auto", "sdram", "block")
-CPU_VARIANTS = ("lite", "standard")
-MAIN_RAMS = ("auto", "sdram", "block", "none")
+LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")
+CPU_VARIANTS, MAIN_RAMS = ("lite", "standard"), ("auto", "sdram", "block", "none")
 BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
 RECORD_BITS = 6 * 32
-REPLAY_PORTS = 2  # Rings that datagrams can fill.
+REPLAY_PORTS = 2  # Rings that a host can fill.
 # Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
 MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
 # The same of a probe that measures streams, besides its processor.
 MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
-GENERATE_PORT_RAMS = 2  # Of each port that sends.
-FIELDS_PORT_RAMS   = 1  # Of each port that monitors, and takes stamps from fields.
-STREAMS_PORT_RAMS  = 6  # Of each port that sends many streams.
+# Of each port that sends, that monitors and takes stamps from fields, that sends many streams.
+GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
 REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
@@ -321,8 +318,8 @@ class ProbeConfig:
             return
         if not board.sdram_bytes:
             raise ValueError(f"replay keeps what the host streams in a SDRAM, {board.name} has none: choose another preset")
-        if self.link not in ("own", "shared"):
-            raise ValueError(f"link={self.link} does not carry what is replayed: use link=own or link=shared")
+        if self.link == "uart":
+            raise ValueError("link=uart does not carry what is replayed: use link=own, link=shared or link=pcie")
         if self.ports > REPLAY_PORTS:
             raise ValueError(f"replay has {REPLAY_PORTS} rings, not {self.ports}: set ports to {REPLAY_PORTS} at most")
 
@@ -368,6 +365,10 @@ class ProbeConfig:
             raise ValueError(f"{board.name} has no PCIe for link=pcie: use link=shared, or the board sqrl_acorn")
         if not 1 <= self.dma_channels <= CHANNELS:
             raise ValueError(f"dma_channels {self.dma_channels} is out of range: use 1 to {CHANNELS}")
+        if self.replays and self.dma_channels < self.ports:
+            raise ValueError(f"replay takes a DMA channel a port: set dma_channels to {self.ports} or more")
+        if (self.replays or (self.monitors and self.ring_kind(board) == "sdram")) and self.main_ram_kind(board) == "block":
+            raise ValueError("BAR0 reaches main RAM in block RAM, or the SDRAM of rings: use main_ram=sdram or main_ram=none")
 
     def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""

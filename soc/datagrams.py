@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Joins the receiver of datagrams, which fills the rings of ports that replay, between the management port and its stack."""
+"""Joins what fills the rings of ports that replay: a receiver of datagrams, between management port and stack, or of slots."""
 
 from migen import *
 
@@ -9,6 +9,7 @@ from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import STATUS_PERIOD_S
 from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
 from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
+from liteprobe.cores.receive.datagrams.slots import SlotReceiver
 from liteprobe.cores.receive.datagrams.status import ERRORS_WORD, FIRST_UNDERRUN_WORD, FRAMES_WORD, SHOWN_WORDS, UNDERRUNS_WORD
 from liteprobe.soc.main_ram import burst_port, ring_address
 
@@ -43,19 +44,11 @@ def add_datagrams(soc, receive, transmit, has_room):
         datagrams.status.connect(arbiter.first),
         arbiter.source.connect(transmit),
         arbiter.has_room.eq(has_room),
-        datagrams.lease.eq(soc.probe.lease.number),
-        datagrams.is_held.eq(soc.probe.lease.is_held),
     ]
+    join_lease(soc, datagrams)
     for number, port in enumerate(soc.replay_ports):
+        join_ring(soc, port, datagrams, number)
         soc.comb += [
-            datagrams.session[number].eq(port.session),
-            datagrams.open[number].eq(port.opens),
-            datagrams.close[number].eq(port.closes),
-            port.restart.eq(datagrams.restart[number]),
-            datagrams.is_restarted[number].eq(port.is_restarted),
-            port.written.eq(datagrams.written[number]),
-            datagrams.fetched[number].eq(port.fetched),
-            datagrams.keeps[number].eq(port.keeps),
             datagrams.frames[number].eq(port.frames),
             datagrams.underruns[number].eq(port.underruns),
             datagrams.first_underrun[number].eq(port.first_underrun),
@@ -64,14 +57,62 @@ def add_datagrams(soc, receive, transmit, has_room):
             datagrams.is_starved[number].eq(port.is_starved),
         ]
     soc.add_memory("datagrams", datagrams.bus, SHOWN_BASE + SHOWN_WORDS*config.ports)
-    soc.words_as_registers["datagrams"] = count_registers(config.ports)
+    soc.words_as_registers["datagrams"] = {}
+    for number in range(config.ports):
+        shown = {f"port{number}_replay_{name}": SHOWN_BASE + SHOWN_WORDS*number + place for name, place in SHOWN.items()}
+        soc.words_as_registers["datagrams"] |= count_registers(number, COUNTS*number) | shown
     return datagrams.source, arbiter.second, 1
 
-def count_registers(ports):
-    """Return the registers that the words of the receiver's memory are: where each is in it, words."""
-    found = {}
-    for number in range(ports):
-        found |= {f"port{number}_replay_{name}": COUNTS*number + place for place, name in enumerate(REGISTERS)}
-        found |= {f"port{number}_replay_{name}": SHOWN_BASE + SHOWN_WORDS*number + place for name, place in SHOWN.items()}
-        found[f"port{number}_replay_strange"] = STRANGE # One for all.
+def add_slots(soc):
+    """Fill the ring of each port that replays from slots in the host's memory, by the DMA reader of its channel.
+
+    Registers as of `add_datagrams`, and ``replay_dma_filled<n>``, ``replay_dma_taken<n>``.
+    """
+    from liteprobe.cores.receive.datagrams.slot_reader import SlotRegisters # LitePCIe is only needed here.
+    soc.replay_dma = dma = SlotRegisters()
+    for number, port in enumerate(soc.replay_ports):
+        reader   = soc.capture_dma.channels[number].reader
+        receiver = SlotReceiver(number, burst_port(soc), ring_address(soc, number))
+        soc.add_module(name=f"port{number}_slots", module=receiver)
+        dma.add_csr(number, reader)
+        port.add_counters()
+        join_reader(soc, reader, receiver)
+        join_ring(soc, port, receiver, 0)
+        join_lease(soc, receiver)
+        soc.add_memory(f"port{number}_slots", receiver.bus, 2*COUNTS) # As large as its LUT RAM, or addresses would be others.
+        soc.words_as_registers[f"port{number}_slots"] = count_registers(number)
+
+def join_reader(soc, reader, receiver):
+    """Give the slots of a `SlotReader` to a `SlotReceiver`."""
+    soc.comb += [
+        receiver.sink.valid.eq(reader.source.valid),
+        receiver.sink.data.eq(reader.source.data),
+        reader.source.ready.eq(receiver.sink.ready),
+        receiver.is_running.eq(reader.enable),
+    ]
+
+def join_ring(soc, port, receiver, ring):
+    """Join a port that replays with ring ``ring`` of what fills it."""
+    soc.comb += [
+        receiver.session[ring].eq(port.session),
+        receiver.open[ring].eq(port.opens),
+        receiver.close[ring].eq(port.closes),
+        port.restart.eq(receiver.restart[ring]),
+        receiver.is_restarted[ring].eq(port.is_restarted),
+        port.written.eq(receiver.written[ring]),
+        receiver.fetched[ring].eq(port.fetched),
+        receiver.keeps[ring].eq(port.keeps),
+    ]
+
+def join_lease(soc, receiver):
+    """Tell what fills rings under which lease."""
+    soc.comb += [
+        receiver.lease.eq(soc.probe.lease.number),
+        receiver.is_held.eq(soc.probe.lease.is_held),
+    ]
+
+def count_registers(number, first=0):
+    """Return the registers that the counts of a port's ring are: where each is in its memory, from word ``first`` on."""
+    found = {f"port{number}_replay_{name}": first + place for place, name in enumerate(REGISTERS)}
+    found[f"port{number}_replay_strange"] = STRANGE # One for all rings of the memory.
     return found

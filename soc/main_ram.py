@@ -82,7 +82,9 @@ def burst_port(soc, writes=True):
     ``writes``: it is not only for reading.
     """
     if not hasattr(soc, "sdram"):
-        add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", ORIGIN)
+        # BAR0 reaches main RAM, and what is in its place.
+        origin = soc.mem_map["main_ram"] if soc.probe_config.link == "pcie" else ORIGIN
+        add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", origin)
     # Else there is one user, and the controller's own port is enough.
     return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
 

@@ -1,7 +1,8 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PCIe as the management link: BAR0 reaches the bus, MSI reports, and blocks of the capture leave by DMA, a writer a channel."""
+"""PCIe as the management link: BAR0 reaches the bus, MSI reports, blocks of the capture leave by DMA, a writer a channel, and
+what is replayed comes by DMA, a reader a port."""
 
 from migen import *
 
@@ -15,6 +16,7 @@ from litepcie.frontend.wishbone import LitePCIeWishboneMaster
 from liteprobe.cores.formats import BAR0_SEGMENTS, BAR0_SEGMENT_BYTES
 from liteprobe.cores.capture.dma import CaptureDma
 from liteprobe.cores.capture.ring_pointers import RingPointers
+from liteprobe.cores.receive.datagrams.slot_reader import SlotReader
 
 BAR0_BYTES    = len(BAR0_SEGMENTS)*BAR0_SEGMENT_BYTES
 DATA_WIDTH    = 64
@@ -65,7 +67,7 @@ def check_reach(regions):
 
 # Management link ----------------------------------------------------------------------------------
 
-def add_pcie(soc, phy, channels):
+def add_pcie(soc, phy, channels, readers=0):
     """Give ``soc`` the management link by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
 
     Names of modules and constants are those that LitePCIe's driver knows.
@@ -74,6 +76,8 @@ def add_pcie(soc, phy, channels):
     ----------
     phy : PHY of LitePCIe, 64 bits wide, with a BAR0 of BAR0_BYTES.
     channels : int, from 1 to 8
+    readers : int
+        How many of them, from the first one on, read slots from the host's memory, too: ``reader``, a `SlotReader`.
     """
     soc.pcie_phy      = phy
     soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
@@ -87,9 +91,11 @@ def add_pcie(soc, phy, channels):
     soc.add_constant("DMA_ADDR_WIDTH", ADDRESS_WIDTH)
     irqs = Signal(channels)
     for number, channel in enumerate(soc.capture_dma.channels):
+        if number < readers:
+            channel.reader = SlotReader(soc.pcie_endpoint, ADDRESS_WIDTH)
         soc.add_module(name=f"pcie_dma{number}", module=channel)
         soc.add_constant(f"PCIE_DMA{number}_WRITER_INTERRUPT", number)
-        # The driver reads this one of every channel. There is no reader, and nothing ever raises it.
+        # The driver reads this one of every channel, and nothing ever raises it.
         soc.add_constant(f"PCIE_DMA{number}_READER_INTERRUPT", channels + number)
         soc.sync += irqs[number].eq(channel.done & (channel.written[:log2_int(MSI_BLOCKS)] == MSI_BLOCKS - 1))
     soc.comb += soc.pcie_msi.irqs.eq(irqs)

@@ -14,7 +14,7 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.formats import (
-    HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STREAM_WORDS, STREAMS, TICKS_PER_SECOND, Part,
+    HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part,
 )
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
@@ -26,7 +26,7 @@ from liteprobe.cores.transmit.sources.sets.sets import SetsSource
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
-from liteprobe.soc.datagrams import add_datagrams
+from liteprobe.soc.datagrams import add_datagrams, add_slots
 from liteprobe.soc.emulate import add_emulator, forward_source
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
@@ -38,6 +38,7 @@ from liteprobe.soc.measure import add_measure_ports
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
 from liteprobe.soc.processor import processor_parameters
 from liteprobe.soc.replay import add_replays
+from liteprobe.soc.streams import add_stream_memories
 from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
@@ -285,18 +286,9 @@ class ProbeSoC(SoCCore):
             self.add_memory(f"port{number}_header", header.bus, path.header.depth)
             bus = header.bus
         else:
-            self.add_stream_memories(f"port{number}", path)
+            add_stream_memories(self, f"port{number}", path)
             bus = streams.headers_bus
         self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
-
-    def add_stream_memories(self, port, path):
-        """Let the host describe streams, and see what was sent of each."""
-        streams = path.streams
-        self.add_memory(f"{port}_header", streams.headers_bus, STREAMS*HEADER_WORDS_OF_STREAM)
-        self.add_memory(f"{port}_schedule", streams.streams_bus, STREAMS*STREAM_WORDS)
-        self.add_memory(f"{port}_modifiers", streams.modifiers_bus, STREAMS*MODIFIERS*MODIFIER_WORDS)
-        self.add_memory(f"{port}_lists", streams.lists_bus, LIST_WORDS)
-        self.add_memory(f"{port}_sent", path.sent_counters.bus, STREAMS*SENT_WORDS)
 
     def add_receive(self, number, phy):
         """Measure what a PHY receives, and record its probe frames.
@@ -359,11 +351,14 @@ class ProbeSoC(SoCCore):
             self.add_channel_table(self.capture.bus)
 
     def add_link_pcie(self):
-        """Reach the bus through BAR0; ``capture_dma`` takes what the capture keeps."""
+        """Reach the bus through BAR0; ``capture_dma`` takes what the capture keeps, and brings what is replayed."""
         # LitePCIe is only needed here.
         from liteprobe.soc.pcie import BAR0_BYTES, add_pcie, connect_ring
-        add_pcie(self, self.board.pcie_phy(BAR0_BYTES), self.probe_config.dma_channels)
-        if self.probe_config.monitors:
+        config = self.probe_config
+        add_pcie(self, self.board.pcie_phy(BAR0_BYTES), config.dma_channels, readers=config.ports if config.replays else 0)
+        if config.replays:
+            add_slots(self)
+        if config.monitors:
             self.add_channel_table(connect_ring(self, self.capture))
 
     def add_link_own(self):

@@ -14,7 +14,7 @@ from rich.console import Console
 from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.flow import Pace
-from liteprobe.host.replay.streamer import Target
+from liteprobe.host.replay.target import UdpTarget
 from liteprobe.host.run.streamed.figures import Delays
 from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay
@@ -220,7 +220,7 @@ def test_a_probe_that_never_answers_is_said_with_what_to_do(
     run: Run, fake: Fake, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake[2].is_mute = True
-    target = Target("127.0.0.1", fake[2].port, Pace(patience_s=0.3))
+    target = UdpTarget("127.0.0.1", fake[2].port, Pace(patience_s=0.3))
     monkeypatch.setattr("liteprobe.host.run.streamed.replay.target_of", lambda *_: target)
     code, _, err = run("replay", files[0])
     assert code == 3

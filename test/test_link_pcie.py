@@ -100,7 +100,7 @@ class File:
         else:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
 
-    def map(self, length: int, offset: int) -> memoryview:
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
         size, count = self.driver.buffers
         assert (length, offset) == (size * count, size * count), "the driver maps nothing else"
         return memoryview(self.driver.memory[self.channel])

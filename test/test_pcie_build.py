@@ -27,7 +27,8 @@ PROBE_OF_HEADERS = r"""
 #include "litepcie.h"
 #define SHOW(x) printf("%s %lld\n", #x, (long long)(x))
 int main(void) {
-    SHOW(LITEPCIE_IOCTL_REG); SHOW(LITEPCIE_IOCTL_DMA_WRITER); SHOW(LITEPCIE_IOCTL_MMAP_DMA_INFO); SHOW(LITEPCIE_IOCTL_LOCK);
+    SHOW(LITEPCIE_IOCTL_REG); SHOW(LITEPCIE_IOCTL_DMA_WRITER); SHOW(LITEPCIE_IOCTL_DMA_READER);
+    SHOW(LITEPCIE_IOCTL_MMAP_DMA_INFO); SHOW(LITEPCIE_IOCTL_LOCK);
     SHOW(offsetof(struct litepcie_ioctl_reg, val)); SHOW(offsetof(struct litepcie_ioctl_reg, is_write));
     SHOW(offsetof(struct litepcie_ioctl_dma_writer, hw_count)); SHOW(offsetof(struct litepcie_ioctl_lock, dma_writer_request));
     SHOW(offsetof(struct litepcie_ioctl_lock, dma_writer_status));
@@ -129,6 +130,7 @@ def test_ioctls_and_layouts_of_the_host_are_those_of_the_generated_header(built,
     assert {name: value for name, value in shown.items() if name.startswith("LITEPCIE")} == {
         "LITEPCIE_IOCTL_REG": pcie.IOCTL_REG,
         "LITEPCIE_IOCTL_DMA_WRITER": dma.IOCTL_DMA_WRITER,
+        "LITEPCIE_IOCTL_DMA_READER": dma.IOCTL_DMA_READER,
         "LITEPCIE_IOCTL_MMAP_DMA_INFO": dma.IOCTL_DMA_INFO,
         "LITEPCIE_IOCTL_LOCK": dma.IOCTL_LOCK,
     }

@@ -194,7 +194,7 @@ def test_what_the_probe_or_the_link_can_not_is_refused(fake: Fake) -> None:
             probe.replay(trace, options=ReplayOptions(patience_s=0.3))
         receiver.is_mute = False
         link._receiver = None
-        with pytest.raises(UsageError, match="over PCIe it would take LitePCIe's DMA reader, which is not built in"):
+        with pytest.raises(UsageError, match="over PCIe where its gateware has a DMA reader"):
             probe.replay(trace)
     model.values["probe_parts"] = 1 | 2
     with Probe(link) as probe, pytest.raises(UsageError, match="was built without the part replay"):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, DatagramFlag, StatusFlag
 from liteprobe.host.replay import flow as flows
 from liteprobe.host.replay import slots as places
-from liteprobe.host.replay.datagrams import SLOT_WORDS, Session, Status
+from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, Status
 from liteprobe.host.replay.flow import SILENCE_S, Flow
 from liteprobe.host.replay.slots import LOOK_S, REAL_TIME, Cell, Slots, Urgency
 
@@ -82,7 +82,7 @@ def sent(flow: Flow) -> list[tuple[int, int, bool]]:
     octets = flow.burst()
     if octets is None:
         return []
-    words = np.frombuffer(octets, np.uint32).reshape(-1, SLOT_WORDS)
+    words = np.frombuffer(octets, np.uint32).reshape(-1, SLOT_OCTETS // 4)
     return [
         (int(one[2]) // DATAGRAM_WORDS, int(one[DATAGRAM_HEADER_WORDS]), bool(one[0] >> 8 & DatagramFlag.ASK))
         for one in words

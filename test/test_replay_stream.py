@@ -10,57 +10,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
 from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.replay import flow as flows
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, Status
-from liteprobe.host.replay.flow import Fault, Flow, Pace
+from liteprobe.host.replay.flow import Flow, Pace
 from liteprobe.host.replay.sender import Sender, open_sender
-from liteprobe.host.replay.slots import Cell, Slots
-from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.slots import Cell, Fault, Slots
+from liteprobe.host.replay.streamer import Streamer
+from liteprobe.host.replay.target import UdpTarget
 from liteprobe.host.replay.words import TraceWords
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.bench.replay.random_words import RandomWords, wait_for
 
-LONGEST_S = 60.0
 SESSION, LEASE = 0x1234, 0x0567
-
-
-@dataclass(frozen=True)
-class RandomWords:
-    """Random words in chunks of random size."""
-
-    seed: int
-    count: int
-    pause_s: float = 0.0
-
-    def all(self) -> NDArray[np.uint32]:
-        return np.random.default_rng(self.seed).integers(0, 2**32, self.count, np.uint32)
-
-    def chunks(self) -> Iterator[NDArray[np.uint32]]:
-        words, chance, at = self.all(), np.random.default_rng(self.seed), 0
-        while at < len(words):
-            size = int(chance.integers(1, 3000))
-            yield words[at : at + size]
-            at += size
-            time.sleep(self.pause_s)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    ends = time.monotonic() + LONGEST_S
-    while not what():
-        assert time.monotonic() < ends, "it takes too long"
-        time.sleep(0.002)
 
 
 @contextmanager
@@ -265,7 +238,9 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
     with (
         FakeReceiver(rings) as receiver,
         HostileRelay(receiver.port, Hostility(0.02, 0.02, 0.02, stall_each_s=0.1)) as relay,
-        Streamer(Target("127.0.0.1", relay.port), {Session(port, SESSION, LEASE): words for port in rings}) as streamer,
+        Streamer(
+            UdpTarget("127.0.0.1", relay.port), {Session(port, SESSION, LEASE): words for port in rings}
+        ) as streamer,
     ):
         wait_for(lambda: all(streamer.state(port).is_done for port in rings))
         states = [streamer.state(port) for port in rings]
@@ -280,7 +255,7 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
 def test_a_stream_stops_at_once_and_leaves_nothing_behind() -> None:
     endless = TraceWords(Trace.cbr(Interval(), 1514, None))
     with FakeReceiver({0: Ring(SESSION, LEASE, words_a_second=1e6)}) as receiver:
-        streamer = Streamer(Target("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): endless})
+        streamer = Streamer(UdpTarget("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): endless})
         wait_for(lambda: streamer.state(0).accepted > 10_000)
         pids = streamer.pids
         began_s = time.monotonic()
@@ -299,14 +274,15 @@ def test_when_the_host_is_killed_its_processes_end() -> None:
     script = f"""
 import time
 from liteprobe.host.replay.datagrams import Session
-from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.streamer import Streamer
+from liteprobe.host.replay.target import UdpTarget
 from liteprobe.host.replay.words import TraceWords
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 
 if __name__ == "__main__":
     words = TraceWords(Trace.cbr(Interval(), 1514, None))
-    streamer = Streamer(Target("127.0.0.1", PORT), {{Session(0, {SESSION}, {LEASE}): words}})
+    streamer = Streamer(UdpTarget("127.0.0.1", PORT), {{Session(0, {SESSION}, {LEASE}): words}})
     print(*streamer.pids, flush=True)
     time.sleep(60)
 """
@@ -341,7 +317,7 @@ def test_errors_say_what_to_do(change: dict[str, int], error: type[ProbeError], 
     ring = replace(Ring(SESSION, LEASE), **{key: value for key, value in change.items() if key != "is_mute"})  # type: ignore[arg-type]
     with FakeReceiver({0: ring}) as receiver:
         receiver.is_mute = "is_mute" in change
-        target = Target("127.0.0.1", receiver.port, Pace(patience_s=0.3))
+        target = UdpTarget("127.0.0.1", receiver.port, Pace(patience_s=0.3))
         source = TraceWords(Trace.cbr(Interval(), 60, 1000))
         with Streamer(target, {Session(0, SESSION, LEASE): source}) as streamer, pytest.raises(error, match=words):
             wait_for(lambda: streamer.state(0).is_done)
@@ -353,7 +329,7 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
     source = TraceWords(Trace.from_pcap(path))
     with (
         FakeReceiver({0: Ring(SESSION, LEASE)}) as receiver,
-        Streamer(Target("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): source}) as streamer,
+        Streamer(UdpTarget("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): source}) as streamer,
         pytest.raises(UsageError, match="packet 50 .* is cut after"),
     ):
         wait_for(lambda: streamer.state(0).is_done)
@@ -361,4 +337,4 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
 
 def test_without_a_route_it_says_so() -> None:
     with pytest.raises(NoProbeError, match="can't send to 255.255.255.255, UDP port 1236"):
-        Streamer(Target("255.255.255.255"), {})
+        Streamer(UdpTarget("255.255.255.255"), {})

@@ -10,6 +10,8 @@ See docs/design/replay.md.
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from liteprobe.cores.formats.pcie import DMA_SLOT_BYTES
+
 # Ring: what a host streams lies in the SDRAM, a ring a port. -----------------------------------------
 
 RING_WORDS: Final = 1 << 17  # 512 KiB a port. A position counts words of a session and wraps at 2^32.
@@ -43,6 +45,11 @@ class StatusFlag(IntFlag):
     RUNNING = 1 << 2  # The port's program of a trace or of sets has begun.
     UNDERRUN = 1 << 3  # It was kept waiting at least once.
 
+
+# Slots, by LitePCIe's DMA reader: a datagram each, with its length. ------------------------------------
+
+SLOT_HEADER_WORDS: Final = 4  # Those of a datagram, whose flags are ignored; then how many words follow, 1 to SLOT_WORDS.
+SLOT_WORDS: Final = DMA_SLOT_BYTES // 4 - SLOT_HEADER_WORDS  # What a slot has behind its words is ignored.
 
 # Trace: a record a frame. -----------------------------------------------------------------------------
 

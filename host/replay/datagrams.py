@@ -16,14 +16,31 @@ from liteprobe.cores.formats import (
     DATAGRAM_HEADER_WORDS,
     DATAGRAM_MAGIC,
     DATAGRAM_WORDS,
+    SLOT_HEADER_WORDS,
+    SLOT_WORDS,
     STATUS_WORDS,
     DatagramFlag,
     StatusFlag,
 )
 
+
+@dataclass(frozen=True)
+class Shape:
+    """What carries words to a probe: words of its header, and behind it at most."""
+
+    header: int
+    words: int
+
+    @property
+    def octets(self) -> int:
+        """Octets of one."""
+        return 4 * (self.header + self.words)
+
+
+DATAGRAM = Shape(DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS)
+DMA_SLOT = Shape(SLOT_HEADER_WORDS, SLOT_WORDS)  # Its header is that of a datagram, and its length.
 HEADER_OCTETS = 4 * DATAGRAM_HEADER_WORDS
-SLOT_WORDS = DATAGRAM_HEADER_WORDS + DATAGRAM_WORDS
-SLOT_OCTETS = 4 * SLOT_WORDS
+SLOT_OCTETS = DATAGRAM.octets
 STATUS = struct.Struct(f"<{STATUS_WORDS}I")
 FLAGS_OCTET = 1  # Of a datagram, in which its flags are.
 POSITIONS = 1 << 32
@@ -88,12 +105,13 @@ def decode_status(datagram: bytes | memoryview) -> Status | None:
     return Status(session, StatusFlag(first >> 8 & 0xFF), accepted, limit, counts >> 16, counts & 0xFFFF, frames)
 
 
-def write_headers(slots: NDArray[Any], session: Session, first: int) -> None:
-    """Write the headers of datagrams, shape (datagrams, ``SLOT_WORDS``); the first one is number ``first`` of its session."""
-    positions = DATAGRAM_WORDS * (first + np.arange(len(slots), dtype=np.int64))
+def write_headers(slots: NDArray[Any], session: Session, first: int, shape: Shape, words: int) -> None:
+    """Write the headers of datagrams of ``words`` words, or of slots of a DMA: those from number ``first`` of the session on."""
+    positions = shape.words * (first + np.arange(len(slots), dtype=np.int64))
     slots[:, 0] = DATAGRAM_MAGIC << 16 | session.port
     slots[:, 1] = session.number << 16 | session.lease
     slots[:, 2] = positions & (POSITIONS - 1)
+    slots[:, 3 : shape.header] = words
 
 
 def ask(octets: memoryview, at: int) -> None:

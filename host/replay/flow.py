@@ -8,12 +8,11 @@ costs time and never a word. Source: docs/design/replay.md.
 
 import time
 from dataclasses import dataclass
-from enum import IntEnum
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
 from liteprobe.host.device.link.etherbone import RoundTrip
 from liteprobe.host.replay.datagrams import HEADER_OCTETS, POSITIONS, SLOT_OCTETS, Session, Status, ask
-from liteprobe.host.replay.slots import Cell, Slots
+from liteprobe.host.replay.slots import Cell, Fault, Slots
 
 BURST = 44  # Datagrams at once: what the kernel cuts up is 64 KiB at most.
 TIMEOUT_LEAST_S, TIMEOUT_MOST_S = 0.002, 0.25
@@ -22,19 +21,6 @@ FLIGHT_GAIN = 0.25  # By which that grows with each one that is accepted.
 PATIENCE_S = 3.0
 SILENCE_S = 0.1  # Without an answer, while the probe has no room: it answers each 10 ms.
 COUNTS = 1 << 16  # Of the counts in an answer.
-
-
-class Fault(IntEnum):
-    """Why nothing is sent any more."""
-
-    NONE = 0
-    SILENT = 1  # No answer at all.
-    GONE = 2  # Answers have ceased.
-    LEASE = 3
-    SESSION = 4
-    BROKEN = 5  # An answer contradicts what was sent.
-    PREPARATION = 6
-    SOCKET = 7
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, decode_status
-from liteprobe.host.replay.flow import Fault, Flow, Pace
-from liteprobe.host.replay.slots import REAL_TIME, Cell, Slots
+from liteprobe.host.replay.flow import Flow, Pace
+from liteprobe.host.replay.slots import REAL_TIME, Cell, Fault, Slots
 
 UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
 ROOM_OCTETS = 4 << 20  # Asked of the kernel, for what it sends and receives.

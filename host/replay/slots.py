@@ -12,11 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS
 from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.replay.datagrams import SLOT_OCTETS, SLOT_WORDS, Session, write_headers
+from liteprobe.host.replay.datagrams import DATAGRAM, Session, Shape, write_headers
 
 SLOTS = 1 << 14  # Datagrams: 24 MB, 0.2 s of a line at the least.
 WAIT_S = 0.0005
@@ -56,6 +55,20 @@ class Cell(IntEnum):
     FRAMES = 17
     FAULT = 18  # Why sending has ended.
     ROUND_TRIP_NS = 19
+
+
+class Fault(IntEnum):
+    """Why nothing is sent any more."""
+
+    NONE = 0
+    SILENT = 1  # No answer at all.
+    GONE = 2  # Answers have ceased.
+    LEASE = 3
+    SESSION = 4
+    BROKEN = 5  # An answer contradicts what was sent.
+    PREPARATION = 6
+    SOCKET = 7
+    DEVICE = 8  # The text says what is wrong with it.
 
 
 CELLS = 32
@@ -98,6 +111,8 @@ class Slots:
     count : int
     memory : SharedMemory or None
         Of another process; None: it is made.
+    shape : Shape
+        Of a datagram.
 
     Attributes
     ----------
@@ -105,16 +120,18 @@ class Slots:
         By `Cell`.
     octets : memoryview
         All datagrams, one after the other.
+    words : array, shape (datagrams, words)
+        The same.
     """
 
-    def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None) -> None:
-        self.count = count
-        self.memory = memory or SharedMemory(SLOTS_AT + count * SLOT_OCTETS)
+    def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None, shape: Shape = DATAGRAM) -> None:
+        self.count, self.shape = count, shape
+        self.memory = memory or SharedMemory(SLOTS_AT + count * shape.octets)
         shared = memoryview(self.memory.buffer)
         self.cells = shared[:TEXT_AT].cast("Q")
         self._text = shared[TEXT_AT:SLOTS_AT]
         self.octets = shared[SLOTS_AT:]
-        self._words = np.frombuffer(self.octets, np.uint32).reshape(count, SLOT_WORDS)
+        self.words = np.frombuffer(self.octets, np.uint32).reshape(count, shape.header + shape.words)
         self._shared = shared
         self.urgency: Urgency | None = None  # Of the process that fills it.
 
@@ -131,6 +148,7 @@ class Slots:
 
     def fill(self, source: WordSource, session: Session, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Make all datagrams of ``source`` as there is room, until all are made, STOP is set or they are not wanted."""
+        header, most = self.shape.header, self.shape.words
         begun = 0  # Words in the datagram that is being made.
         for words in source.chunks():
             done = 0
@@ -140,19 +158,17 @@ class Slots:
                 if not room:
                     return
                 first = written % self.count
-                if begun or len(words) - done < DATAGRAM_WORDS:
-                    size = min(DATAGRAM_WORDS - begun, len(words) - done)
-                    at = DATAGRAM_HEADER_WORDS + begun
-                    self._words[first, at : at + size] = words[done : done + size]
-                    begun, done = (begun + size) % DATAGRAM_WORDS, done + size
+                if begun or len(words) - done < most:
+                    size = min(most - begun, len(words) - done)
+                    at = header + begun
+                    self.words[first, at : at + size] = words[done : done + size]
+                    begun, done = (begun + size) % most, done + size
                     if not begun:
                         self._publish(session, written, 1)
                     continue
-                some = min((len(words) - done) // DATAGRAM_WORDS, room, self.count - first)
-                end = done + some * DATAGRAM_WORDS
-                self._words[first : first + some, DATAGRAM_HEADER_WORDS:] = words[done:end].reshape(
-                    some, DATAGRAM_WORDS
-                )
+                some = min((len(words) - done) // most, room, self.count - first)
+                end = done + some * most
+                self.words[first : first + some, header:] = words[done:end].reshape(some, most)
                 self._publish(session, written, some)
                 done = end
         if begun:
@@ -161,7 +177,7 @@ class Slots:
 
     def close(self) -> None:
         """Give the memory back."""
-        del self._words
+        del self.words
         for view in (self.cells, self._text, self.octets, self._shared):
             view.release()
         self.memory.close()
@@ -182,17 +198,17 @@ class Slots:
     def _publish(self, session: Session, first: int, count: int, words: int = 0) -> None:
         """Give datagrams to the sender; ``words``: of the last one of all, where it is shorter."""
         at = first % self.count
-        write_headers(self._words[at : at + count], session, first)
-        self.cells[Cell.WORDS] += words or count * DATAGRAM_WORDS
+        write_headers(self.words[at : at + count], session, first, self.shape, words or self.shape.words)
+        self.cells[Cell.WORDS] += words or count * self.shape.words
         if words:
             self.cells[Cell.IS_ALL] = 1
         self.cells[Cell.WRITTEN] = first + count
 
 
-def prepare(source: WordSource, session: Session, count: int, memory: SharedMemory, parent: int) -> None:
+def prepare(source: WordSource, session: Session, count: int, memory: SharedMemory, shape: Shape, parent: int) -> None:
     """Make datagrams until all are made, or somebody has stopped them: the other process."""
     interrupt.be_worker()
-    slots = Slots(count, memory)
+    slots = Slots(count, memory, shape)
     slots.urgency = Urgency()
     try:
         slots.fill(source, session, lambda: os.getppid() == parent)

@@ -6,27 +6,17 @@ import multiprocessing
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import TracebackType
 
-from liteprobe.cores.formats import REPLAY_PORT, StatusFlag
+from liteprobe.cores.formats import StatusFlag
 from liteprobe.host import interrupt
-from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session
-from liteprobe.host.replay.flow import Fault, Pace
-from liteprobe.host.replay.sender import open_sender, send
-from liteprobe.host.replay.slots import SLOTS, Cell, Slots, WordSource, prepare
+from liteprobe.host.replay.slots import Cell, Fault, Slots, WordSource, prepare
+from liteprobe.host.replay.target import Target
 
 END_S = 2.0
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a probe takes words: its address, its UDP port; and how they are sent, the flight that of all ports together."""
-
-    address: str
-    port: int = REPLAY_PORT
-    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True)
@@ -82,18 +72,14 @@ class StreamState:
 class Streamer:
     """Streams words to ports; a context manager that stops at once.
 
-    One process makes the datagrams of each port, another one sends them all over one socket and takes the answers. A script
-    that uses it begins with ``if __name__ == "__main__":``, for these processes load it.
+    One process makes the datagrams of each port, another one sends them all, as the target says, and looks how far the probe is.
+    A script that uses it begins with ``if __name__ == "__main__":``, for these processes load it.
 
     Parameters
     ----------
     target : Target
     sources : mapping of Session to WordSource
         One a port. The sessions are open at the probe.
-    slots : int
-        Datagrams of each port that may be ready.
-    with_segments : bool
-        Let the kernel cut large pieces into datagrams, where it can.
 
     Raises
     ------
@@ -101,40 +87,30 @@ class Streamer:
         When there is no route to the probe.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        sources: Mapping[Session, WordSource],
-        slots: int = SLOTS,
-        with_segments: bool = True,
-    ) -> None:
+    def __init__(self, target: Target, sources: Mapping[Session, WordSource]) -> None:
         self.target = target
-        try:
-            sock = open_sender(target.address, target.port)
-        except OSError as error:
-            raise NoProbeError(
-                f"can't send to {target.address}, UDP port {target.port} ({error.strerror}): check the address and the network"
-            ) from None
-        self.slots = {session.port: Slots(slots) for session in sources}
+        shape, slots = target.shape, target.slots
+        sock = target.open()
+        self.slots = {session.port: Slots(slots, shape=shape) for session in sources}
         self._processes: list[multiprocessing.process.BaseProcess] = []
         context = multiprocessing.get_context("spawn")
         try:
             for session, source in sources.items():
-                given = (source, session, slots, self.slots[session.port].memory, os.getpid())
+                given = (source, session, slots, self.slots[session.port].memory, shape, os.getpid())
                 self._processes.append(
                     context.Process(target=prepare, args=given, daemon=True, name="liteprobe-prepare")
                 )
-            pace = replace(target.pace, flight=target.pace.flight // len(sources))
-            parts = [(session, slots, self.slots[session.port].memory) for session in sources]
-            args = (sock, parts, pace, with_segments, os.getpid())
-            self._processes.append(context.Process(target=send, args=args, daemon=True, name="liteprobe-send"))
+            parts = [(session, self.slots[session.port].memory) for session in sources]
+            args = (sock, parts, os.getpid())
+            self._processes.append(context.Process(target=target.send, args=args, daemon=True, name="liteprobe-send"))
             for process in self._processes:
                 interrupt.start_worker(process)
         except BaseException:
             self.stop()
             raise
         finally:
-            sock.close()
+            if sock:
+                sock.close()
 
     def state(self, port: int) -> StreamState:
         """Return how the stream of a port is.
@@ -207,21 +183,14 @@ class Streamer:
     # # #
 
     def _check(self, port: int) -> None:
-        cells, target = self.slots[port].cells, self.target
-        where = f"{target.address}, UDP port {target.port}"
-        fault = Fault(cells[Cell.FAULT])
-        if error := self.slots[port].error:
+        cells = self.slots[port].cells
+        fault, error = Fault(cells[Cell.FAULT]), self.slots[port].error
+        if fault == Fault.DEVICE:
+            raise ProbeError(error)
+        if error:
             raise UsageError(error)
-        if fault == Fault.SILENT:
-            raise NoProbeError(
-                f"nothing answers at {where}: let the firewalls of this host and on the way pass UDP port {target.port} both "
-                "ways, and check that the probe's gateware has the part replay (liteprobe info)"
-            )
-        if fault == Fault.GONE:
-            raise ProbeError(
-                f"the probe has not answered for {target.pace.patience_s:g} s after {cells[Cell.ACCEPTED]} words: check its power "
-                "and the cable of its management port; it stops at the underrun"
-            )
+        if found := self.target.error(fault, cells[Cell.ACCEPTED]):
+            raise found
         if fault == Fault.LEASE:
             raise LeaseLostError(
                 "the probe was taken from this host, or its lease has ended, while it replayed: run again"
@@ -232,8 +201,6 @@ class Streamer:
             )
         if fault == Fault.BROKEN:
             raise ProbeError("the probe answers that it has words which were never sent: reset it, and report this")
-        if fault == Fault.SOCKET:
-            raise ProbeError(f"the network to {where} has broken: check the cable and the address, and run again")
         if not all(process.is_alive() for process in self._processes) and not cells[Cell.STOP]:
             interrupt.pass_on()
             raise ProbeError("a process that streams has ended: run again")

@@ -21,6 +21,7 @@ class Board:
     lut_sites: int | None = 24288
     block_rams: int | None = 56
     with_serial: bool = True
+    with_pcie: bool = False
     sdram_bytes: int = 0
     spare_bytes: int = 0
 
@@ -213,10 +214,22 @@ def test_phys_count_the_port_of_the_link():
     ("fields", "message"),
     [
         ({"ports": 3}, "replay has 2 rings, not 3: set ports to 2 at most"),
-        ({"link": "uart"}, "link=uart does not carry what is replayed: use link=own or link=shared"),
+        ({"link": "uart"}, "link=uart does not carry what is replayed: use link=own, link=shared or link=pcie"),
+        ({"link": "pcie"}, "paper has no PCIe for link=pcie"),
     ],
 )
 def test_replay_has_two_rings_and_wants_ethernet(fields, message):
     fields = {"preset": "replay", "ports": 1, "with_cpu": False} | fields
     with pytest.raises(ValueError, match=message):
         ProbeConfig(**fields).check(Board(ports=4, lut_sites=None, block_rams=None, sdram_bytes=8 << 20))
+
+
+def test_replay_over_pcie_takes_a_dma_channel_a_port_and_the_place_of_main_ram():
+    board  = Board(lut_sites=None, block_rams=None, sdram_bytes=8 << 20, with_pcie=True)
+    config = ProbeConfig(preset="replay", ports=2, link="pcie")
+    config.check(board)
+    replace(config, dma_channels=2, with_cpu=False).check(board)
+    with pytest.raises(ValueError, match="set dma_channels to 2 or more"):
+        replace(config, dma_channels=1).check(board)
+    with pytest.raises(ValueError, match="use main_ram=sdram or main_ram=none"):
+        replace(config, main_ram="block", main_ram_bytes=106496).check(board)

@@ -25,6 +25,14 @@ STROBES = {
     "arm":   "Write: a trace is to be sent, as arm of port<n>_tx a train; ignored unless idle.",
 }
 
+COUNTERS = {
+    "frames":         "Frames of this program, or of the last one, that the pacer took.",
+    "underruns":      "Frames that were due before their words came, 65535 at most; and the one that was missing at a stop.",
+    "first_underrun": "Number of the first of them; 0xffffffff: none.",
+    "errors":         "1: the program ended at a record that no frame can be made of, that of frame number frames or a WAIT before "
+                      "it; or it began behind a stop or an error, without open.",
+}
+
 # Replay Port --------------------------------------------------------------------------------------
 
 class ReplayPort(LiteXModule):
@@ -144,3 +152,11 @@ class ReplayPort(LiteXModule):
             register = CSRStorage(1, name=name, description=description)
             setattr(self, f"_{name}", register)
             self.comb += getattr(self, name).eq(register.re)
+
+    def add_counters(self):
+        """Add registers of what is counted, where no `DatagramReceiver` shows it."""
+        for name, description in COUNTERS.items():
+            signal   = getattr(self, name)
+            register = CSRStatus(len(signal), name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += register.status.eq(signal)

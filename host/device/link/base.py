@@ -125,6 +125,10 @@ class Link(ABC):
         """Return the address and the UDP port that take what a probe replays; None: this way has none."""
         return None
 
+    def replay_device(self) -> str | None:
+        """Return the first device of LitePCIe's driver, by whose memory a probe gets what it replays; None: there is none."""
+        return None
+
     def expect_silence(self, seconds: float) -> None:
         """Say that the probe may not answer for ``seconds`` (probe time), because a train holds its port; 0 ends it."""
 

@@ -17,17 +17,92 @@ from liteprobe.host.device.link.pcie import Device, gone, ioctl_number
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError
 
-DMA_WRITER = struct.Struct("=B7xqq")  # struct litepcie_ioctl_dma_writer: enable, blocks of hardware and of software.
+# struct litepcie_ioctl_dma_writer, and _reader: enable, buffers of hardware and of software.
+DMA_ENABLE = struct.Struct("=B7xqq")
 LOCK = struct.Struct("=6B")  # struct litepcie_ioctl_lock: request, release and status, of reader and writer.
 DMA_INFO = struct.Struct("=6Q")  # struct litepcie_ioctl_mmap_dma_info: offset, size, count; to the probe, from it.
 
-IOCTL_DMA_WRITER = ioctl_number(21, DMA_WRITER.size)
+IOCTL_DMA_WRITER = ioctl_number(21, DMA_ENABLE.size)
+IOCTL_DMA_READER = ioctl_number(22, DMA_ENABLE.size)
 IOCTL_DMA_INFO = ioctl_number(24, DMA_INFO.size, writes=False)
 IOCTL_LOCK = ioctl_number(25, LOCK.size)
 
-WRITER_ENABLED = 1  # Of ``pcie_dma<n>_writer_enable``; bit 1 is the gateware's: idle.
+ENABLED = 1  # Of ``pcie_dma<n>_writer_enable`` and ``_reader_enable``; bit 1 is the gateware's: idle.
 
 Blocks = NDArray[np.uint32]
+
+
+class DmaDevice:
+    """One direction of a channel's device: who has it, its memory, and whether its DMA runs.
+
+    Parameters
+    ----------
+    device : Device
+        Open.
+    name : str
+        Of the device, for errors.
+    is_reader : bool
+        The DMA reads this machine's memory, else it writes to it.
+
+    Attributes
+    ----------
+    is_running : bool
+    """
+
+    def __init__(self, device: Device, name: str, is_reader: bool) -> None:
+        self.name, self.is_running = name, False
+        self._device, self._is_reader = device, is_reader
+
+    def lock(self) -> bool:
+        """Take the DMA for this program; return whether no other one has it."""
+        wanted = (1, 0) if self._is_reader else (0, 1)
+        return bool(self._ioctl(IOCTL_LOCK, LOCK, *wanted, 0, 0, 0, 0)[4 if self._is_reader else 5])
+
+    def map(self) -> Blocks:
+        """Return the slots of the ring, shape (``DMA_SLOTS``, words of a slot).
+
+        Raises
+        ------
+        ProbeError
+            When the driver was made for other gateware.
+        """
+        info = self._ioctl(IOCTL_DMA_INFO, DMA_INFO, *[0] * 6)
+        offset, size, count = info[:3] if self._is_reader else info[3:]
+        if (size, count) != (DMA_SLOT_BYTES, DMA_SLOTS):
+            raise ProbeError(
+                f"the driver of {self.name} has {count} buffers of {size} octets, not {DMA_SLOTS} of {DMA_SLOT_BYTES}: "
+                f"load the one that was made with this gateware (docs/pcie.md)"
+            )
+        memory = self._device.map(size * count, offset, self._is_reader)
+        return np.frombuffer(memory, dtype="<u4").reshape(count, size // 4)
+
+    def enable(self, is_on: bool) -> None:
+        """Start the DMA from the first slot on, or stop it."""
+        self._ioctl(IOCTL_DMA_READER if self._is_reader else IOCTL_DMA_WRITER, DMA_ENABLE, is_on, 0, 0)
+        self.is_running = is_on
+
+    def close(self) -> None:
+        """Stop, and let the device go."""
+        try:
+            if self.is_running:
+                self.enable(False)
+        finally:
+            self._device.close()
+
+    # # #
+
+    def _ioctl(self, request: int, layout: struct.Struct, *values: int) -> tuple[int, ...]:
+        argument = bytearray(layout.pack(*values))
+        try:
+            self._device.ioctl(request, argument)
+        except OSError as error:
+            raise gone(self.name, error) from None
+        return tuple(layout.unpack(argument))
+
+
+def wrong_channel(name: str, channel: int) -> ProbeError:
+    """Return what to say when another channel than ``channel`` was started: the first device wasn't given."""
+    return ProbeError(f"{name} isn't the device of channel {channel}: give the probe's first one (ls /dev/litepcie*)")
 
 
 class DmaRing:
@@ -54,13 +129,13 @@ class DmaRing:
     def __init__(self, device: Device, registers: Registers, channel: int, name: str) -> None:
         self.channel = channel
         self.taken = 0
-        self._device = device
+        self._device = DmaDevice(device, name, is_reader=False)
         self._registers = registers
         self._name = name
         self._written = 0
-        self._is_running = False
-        self._lock()
-        self._slots = self._map()
+        if not self._device.lock():
+            raise ProbeError(f"another program takes what {name} captures: end it (fuser {name})")
+        self._slots = self._device.map()
 
     def start(self) -> None:
         """Let the probe write blocks into the ring, from slot 0 on.
@@ -72,16 +147,14 @@ class DmaRing:
         """
         self.taken = self._written = 0
         self._registers.write(f"capture_dma_taken{self.channel}", 0)
-        self._enable(True)
-        if not self._registers.read(f"pcie_dma{self.channel}_writer_enable") & WRITER_ENABLED:
-            raise ProbeError(
-                f"{self._name} isn't the device of channel {self.channel}: give the probe's first one (ls /dev/litepcie*)"
-            )
+        self._device.enable(True)
+        if not self._registers.read(f"pcie_dma{self.channel}_writer_enable") & ENABLED:
+            raise wrong_channel(self._name, self.channel)
 
     def stop(self) -> None:
         """Let it write no more. What is in the ring can still be taken; all else stays in the probe and is lost to nobody."""
-        if self._is_running:
-            self._enable(False)
+        if self._device.is_running:
+            self._device.enable(False)
 
     def blocks(self) -> list[Blocks]:
         """Return all blocks that came and weren't taken, the oldest first: no copy, valid until ``take``.
@@ -116,38 +189,7 @@ class DmaRing:
 
     def close(self) -> None:
         """Stop, and let the device go."""
-        try:
-            self.stop()
-        finally:
-            self._device.close()
-
-    # # #
-
-    def _ioctl(self, request: int, layout: struct.Struct, *values: int) -> tuple[int, ...]:
-        argument = bytearray(layout.pack(*values))
-        try:
-            self._device.ioctl(request, argument)
-        except OSError as error:
-            raise gone(self._name, error) from None
-        return tuple(layout.unpack(argument))
-
-    def _lock(self) -> None:
-        if not self._ioctl(IOCTL_LOCK, LOCK, 0, 1, 0, 0, 0, 0)[5]:
-            raise ProbeError(f"another program takes what {self._name} captures: end it (fuser {self._name})")
-
-    def _map(self) -> Blocks:
-        *_, offset, size, count = self._ioctl(IOCTL_DMA_INFO, DMA_INFO, *[0] * 6)
-        if (size, count) != (DMA_SLOT_BYTES, DMA_SLOTS):
-            raise ProbeError(
-                f"the driver of {self._name} has {count} buffers of {size} octets, not {DMA_SLOTS} of {DMA_SLOT_BYTES}: "
-                f"load the one that was made with this gateware (docs/pcie.md)"
-            )
-        memory = self._device.map(size * count, offset)
-        return np.frombuffer(memory, dtype="<u4").reshape(count, size // 4)
-
-    def _enable(self, is_on: bool) -> None:
-        self._ioctl(IOCTL_DMA_WRITER, DMA_WRITER, is_on, 0, 0)
-        self._is_running = is_on
+        self._device.close()
 
 
 class DmaCapture:

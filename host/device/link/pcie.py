@@ -44,8 +44,8 @@ class Device(Protocol):
     def ioctl(self, request: int, argument: bytearray) -> None:
         """Exchange ``argument`` with the driver; OSError when it refuses."""
 
-    def map(self, length: int, offset: int) -> memoryview:
-        """Return the driver's memory from ``offset`` on, for reading."""
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
+        """Return the driver's memory from ``offset`` on, for reading, or for writing, too."""
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -71,9 +71,10 @@ class DeviceFile:
         """Exchange ``argument`` with the driver."""
         fcntl.ioctl(self._file, request, argument, True)
 
-    def map(self, length: int, offset: int) -> memoryview:
-        """Return the driver's memory from ``offset`` on, for reading."""
-        self._maps.append(mmap.mmap(self._file, length, mmap.MAP_SHARED, mmap.PROT_READ, offset=offset))
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
+        """Return the driver's memory from ``offset`` on, for reading, or for writing, too."""
+        access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
+        self._maps.append(mmap.mmap(self._file, length, mmap.MAP_SHARED, access, offset=offset))
         return memoryview(self._maps[-1])
 
     def close(self) -> None:
@@ -151,6 +152,10 @@ class PcieLink(Link):
         """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
         for number, word in enumerate(words):
             self._exchange(address + 4 * number, int(word))
+
+    def replay_device(self) -> str | None:
+        """Return its first device, whose memory the probe reads."""
+        return self.name
 
     def close(self) -> None:
         """Close the device."""

@@ -12,8 +12,10 @@ from liteprobe.cores.formats import REPLAY_PORT, TransmitState
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.replay.dma_sender import PortAddresses
 from liteprobe.host.replay.flow import Pace
-from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.streamer import Streamer
+from liteprobe.host.replay.target import DmaTarget, Target, UdpTarget
 from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
 from liteprobe.host.run.port import check_own
 from liteprobe.host.run.start import await_ready, check_links, start_together
@@ -285,13 +287,14 @@ def target_of(probe: StreamedDevice, patience_s: float | None) -> Target:
     UsageError
         When the link has no way for them.
     """
-    address = probe.link.replay_address()
-    if address is None:
-        raise UsageError(
-            f"what is replayed is streamed by UDP port {REPLAY_PORT} of the probe, and {probe.url} is another way to it (over PCIe "
-            "it would take LitePCIe's DMA reader, which is not built in): connect the probe's management port, and give "
-            "--probe etherbone://ADDRESS"
-        )
     link = probe.link
-    pace = Pace(link.silence_s if patience_s is None else patience_s, link.replay_flight, link.replay_timeout_s)
-    return Target(*address, pace)
+    address, device = link.replay_address(), link.replay_device()
+    if address is not None:
+        pace = Pace(link.silence_s if patience_s is None else patience_s, link.replay_flight, link.replay_timeout_s)
+        return UdpTarget(*address, pace)
+    if device is not None and "replay_dma_filled0" in probe.registers.names:
+        return DmaTarget(device, tuple(PortAddresses.of(probe.registers, port.number) for port in probe.ports))
+    raise UsageError(
+        f"what is replayed is streamed by UDP port {REPLAY_PORT} of the probe, or over PCIe where its gateware has a DMA reader, "
+        f"and {probe.url} is another way to it: connect the probe's management port, and give --probe etherbone://ADDRESS"
+    )

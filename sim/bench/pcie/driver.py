@@ -55,7 +55,7 @@ class DriverFile:
             self._is_running = bool(argument[0])
             resume(self._host.start if self._is_running else self._host.stop)(self._channel)
 
-    def map(self, length: int, offset: int) -> memoryview:
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
         """Return the memory of the ring."""
         assert length == offset == RING_BYTES
         return memoryview(self._host.ring(self._channel)[1])

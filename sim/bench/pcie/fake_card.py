@@ -258,7 +258,7 @@ class CardFile:
         else:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
 
-    def map(self, length: int, offset: int) -> memoryview:
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
         """Return the memory of the ring."""
         assert length == offset == DMA_SLOT_BYTES * DMA_SLOTS
         return memoryview(self.card.memory[self.channel]).toreadonly()

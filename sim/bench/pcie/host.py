@@ -31,6 +31,7 @@ from liteprobe.cores.formats import (
 VENDOR, DEVICE = 0x10EE, 0x7021 # Of Xilinx, and one lane: what the driver looks for.
 SYS_NS = 8
 MEMORY_REQUESTS = (TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64)
+COMPLETIONS = (TlpType.CPL, TlpType.CPL_DATA)
 BEAT = 8
 REST_CYCLES = 20 # Until it is looked again whether there is a block to give.
 
@@ -58,6 +59,14 @@ class PinsEndpoint(Endpoint): # type: ignore[misc]
         dut.pcie_rx_valid.value = dut.pcie_tx_ready.value = 0
         for run in (self._to_probe, self._from_probe, self._to_link, self._interrupts, self._configuration):
             cocotb.start_soon(run())
+
+    async def handle_tlp(self, tlp: Tlp) -> None:
+        """Give the probe the answers to what it read, too."""
+        if tlp.fmt_type in COMPLETIONS:
+            tlp.release_fc()
+            await self.requests.put(tlp)
+        else:
+            await super().handle_tlp(tlp)
 
     async def _configuration(self) -> None:
         dut = self.dut
@@ -122,10 +131,10 @@ class PinsEndpoint(Endpoint): # type: ignore[misc]
 class Host:
     """A computer with the probe in a slot: registers by name, rings in its memory, as the driver has them.
 
-    ``takes_pins``: the probe's blocks come from pins, not from its capture.
+    ``takes_pins``: the probe's blocks come from pins, not from its capture; None: it has no such pins.
     """
 
-    takes_pins = True
+    takes_pins: bool | None = True
 
     def __init__(self, dut: Any, map_file: Path, max_payload: int = 1) -> None:
         self.dut = dut
@@ -138,6 +147,7 @@ class Host:
         self.device.upstream_port.max_link_width = 4
         self.root.make_port().connect(self.device)
         self.rings: dict[int, tuple[int, Any]] = {}
+        self.reader_rings: dict[int, tuple[int, Any]] = {} # To the probe.
         self.slots_of: dict[int, int] = {}
         self.interrupts = 0
 
@@ -146,8 +156,9 @@ class Host:
         dut = self.dut
         Clock(dut.clk_sys, SYS_NS, unit="ns").start()
         Clock(dut.clk_timebase, 8, unit="ns").start()
-        dut.block_is_used.value = self.takes_pins
-        dut.block_valid.value = 0
+        if self.takes_pins is not None:
+            dut.block_is_used.value = self.takes_pins
+            dut.block_valid.value = 0
         dut.rst_sys.value = 1
         await ClockCycles(dut.clk_sys, 8)
         dut.rst_sys.value = 0
@@ -217,8 +228,11 @@ class Host:
         base, memory = self.ring(channel)
         self.slots_of[channel] = slots
         memory[:] = b"\xa5" * len(memory)
-        writer = f"pcie_dma{channel}_writer_"
         await self.write(f"capture_dma_taken{channel}", 0)
+        await self._start(f"pcie_dma{channel}_writer_", base, slots)
+
+    async def _start(self, writer: str, base: int, slots: int) -> None:
+        """Start a DMA on a ring: as the driver does, whichever way it goes."""
         await self.write(writer + "enable", 0)
         await self.write(writer + "table_reset", 1)
         await self.write(writer + "table_loop_prog_n", 0)
@@ -236,13 +250,32 @@ class Host:
 
     async def stop(self, channel: int) -> int:
         """Stop a channel's DMA; return how many blocks are in its ring in all."""
-        writer = f"pcie_dma{channel}_writer_"
+        await self._stop(f"pcie_dma{channel}_writer_")
+        return await self.read(f"capture_dma_written{channel}")
+
+    async def start_reader(self, channel: int, slots: int = DMA_SLOTS) -> None:
+        """Give a channel's reader a ring in memory, as litepcie_dma_reader_start does, and start it."""
+        base, memory = self.reader_ring(channel)
+        memory[:] = b"\xa5" * len(memory)
+        await self.write(f"replay_dma_filled{channel}", 0)
+        await self._start(f"pcie_dma{channel}_reader_", base, slots)
+
+    async def stop_reader(self, channel: int) -> None:
+        """Stop it, as litepcie_dma_reader_stop does."""
+        await self._stop(f"pcie_dma{channel}_reader_")
+
+    def reader_ring(self, channel: int) -> tuple[int, Any]:
+        """Return address and memory of the ring of a channel's reader."""
+        if channel not in self.reader_rings:
+            self.reader_rings[channel] = self.root.alloc_region(DMA_SLOTS * DMA_SLOT_BYTES)
+        return self.reader_rings[channel]
+
+    async def _stop(self, writer: str) -> None:
         await self.write(writer + "table_loop_prog_n", 0)
         await self.write(writer + "table_reset", 1)
         await ClockCycles(self.dut.clk_sys, 1000)
         await self.write(writer + "enable", 0)
         await self.write(writer + "table_reset", 1)
-        return await self.read(f"capture_dma_written{channel}")
 
     def block(self, channel: int, number: int) -> bytes:
         """Return what the ring holds of block ``number`` of this run."""
