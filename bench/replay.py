@@ -7,7 +7,8 @@ short. ``memory`` runs the compiled SDRAM controller, four masters at its burst 
 knows its times: a wrong word, a wrong order or a time of the chip that isn't kept fails the row. ``port`` runs a compiled port
 of the gateware: from words that come into its ring to the octets on its PHY, ``sys`` at 50 MHz and up to 100 ppm off, in a
 memory that gives a burst of 64 words each 80 cycles; every octet and every start against a model that knows only the frames and
-when their words came. ``system`` runs the whole simulated probe, streamed to by UDP. ``sets`` and ``sets_system`` do the same
+when their words came. ``system`` runs the whole simulated probe, streamed to by UDP. ``servo`` has its clock locked by Zephyr in
+the same SDRAM, and is skipped where there is no Zephyr. ``sets`` and ``sets_system`` do the same
 for configuration sets. ``records`` takes 10^5 (``--full``: 10^6) frames of exponential gaps and random lengths at 8/10 load
 from a file, and every packet of the corpora of tcpdump and nDPI: each word against a model in plain Python, each time against
 whole fractions. ``loss`` streams through a network that loses, doubles and reorders datagrams both ways and stands still for 1
@@ -24,6 +25,7 @@ from _replay_datagrams import datagrams
 from _replay_host import host, loss, records
 from _replay_memory import memory
 from _replay_port import port
+from _replay_servo import servo
 from _replay_sets import sets, whole_probe
 from _replay_system import system
 
@@ -32,6 +34,7 @@ ROWS: dict[str, Row] = {
     "datagrams": datagrams,
     "port": port,
     "system": system,
+    "servo": servo,
     "sets": sets,
     "sets_system": whole_probe,
     "records": records,

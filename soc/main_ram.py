@@ -8,6 +8,7 @@ from typing import NamedTuple
 from migen import ClockDomainsRenamer
 
 from litex.soc.integration.soc import SoCRegion
+from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
@@ -58,7 +59,20 @@ def add_sdram(soc, name, origin):
         soc.burst_ports = BurstPorts(memory.burst)
     soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=SDRAM_BYTES, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
+    soc.sdram_ready  = memory.ready
     return memory.ready
+
+def behind_start(soc, host):
+    """Return the bus of a host, whose accesses wait there until the SDRAM of ``soc`` is started.
+
+    The interconnect answers what takes longer than its time-out, a write as if it were done, and the start takes longer.
+    """
+    bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+    soc.comb += [
+        host.connect(bus, omit={"cyc"}),
+        bus.cyc.eq(host.cyc & soc.sdram_ready),
+    ]
+    return bus
 
 def burst_port(soc, writes=True):
     """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM.

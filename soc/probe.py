@@ -31,7 +31,7 @@ from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.soc.links import ManagementStack
-from liteprobe.soc.main_ram import add_boot, burst_port, sdram_places, write_boot_program
+from liteprobe.soc.main_ram import add_boot, behind_start, burst_port, sdram_places, write_boot_program
 from liteprobe.cores.management.port import ManagementPort
 from liteprobe.soc.measure import add_measure_ports
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
@@ -340,7 +340,8 @@ class ProbeSoC(SoCCore):
             self.add_channel_table(self.capture.bus)
         else:
             self.comb += self.management.source.connect(transmit)
-        self.bus.add_master("etherbone", self.management.bus)
+        bus = behind_start(self, stack.bus) if config.replays else stack.bus
+        self.bus.add_master("etherbone", bus)
 
     def add_channel_table(self, bus):
         """Let the host see the channels of the capture."""

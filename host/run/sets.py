@@ -23,8 +23,6 @@ from liteprobe.host.run.start import await_ready, check_links, start_together
 from liteprobe.host.run.streamed import look_at
 from liteprobe.host.traffic.sets import Sets
 
-RAM_START_S = 0.001  # A simulated probe was reset just now, and its SDRAM takes what is written 0.4 ms later.
-
 
 @dataclass(frozen=True)
 class SetsOptions:
@@ -177,7 +175,6 @@ class SetsRun:
         """Open the sessions under this host's lease, and load what is the same in all frames."""
         probe, options = self._probe, self._options
         probe.registers.own()
-        probe.wait(RAM_START_S)
         for job in self._jobs:
             job.port.halt(probe.timebase)  # What was detached may still run.
             job.port.sends_for = self

@@ -3,6 +3,8 @@
 
 """The simulated board: three GMII ports whose pins the harness drives, and every clock from outside."""
 
+from fractions import Fraction
+
 from migen import *
 from migen.genlib.cdc import MultiReg
 
@@ -25,6 +27,7 @@ from liteprobe.sim.system import FLASH_OFFSET
 PORTS = 3
 SAMPLES = 4  # Of the PPS input, a tick: what boards have.
 SDRAM_CLK_FREQ = 50e6  # Of the boards that have one.
+TICKS_FREQ = 2 * SDRAM_CLK_FREQ  # Of a clock that has each tick, where ``sys`` has 50 MHz, as it does on boards.
 RESET_TICKS = 1000  # Shorter than any PLL needs, longer than any clock-domain crossing.
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ class Platform(GenericPlatform):
 
 
 class SimulatedClocks(LiteXModule):
-    """Takes ``sys`` and ``timebase`` from the pins; ``memory``, once it is asked for, is at twice ``sys``: as fast as ``timebase``.
+    """Takes ``sys`` and ``timebase`` from the pins; ``memory``, once it is asked for, has all ticks of ``timebase`` or some.
 
     Attributes
     ----------
@@ -137,12 +140,23 @@ class SimulatedClocks(LiteXModule):
             is_reset.eq(left != 0),  # Registered: a reset without glitches.
         ]
 
-    def add_memory(self):
-        """Add the domain ``memory``; it is reset as ``sys`` is."""
+    def add_memory(self, share):
+        """Add the domain ``memory``, which has this share of the ticks, a `Fraction`; it is reset as ``sys`` is."""
         self.cd_memory = ClockDomain()
+        has_tick = Signal(reset=1)
         self.comb += [
-            self.cd_memory.clk.eq(ClockSignal("timebase")),
+            self.cd_memory.clk.eq(ClockSignal("timebase") & has_tick),
             self.cd_memory.rst.eq(ResetSignal("sys")),
+        ]
+        if share == 1:
+            return
+        self.cd_between = cd_between = ClockDomain(reset_less=True)
+        count = Signal(max=share.denominator)
+        self.comb += cd_between.clk.eq(~ClockSignal("timebase"))  # So that no tick is cut short.
+        self.sync.between += [
+            count.eq(count + 1),
+            If(count == share.denominator - 1, count.eq(0)),
+            has_tick.eq(count < share.numerator),
         ]
 
 
@@ -215,7 +229,13 @@ class SimulatedSamples(LiteXModule):
 
 
 class Board:
-    """What a SoC may ask of the simulated board; the same as of a real one."""
+    """What a SoC may ask of the simulated board; the same as of a real one.
+
+    Parameters
+    ----------
+    memory_clk_freq : float, Hz
+        Frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
+    """
 
     name = "simulated"
     ports = PORTS
@@ -225,7 +245,7 @@ class Board:
     with_serial = True
     with_pcie = False
     sdram_bytes = SDRAM_BYTES
-    memory_clk_freq = 2 * SDRAM_CLK_FREQ
+    memory_clk_freq = TICKS_FREQ
     with_late_sdram = False
     spare_bytes = 0
     flash_offset = FLASH_OFFSET
@@ -233,7 +253,8 @@ class Board:
     cable = None
     limits = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
 
-    def __init__(self):
+    def __init__(self, memory_clk_freq=TICKS_FREQ):
+        self.memory_clk_freq = memory_clk_freq
         self.platform = Platform()
         self.clocks = self.platform.request("clk")
         self.rst = self.platform.request("rst_sys")
@@ -282,7 +303,7 @@ class Board:
         )
         phy = SDRAMPHYModel(M12L16161A(clk_freq, "1:1"), settings, clk_freq=clk_freq)
         if has_clock:
-            self.domains.add_memory()
+            self.domains.add_memory(Fraction(int(clk_freq), int(TICKS_FREQ)))
             phy = ClockDomainsRenamer("memory")(phy)
         return phy, clk_freq
 

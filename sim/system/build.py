@@ -352,19 +352,19 @@ def harness_variant(
     return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])
 
 
-def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Path:
+def build_probe(link: str = "own", with_cpu: bool = True, memory_mhz: int = 100, **options: Any) -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of the probe with this management link.
 
     Parameters
     ----------
-    link, with_cpu : as of ProbeConfig.
-    options : further fields of ProbeConfig.
+    link, with_cpu, options : as of ProbeConfig, options by their names.
+    memory_mhz : of a SDRAM that has a clock of its own, where ``sys`` has 50 MHz: 80 is what the boards have.
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"
     options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
-    parameters = json.dumps({"link": link, "with_cpu": with_cpu, **options}, sort_keys=True)
+    parameters = json.dumps({"link": link, "with_cpu": with_cpu, "memory": memory_mhz, **options}, sort_keys=True)
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
     key = content_key(name, [*files, *harness_files()], parameters)
@@ -375,7 +375,7 @@ def build_probe(link: str = "own", with_cpu: bool = True, **options: Any) -> Pat
         from liteprobe.soc.probe import ProbeSoC
 
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
-        soc = ProbeSoC(Board(), config)
+        soc = ProbeSoC(Board(memory_mhz * 1e6), config)
         soc.finalize()
         return Design(soc, harness_variant(link, config.ip_address, config.uart_baud, config.gnss_baud), write_verilog)
 

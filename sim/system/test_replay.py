@@ -12,6 +12,8 @@ import pytest
 from liteprobe.cores.formats import LEASE_UNIT_BITS, RING_WORDS, Part, TransmitState
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.device.link.url import open_link, sim_url
+from liteprobe.host.device.registers import load_map
 from liteprobe.host.errors import LeaseLostError, ProbeError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.replay import ReplayLook
@@ -85,6 +87,18 @@ def test_a_trace_longer_than_the_ring_over_a_network_that_loses_keeps_every_octe
         assert replay.wrong_frames(frames[:first], packets[:first]) == []
         assert result[0].sent.accepted > RING_WORDS
         assert result.is_complete == (result[0].underruns == 0)
+
+
+def test_the_first_thing_that_a_host_asks_waits_for_the_sdram_and_is_done(build: Path) -> None:
+    """The SDRAM takes 0.4 ms to start, and the bus gives an access up after 1024 cycles."""
+    soc = load_map(build / "csr.json")
+    words = [0x1234_5678, 0x9ABC_DEF0]
+    link = open_link(sim_url("cable?delay=1us", build=build, link="own"))
+    try:
+        assert link.write(soc["memories"]["sets_table"]["base"], words).tolist() == words
+        assert link.read(soc["csr_registers"]["ctrl_bus_errors"]["addr"], 1).tolist() == [0]
+    finally:
+        link.close()
 
 
 def test_a_short_trace_repeats_in_the_ring(both: Sent) -> None:

@@ -32,8 +32,9 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
  * stack takes a quarter of it.
  */
 #if DT_HAS_CHOSEN(zephyr_dtcm)
-#define NEAR Z_GENERIC_SECTION(_DTCM_BSS_SECTION_NAME)
-#define NEAR_STACK Z_GENERIC_SECTION(_DTCM_NOINIT_SECTION_NAME)
+/* As the linker's script has them. Zephyr's names for them are ARM's alone: an undefined one makes a section that nothing zeroes. */
+#define NEAR Z_GENERIC_SECTION(.dtcm_bss)
+#define NEAR_STACK Z_GENERIC_SECTION(.dtcm_noinit)
 #else
 #define NEAR
 #define NEAR_STACK __stackmem

@@ -4,16 +4,19 @@
 """A simulated probe whose firmware runs, and the receiver that is wired to it."""
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from liteprobe.cores.formats import ClockError, ClockState
 from liteprobe.host import Probe
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.device.firmware import Console, load, read_image
 from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.models.receiver import rmc, utc_of
 
 NOMINAL_NS = 10_000_000
@@ -40,6 +43,13 @@ CLOCK = (
     "updates",
     "alive",
 )
+
+
+class Work(NamedTuple):
+    """CPU time for an edge, cycles: of the last one, and of the longest since the firmware began."""
+
+    last: int
+    most: int
 
 
 class Receiver:
@@ -156,11 +166,23 @@ class Running:
                 return said.decode()
         raise AssertionError(f"no prompt after {said!r}")
 
+    def work(self) -> Work:
+        """Return the CPU time that edges took, as the shell tells it."""
+        said = re.search(r"(\d+) us an edge, at most (\d+) us", self.shell("clock"))
+        assert said
+        return Work(*(int(us) * 1000 // SYS_NS for us in said.groups()))
+
 
 @contextmanager
-def boot(build: Path, image: Path) -> Iterator[Running]:
-    """Load the firmware into a new simulation, with nothing wired to it yet, and wait until it publishes."""
-    with Probe(f"sim://cable?delay=1us&build={build}") as probe:
+def boot(build: Path, image: Path, **options: str | Path) -> Iterator[Running]:
+    """Load the firmware into a new simulation, with nothing wired to it yet, and wait until it publishes.
+
+    Parameters
+    ----------
+    build, image : the simulated probe, and firmware for it.
+    options : further ones of its URL.
+    """
+    with Probe(sim_url("cable?delay=1us", build=build, **options)) as probe:
         link = probe.registers.link
         assert isinstance(link, SimLink)
         probe.registers.write_many({"pps_period": NOMINAL_NS})
