@@ -32,6 +32,7 @@ PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
 TRAIN_PORT = Area(4551, 21285)
 MONITOR, MONITOR_PORT = Area(3466, 13196), Area(5246, 26954)
+HASH_PORT = Area(1020, 3830)  # Of that, what hashes the frames of a port.
 RATES = Area(493, 2474)  # Of a probe that monitors and does not replay.
 MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
 SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
@@ -46,7 +47,8 @@ ARCS_A_SITE = 3.2
 SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
-def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int) -> Area:
+def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
+    with_hash: bool = True) -> Area:
     """Return what a probe of these parts takes; ``slots``: of the meter of each port that has one."""
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
@@ -71,6 +73,8 @@ def area(parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_disci
         (Part.REPLAY in parts, REPLAY),
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
+    if Part.MONITOR in parts and not with_hash:
+        taken += [Area(-HASH_PORT.sites, -HASH_PORT.arcs)] * ports
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 
 

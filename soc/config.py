@@ -74,6 +74,7 @@ class ProbeConfig:
     with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
     with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
     with_sets : and what makes frames of configuration sets.
+    with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -109,6 +110,7 @@ class ProbeConfig:
     with_streams: bool = True
     with_replay: bool = False
     with_sets: bool = True
+    with_hash: bool = True
 
     @property
     def parts(self) -> Part:
@@ -148,6 +150,11 @@ class ProbeConfig:
     def makes_sets(self) -> bool:
         """Whether ports make frames of configuration sets."""
         return Part.SETS in self.parts
+
+    @property
+    def leaves_hash_out(self) -> bool:
+        """Whether ports monitor, and hash no frame."""
+        return self.monitors and not self.with_hash
 
     @property
     def counts_rates(self) -> bool:
@@ -196,7 +203,7 @@ class ProbeConfig:
     def area(self) -> Area:
         """What this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
-        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots)
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, self.with_hash)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
         """Return whether a share of the LUT sites of ``board`` is enough, and of the ways that the router finds."""
@@ -213,6 +220,7 @@ class ProbeConfig:
             **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
             **({"no replay (--no-replay)": replace(self, with_replay=False)} if self.with_replay else {}),
             **({"no configuration sets (--no-sets)": replace(self, with_sets=False)} if Part.SETS in self.parts else {}),
+            **({"no flow hash (--no-hash)": replace(self, with_hash=False)} if self.monitors else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),

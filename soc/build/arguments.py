@@ -70,6 +70,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--sets", dest="with_sets", action=argparse.BooleanOptionalAction,
         help="where ports replay, they make frames of configuration sets, too (default: where there is room)",
     )
+    parser.add_argument(
+        "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,
+        help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
+    )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
@@ -113,6 +117,10 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     if args.with_sets is None:
         args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True})
     fields["with_sets"] = args.with_sets
+    if args.with_hash is None:
+        # A replay just below the limit was not routed with it.
+        args.with_hash = not ProbeConfig(**fields).replays or holds(target, fields, COMFORT)
+    fields["with_hash"] = args.with_hash
     return ProbeConfig(**fields)
 
 

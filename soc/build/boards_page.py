@@ -29,7 +29,7 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
-`--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--no-discipline`, `--main-ram`, `--gnss-baud` and
+`--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`, `--gnss-baud` and
 `--ip-address` change what is built in.
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
@@ -101,6 +101,7 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     test_ports = f"{config['ports']} test port{'s' * (config['ports'] > 1)}"
     processor = "VexRiscv" if config["with_cpu"] else "no processor"
     processor += ", no discipline of the clock" * (not config.get("with_discipline", True))
+    processor += ", no flow hash" * (not config.get("with_hash", True))
     parts[1] = f"{usual['device']}: {test_ports}, {way}, {processor}. The board: " + parts[1]
     parts += [area_table(usual), timing_table(reports)]
     if "io_margins" in usual:
