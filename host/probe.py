@@ -186,15 +186,16 @@ class Probe:
             "map_hash": f"{self.registers.map_hash:08x}",
         }
         facts |= {name.removeprefix("probe_"): value for name, value in self._identity.items()}
-        facts["lease"] = self.lease.holder() or "free"
         with suppress(BusyError):  # Another's snapshot of the time must not be touched.
             facts["now_ns"] = self.timebase.now_ns
         facts |= {
+            "lease": self.lease.holder() or "free",
             "tick_ns": float(self.timebase.tick_ns),
             "clock_state": self.timebase.clock_state,
             "clock_error": bound_words(self.timebase.trust()[1]),
             "preset": preset_of(self.parts),
         }
+        facts |= {"flow_hash": self.registers.has_flow_hash} if Part.MONITOR in self.parts else {}
         up = {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
         return facts | up | self.links.facts()
 

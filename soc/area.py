@@ -32,6 +32,7 @@ PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
 DISCIPLINE = Area(2063, 8886)
 TRAIN_PORT = Area(4551, 21285)
 MONITOR, MONITOR_PORT = Area(3466, 13196), Area(5246, 26954)
+HASH_PORT = Area(1020, 3830)  # Of that, what hashes the frames of a port.
 RATES = Area(493, 2474)  # Of a probe that monitors and does not replay.
 MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
 SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
@@ -50,16 +51,16 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
 def area(
-    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, network: tuple[int, bool]
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, more: tuple[int, bool, bool]
 ) -> Area:
     """Return what a probe of these parts takes.
 
     Parameters
     ----------
     slots : of the meter of each port that has one.
-    network : directions of an emulated network, and whether its frames wait in the SDRAM.
+    more : directions of an emulated network, whether its frames wait in the SDRAM; whether frames that are monitored are hashed.
     """
-    directions, in_sdram = network
+    directions, in_sdram, with_hash = more
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -86,6 +87,8 @@ def area(
         *[(True, DIRECTION)] * directions,
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
+    if Part.MONITOR in parts and not with_hash:
+        taken += [Area(-HASH_PORT.sites, -HASH_PORT.arcs)] * ports
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 
 

@@ -11,23 +11,14 @@ from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
+from liteprobe.soc.block_rams import block_rams
 from liteprobe.soc.board_limits import BoardLimits, or_words
-from liteprobe.soc.emulator_limits import check_emulator, emulator_block_rams
+from liteprobe.soc.emulator_limits import check_emulator
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")
 CPU_VARIANTS, MAIN_RAMS = ("lite", "standard"), ("auto", "sdram", "block", "none")
-BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
-RECORD_BITS = 6 * 32
 REPLAY_PORTS = 2  # Rings that a host can fill.
-# Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
-MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
-# The same of a probe that measures streams, besides its processor.
-MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
-# Of each port that sends, that monitors and takes stamps from fields, that sends many streams.
-GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
-REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
-MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
@@ -69,6 +60,7 @@ class ProbeConfig:
     with_sets : and what makes frames of configuration sets.
     directions : of the emulated network, 1 (from port 0 to port 1) or 2. store : where its frames wait: ``sdram``, or ``block``
         (block RAM: short delays); store_words, entries : of each direction, words and frames, powers of two; longest : octets.
+    with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -109,6 +101,7 @@ class ProbeConfig:
     store_words: int = 1 << 18
     entries: int = 1024
     longest: int = 1536
+    with_hash: bool = True
 
     @property
     def parts(self) -> Part:
@@ -163,6 +156,9 @@ class ProbeConfig:
     def shares_sdram(self) -> bool:
         """Whether ports read the SDRAM, or several write it: then it may have a clock of its own."""
         return self.replays or self.stores_in_sdram
+    def leaves_hash_out(self) -> bool:
+        """Whether ports monitor, and hash no frame."""
+        return self.monitors and not self.with_hash
 
     @property
     def counts_rates(self) -> bool:
@@ -211,8 +207,8 @@ class ProbeConfig:
     def area(self) -> Area:
         """What this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
-        network = (self.directions, self.stores_in_sdram) if self.emulates else (0, False)
-        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, network)
+        more = (self.directions * self.emulates, self.stores_in_sdram, self.with_hash)
+        return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
         """Return whether a share of the LUT sites of ``board`` is enough, and of the ways that the router finds."""
@@ -229,6 +225,7 @@ class ProbeConfig:
             **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
             **({"no replay (--no-replay)": replace(self, with_replay=False)} if self.with_replay else {}),
             **({"no configuration sets (--no-sets)": replace(self, with_sets=False)} if Part.SETS in self.parts else {}),
+            **({"no flow hash (--no-hash)": replace(self, with_hash=False)} if self.monitors else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
@@ -372,20 +369,7 @@ class ProbeConfig:
 
     def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
-        bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
-        if not (self.monitors or self.measures or self.emulates):
-            return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
-        cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
-        if self.emulates:
-            return emulator_block_rams(self) + cpu
-        send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
-        port = MORE_STREAMS_RAMS[self.slots(board)] + send
-        if self.measures:
-            return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
-        ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
-        fields = FIELDS_PORT_RAMS * self.sends_streams
-        replay = (REPLAY_RAMS + REPLAY_PORT_RAMS * self.ports) * self.replays
-        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + replay + ring + cpu
+        return block_rams(self, board)
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:

@@ -42,7 +42,8 @@ def add_monitor_port(soc, number):
     port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None,
         with_line_clock = config.with_discipline and config.generates,
         pad_ticks       = phy.rx_ticks,
-        with_fields     = config.sends_streams)
+        with_fields     = config.sends_streams,
+        with_hash       = config.with_hash)
     domain = soc.add_local_timebase(f"rx{number}")
     port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
     soc.add_module(name=f"port{number}_monitor", module=port)

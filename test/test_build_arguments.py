@@ -76,3 +76,20 @@ def test_a_replay_that_is_too_large_names_what_to_leave_out_first():
     config = config_of(parse(["colorlight_5a_75b", "--preset", "replay"]), target)
     with pytest.raises(ValueError, match=r"build with no discipline of the clock \(--no-discipline\), or "):
         config.check(target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "with_hash"),
+    [
+        (["colorlight_5a_75b", "--preset", "replay", "--no-discipline"], False),
+        (["colorlight_5a_75b", "--preset", "replay", "--no-discipline", "--hash"], True),
+        (["colorlight_5a_75b", "--preset", "monitor"], True),
+        (["colorlight_5a_75b", "--preset", "monitor", "--no-hash"], False),
+        (["colorlight_i9", "--preset", "replay", "--ports", "1"], True),
+    ],
+)
+def test_frames_are_hashed_by_default_where_that_is_routed(arguments, with_hash):
+    target = board(arguments[0])
+    config = config_of(parse(arguments), target)
+    config.check(target)
+    assert config.with_hash == with_hash

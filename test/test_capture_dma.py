@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from liteprobe.cores.formats import DMA_SLOTS
+from liteprobe.cores.formats import DMA_SLOTS, PRESETS
 from liteprobe.host.capture import sources
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.pcie import PcieLink
@@ -192,3 +192,33 @@ def test_card_that_is_pulled_out_leaves_nothing_open(
     monkeypatch.setattr(sources.DmaSource, "stop", pull_out)
     code, err, _ = capture("--channels", "0,3")
     assert code == 3 and "is gone" in err and not any(file.is_open for file in card.files)
+
+
+def test_probe_without_flow_hash_refuses_what_needs_it_and_captures_all_else(
+    insert: Insert, capture: Any, tmp_path: Path
+) -> None:
+    frames = mixed(60, SEED)
+    card = insert(frames, with_hash=False)
+    for arguments, why in (
+        (("--channels", "0,3"), "so all frames go to channel 0: leave --channels out, or build"),
+        (("--channels", "2"), "so all frames go to channel 0: leave --channels out, or build"),
+        (
+            ("--sample", "hash:8"),
+            "so it samples by count alone: give --sample 8, or build and load a probe with --hash",
+        ),
+    ):
+        code, err, _ = capture(*arguments)
+        assert (code, err.count("\n")) == (2, 1) and "this probe has no flow hash" in err and why in err
+        assert not any(name.startswith("port") for name in card.probe.writes) and is_let_go(card)
+    assert capture("--sample", "8")[0] == 0 and packets(tmp_path) == truth(frames)
+    assert [card.probe.values[f"port{port}_monitor_sample"] for port in range(2)] == [3, 3]
+
+
+@pytest.mark.parametrize("with_hash", [True, False])
+def test_info_says_whether_a_monitor_has_the_flow_hash(
+    insert: Insert, run: Run, tmp_path: Path, with_hash: bool
+) -> None:
+    card = insert([], with_hash=with_hash)
+    card.probe.values["probe_parts"] = int(PRESETS["monitor"])
+    code, out, _ = run("info", "--probe", "pcie:///dev/litepcie0", "--map", str(tmp_path / "csr.json"), "--json")
+    assert (code, json.loads(out)["flow_hash"]) == (0, with_hash)

@@ -19,6 +19,7 @@ from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header
 
 FIRST = 1_800_000_000_000_000_000
@@ -68,7 +69,7 @@ def row(frame: Captured) -> dict[str, Any]:
         "icmp_code": model.ports[1] if is_icmp else None,
         "ttl": None if not is_ip else ip[8] if is_ipv4 else ip[7],
         "ip_id": int.from_bytes(ip[4:6], "big") if is_ipv4 else None,
-        "hash": model.hash,
+        "hash": flow_hash(model) or None,
         **{name: bool(flags & flag) for name, flag in FLAG_COLUMNS.items()},
     }
 

@@ -8,6 +8,7 @@ import resource
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statist
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header
 
 SEED = 20261122
@@ -178,11 +180,19 @@ def test_hash_of_the_flow_is_there_where_its_header_is(capture: Path, packets: l
     found = [block for block in scan(capture) if isinstance(block, blocks.EnhancedPacket)]
     for block, packet in zip(found, packets, strict=True):
         has_hash = "epb_hash" in block.options
-        assert has_hash == packet.with_header
+        wanted = flow_hash(unified_header(packet.octets))
+        assert has_hash == (packet.with_header and wanted != 0)
         if has_hash:
-            said = block.options.get_raw("epb_hash")
-            wanted = int.from_bytes(unified_header(packet.octets).octets()[24:28], "little")
-            assert said == b"\x05" + wanted.to_bytes(4, "big")
+            assert block.options.get_raw("epb_hash") == b"\x05" + wanted.to_bytes(4, "big")
+
+
+def test_frames_of_a_probe_without_flow_hash_have_none(tmp_path: Path) -> None:
+    frames = [replace(frame, with_hash=False) for frame in mixed(200, SEED)]
+    assert any(frame.with_header for frame in frames)
+    write(tmp_path / "none.pcapng", frames)
+    found = [block for block in scan(tmp_path / "none.pcapng") if isinstance(block, blocks.EnhancedPacket)]
+    assert [block.packet_data for block in found] == [frame.kept for frame in frames if not frame.missing]
+    assert not any("epb_hash" in block.options for block in found)
 
 
 def test_interfaces_say_what_they_are(capture: Path) -> None:

@@ -99,17 +99,29 @@ class CaptureSettings:
         return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
 
     def write(self, registers: Registers, ports: Iterable[int]) -> None:
-        """Tell the probe, for some of its ports."""
+        """Tell the probe, for some of its ports.
+
+        Raises
+        ------
+        UsageError
+            When these settings need the flow hash, and the probe was built without; nothing is written then.
+        """
+        has_hash = registers.has_flow_hash
+        if not has_hash:
+            self._check_without_hash()
         for port in ports:
             prefix = f"port{port}_monitor_"
-            registers.write_many(
-                {
-                    prefix + "snap_length": self.snap_length,
-                    prefix + "sample": self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT,
-                    prefix + "sample_seed": self.sampling.seed,
-                }
-            )
-            for slot, channel in enumerate(self.table()):
+            sample = self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT
+            seed = {prefix + "sample_seed": self.sampling.seed} if has_hash else {}
+            registers.write_many({prefix + "snap_length": self.snap_length, prefix + "sample": sample} | seed)
+            for slot, channel in enumerate(self.table() if has_hash else ()):
                 registers.write(prefix + "channel_table", slot << 8 | channel)
             registers.write(prefix + "clear", 1)
             registers.write_many({prefix + "keep": self.keep | self.with_damaged << DAMAGED_BIT})
+
+    def _check_without_hash(self) -> None:
+        fix = "or build and load a probe with --hash, where its board has room"
+        if self.sampling.by_hash:
+            raise UsageError(f"this probe has no flow hash, so it samples by count alone: give --sample 8, {fix}")
+        if self.channels != (0,):
+            raise UsageError(f"this probe has no flow hash, so all frames go to channel 0: leave --channels out, {fix}")

@@ -115,6 +115,11 @@ class Registers:
         return int(_look_up(self._constants, name, "constant", self.source))
 
     @property
+    def has_flow_hash(self) -> bool:
+        """Whether ports that monitor hash what they receive; they were built without (``--no-hash``) else."""
+        return "port0_monitor_sample_seed" in self._registers
+
+    @property
     def identifier(self) -> str:
         """What the build calls itself: ``liteprobe on <board>``; empty where it says nothing."""
         return str(self._constants.get("config_identifier") or "")

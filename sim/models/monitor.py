@@ -65,22 +65,24 @@ class MonitorModel:
     answer : the filter.
     settings : of the port.
     mac : of the probe, six octets; None: the port knows none.
+    with_hash : it hashes frames; else hashes are 0, and all goes to channel 0 but what a rule sends elsewhere.
     """
 
     port: int
     answer: Callable[[UnifiedHeader], Answer]
     settings: Settings
     mac: bytes | None = None
+    with_hash: bool = True
 
     def __post_init__(self) -> None:
         """Start a count of samples."""
-        self.sampler = SamplerModel(self.settings.sample_shift, self.settings.sample_by_hash)
+        self.sampler = SamplerModel(self.settings.sample_shift, self.settings.sample_by_hash and self.with_hash)
 
     def frame(self, octets: bytes, stamp: int, verdict: UnifiedFlag = UnifiedFlag.NONE) -> Outcome:
         """Return what becomes of a frame (without FCS)."""
         settings = self.settings
         header = unified_header(octets, self.port, stamp, verdict)
-        header.hash = flow_hash(header)
+        header.hash = flow_hash(header) if self.with_hash else 0
         answer = self.answer(header)
         is_damaged = bool(header.flags & int(DAMAGE)) and not settings.keep_damaged
         is_own = len(octets) >= 14 and octets[:6] == self.mac and not settings.keep_own
@@ -90,7 +92,8 @@ class MonitorModel:
         header.snap_length = min(len(octets), settings.snap_length)
         header.rule = answer.rule
         entry = header.hash % TABLE_ENTRIES
-        header.channel = settings.table.get(entry, entry % CHANNELS) if answer.channel is None else answer.channel
+        table = settings.table if self.with_hash else {}
+        header.channel = table.get(entry, entry % CHANNELS) if answer.channel is None else answer.channel
         for flag, is_set in [
             (UnifiedFlag.MATCHED, answer.matched),
             (UnifiedFlag.SAMPLED, settings.sample_shift > 0),

@@ -153,6 +153,7 @@ def test_what_is_built_in_adds_up(fields):
             words = {
                 "no processor (--no-cpu)": {"with_cpu": False},
                 "no streams to send (--no-traffic)": {"with_streams": False},
+                "no flow hash (--no-hash)": {"with_hash": False},
                 "no discipline of the clock (--no-discipline)": {"with_discipline": False},
             }
             less = words.get(advice)

@@ -21,15 +21,15 @@ ALWAYS = Reader()
 ALL = {"keep_headers": True, "keep_damaged": True, "keep_own": True}
 
 
-def findings(sent, reader=ALWAYS, drop=False, **settings):
+def findings(sent, reader=ALWAYS, drop=False, with_hash=True, **settings):
     """Return what each port did; all of it must be as the model has it."""
     model_settings = Settings(**settings)
     table = settings.pop("table", {})
     pins = {name: int(value) for name, value in settings.items()} | {f"table{n}": value for n, value in table.items()}
-    runs = run(sent, reader, pins | {"drop": int(drop)})
+    runs = run(sent, reader, pins | {"drop": int(drop)}, with_hash=with_hash)
     found = []
     for port, one in enumerate(runs):
-        model = MonitorModel(port, parity_answer(drop), model_settings, MAC if port == 0 else None)
+        model = MonitorModel(port, parity_answer(drop), model_settings, MAC if port == 0 else None, with_hash)
         found.append(check(model, sent[port], one))
         assert found[-1].wrong == [], f"port {port}"
     return found
@@ -152,6 +152,15 @@ def test_channels_are_those_of_the_table():
     sent = [Sent(frame) for frame in stacks.stacks()]
     table = {number: (5 * number + 3) % 8 for number in range(0, 128, 3)}
     findings([sent, sent], table=table, **ALL)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sample_shift": 2, "sample_by_hash": True, "table": {0: 5}}])
+def test_without_the_hash_all_else_is_the_same_at_line_rate(settings):
+    """Records have hash 0, channel 0 unless a rule names one, and are sampled by count."""
+    frames = [Sent(frame) for frame in stacks.stacks()]
+    for found in findings([frames, frames[::-1]], with_hash=False, **settings, **ALL):
+        assert (found.frames, found.unclassified, found.lost, found.without_header, found.unplaced) == (906, 0, 0, 0, 0)
+        assert not settings or found.kept == -(-352 >> 2)
 
 
 def test_damaged_frames_and_the_probes_own_are_left_out_unless_wanted():

@@ -76,6 +76,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
     parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
     parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
+    parser.add_argument(
+        "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,
+        help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
+    )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
@@ -119,6 +123,10 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     if args.with_sets is None:
         args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True}, COMFORT)
     fields["with_sets"] = args.with_sets
+    if args.with_hash is None:
+        # A replay just below the limit was not routed with it.
+        args.with_hash = not ProbeConfig(**fields).replays or holds(target, fields, COMFORT)
+    fields["with_hash"] = args.with_hash
     return ProbeConfig(**fields)
 
 

@@ -31,8 +31,8 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
-`--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--no-discipline`, `--main-ram`, `--gnss-baud` and
-`--ip-address` change what is built in.
+`--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
+`--gnss-baud` and `--ip-address` change what is built in.
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
 2026-11-24. The `monitor` of the Colorlight 5A-75B and the `tester` of the i9 have as many cells now as when they were

@@ -24,6 +24,8 @@ from liteprobe.cores.receive.monitor.events import monitor_events
 arp_type  = 0x0806
 broadcast = 2**48 - 1
 
+staging_octets = 4096 # Of the staging memory.
+
 # Monitor Path -------------------------------------------------------------------------------------
 
 class MonitorPath(LiteXModule):
@@ -43,12 +45,13 @@ class MonitorPath(LiteXModule):
     management_mac : int, 48 bits, or None
         Of the probe, first octet highest: frames for it, and broadcast ARP, go to ``management_source`` where they are
         whole. None: no port for management.
-    staging_octets : int
-        Of the staging memory; a power of two.
     pad_ticks : int
         As of `ArrivalStamper`.
     with_fields : bool
         As of `Arrivals`.
+    with_hash : bool
+        Hash every frame. Without: the hash of a flow is 0, a frame goes to channel 0 unless a rule names another, and frames are
+        sampled by count alone; ``sample_by_hash`` stays 0, ``sample_seed`` and the table's inputs do nothing.
 
     Attributes
     ----------
@@ -78,7 +81,7 @@ class MonitorPath(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit.
     """
-    def __init__(self, clock, matcher, port=0, management_mac=None, staging_octets=4096, pad_ticks=0, with_fields=False):
+    def __init__(self, clock, matcher, port=0, management_mac=None, pad_ticks=0, with_fields=False, with_hash=True):
         self.measured          = stream.Endpoint(measured_layout)
         self.descriptor        = stream.Endpoint(descriptor_layout())
         self.header            = stream.Endpoint([("data", 32)])
@@ -107,9 +110,10 @@ class MonitorPath(LiteXModule):
         self.staging = Staging(staging_octets)
         self.comb   += arrivals.mac.source.connect(self.staging.sink, omit={"ready"})
         self.add_filter(matcher, management_mac)
-        self.hashes = hashes = FrameHashes(self.parser)
-        self.comb += hashes.seed.eq(self.sample_seed)
-        self.add_decision(matcher)
+        if with_hash:
+            self.hashes = hashes = FrameHashes(self.parser)
+            self.comb += hashes.seed.eq(self.sample_seed)
+        self.add_decision(matcher, with_hash)
         self.add_staging(port)
         self.tally = tally = Tally(monitor_events(self))
         self.comb += [tally.clear.eq(self.clear), tally.latch.eq(self.latch)]
@@ -132,12 +136,22 @@ class MonitorPath(LiteXModule):
             ]
             self.sync += If(parser.asks, self.is_own.eq(is_mac))
 
-    def add_decision(self, matcher):
+    def add_decision(self, matcher, with_hash):
         """Gather what the stages found."""
         parser, staging = self.parser, self.staging
         self.decision = decision = Decision()
-        self.table    = table    = RssTable()
         found, answer, sampler   = decision.found, decision.answer, decision.sampler
+        packet, flow, by_flow = 0, 0, []
+        if with_hash:
+            packet, flow = self.hashes.packet, self.hashes.flow
+            self.table = table = RssTable()
+            by_flow = [
+                table.hash.eq(decision.flow),
+                decision.flow_channel.eq(table.channel),
+                table.write.eq(self.table_write),
+                table.number.eq(self.table_number),
+                table.value.eq(self.table_value),
+            ]
         place     = Signal(4, reset_less=True)
         has_place = Signal(reset_less=True)
         self.sync += If(parser.asks, place.eq(parser.headers.place), has_place.eq(parser.headers.has_place))
@@ -145,13 +159,13 @@ class MonitorPath(LiteXModule):
             *copied(decision, self, "enable", "keep_headers", "keep_damaged", "keep_own"),
             sampler.shift.eq(self.sample_shift),
             sampler.by_hash.eq(self.sample_by_hash),
-            sampler.hash.eq(self.hashes.packet),
+            sampler.hash.eq(packet),
             sampler.clear.eq(self.clear),
             decision.takes.eq(self.arrivals.ready),
             found.length.eq(parser.length),
             found.flags.eq(parser.flags),
             found.stamp.eq(self.arrivals.stamp),
-            found.hash.eq(self.hashes.flow),
+            found.hash.eq(flow),
             found.is_probe.eq(parser.is_probe),
             *copied(found, parser.probe, "stream_id", "sequence", "tx_stamp"),
             found.is_own.eq(self.is_own),
@@ -162,11 +176,7 @@ class MonitorPath(LiteXModule):
             *copied(found, self.arrivals, "bit_errors", "head"),
             decision.answered.eq(matcher.done),
             *copied(answer, matcher, "matched", "passed", "rule", "names_channel", "channel"),
-            table.hash.eq(decision.flow),
-            decision.flow_channel.eq(table.channel),
-            table.write.eq(self.table_write),
-            table.number.eq(self.table_number),
-            table.value.eq(self.table_value),
+            *by_flow,
             decision.measured.connect(self.measured),
         ]
 

@@ -341,7 +341,7 @@ def _numbers(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
         "tcp_sequence": (sequence, is_tcp),
         "stream_id": (detail[:, 1], is_probe),
         "sequence": (sequence, is_probe),
-        "hash": (headers["hash"], None),
+        "hash": (headers["hash"], headers["hash"] != 0),
     }
     for name in ("dscp", "ecn", "ttl", "ip_length", "fragment_offset", "more_fragments"):
         columns[name] = (of_ip[name], is_ip)

@@ -250,9 +250,9 @@ class PcapngWriter:
         heads = batch.heads
         flags = heads["flags"]
         data_words = -(-heads["snap_length"].astype(np.int64) // WORD_OCTETS)
-        has_error, has_hash = flags & ERRORS != 0, batch.has_header
+        has_error, has_hash = flags & ERRORS != 0, _has_hash(batch)
         has_drops = np.zeros(len(batch), bool) if drops is None else drops > 0
-        options = [(has_error, _flags(flags)), (has_hash, _hashes(batch)), (has_drops, _dropped(drops))]
+        options = [(has_error, _flags(flags)), (has_hash, _hashes(batch, has_hash)), (has_drops, _dropped(drops))]
         sizes = data_words + (HEAD.itemsize + TAIL.itemsize) // WORD_OCTETS
         for has, items in options:
             if has.any():
@@ -301,9 +301,16 @@ def _flags(flags: NDArray[np.uint16]) -> NDArray[np.void]:
     return made
 
 
-def _hashes(batch: Batch) -> NDArray[np.void]:
-    """Return the flow hashes of the frames that have a header."""
-    hashes = batch.words[batch.at[batch.has_header] + HASH_WORD]
+def _has_hash(batch: Batch) -> NDArray[np.bool_]:
+    """Return which frames have a header with a flow hash; 0 is none: no IP, or no part of the probe that hashes."""
+    found = batch.has_header.copy()
+    found[found] = batch.words[batch.at[found] + HASH_WORD] != 0
+    return found
+
+
+def _hashes(batch: Batch, has_hash: NDArray[np.bool_]) -> NDArray[np.void]:
+    """Return the flow hashes of the frames that have one."""
+    hashes = batch.words[batch.at[has_hash] + HASH_WORD]
     made = np.zeros(len(hashes), HASH)
     made["option"] = (3, 5)
     made["algorithm"] = TOEPLITZ

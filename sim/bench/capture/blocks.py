@@ -22,6 +22,7 @@ from liteprobe.cores.formats import (
     UNIFIED_DTYPE,
     UnifiedFlag,
 )
+from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header
 
 PAYLOAD_WORDS = BLOCK_WORDS - 4
@@ -41,6 +42,7 @@ class Captured:
     snap: int = 65535
     with_header: bool = False
     missing: int = 0
+    with_hash: bool = True
 
     @property
     def kept(self) -> bytes:
@@ -57,7 +59,9 @@ class Captured:
         if not self.with_header:
             head = struct.pack("<QHHHBB", self.stamp, len(self.octets), len(kept), self.flags, self.rule, way)
             return head + padded
-        header = np.frombuffer(unified_header(self.octets, self.port).octets(), UNIFIED_DTYPE).copy()
+        made = unified_header(self.octets, self.port)
+        made.hash = flow_hash(made) if self.with_hash else 0
+        header = np.frombuffer(made.octets(), UNIFIED_DTYPE).copy()
         flags = int(header["flags"][0]) | self.flags | UnifiedFlag.HEADER
         header["stamp"], header["flags"], header["rule"], header["way"] = self.stamp, flags, self.rule, way
         header["snap_length"] = len(kept)

@@ -38,10 +38,13 @@ POISON = 0xA5  # What a slot holds that was given back.
 WRITER_IDLE = 2
 PORT = [f"monitor_{name}" for name in ("snap_length", "sample", "sample_seed", "channel_table", "clear", "keep")]
 PORT += ["rx_passed"]
+OF_HASH = ("monitor_sample_seed", "monitor_channel_table")
 
 
 class CardProbe(MonitorProbe):
     """Registers and memories of a monitor with a capture, and rings of the first ``rings`` channels in the host's memory.
+
+    ``with_hash``: its ports hash frames, so they have the registers of that.
 
     Attributes
     ----------
@@ -49,10 +52,11 @@ class CardProbe(MonitorProbe):
         Registers that were written, in order.
     """
 
-    def __init__(self, ring_blocks: int, rings: int) -> None:
+    def __init__(self, ring_blocks: int, rings: int, with_hash: bool) -> None:
         super().__init__()
+        of_port = [name for name in PORT if with_hash or name not in OF_HASH]
         names = [f"capture_{name}" for name in ("enable", "running", "flush_us", "trigger", "ring_blocks", "ring_address")]
-        names += ["filter_control", *(f"port{port}_{name}" for port in range(2) for name in PORT)]
+        names += ["filter_control", *(f"port{port}_{name}" for port in range(2) for name in of_port)]
         for channel in range(rings):
             names += [
                 f"capture_dma_written{channel}",
@@ -111,6 +115,8 @@ class FakeCard:
         Blocks of a channel that the DMA writes in a step, at the most.
     ring_blocks, rings : int
         Blocks of the probe's ring; channels that have a ring in the host's memory.
+    with_hash : bool
+        Ports hash frames.
 
     Attributes
     ----------
@@ -128,13 +134,19 @@ class FakeCard:
     """
 
     def __init__(
-        self, blocks: Blocks, folder: Path, pace: int = 3, ring_blocks: int = 4096, rings: int = CHANNELS
+        self,
+        blocks: Blocks,
+        folder: Path,
+        pace: int = 3,
+        ring_blocks: int = 4096,
+        rings: int = CHANNELS,
+        with_hash: bool = True,
     ) -> None:
         channels = channels_of(block_headers(blocks))
         self._blocks = {n: blocks[channels == n] for n in range(CHANNELS)}
         self._pace = pace
         self.rings = rings
-        self.probe = CardProbe(ring_blocks, rings)
+        self.probe = CardProbe(ring_blocks, rings, with_hash)
         self.map_file = folder / "csr.json"
         self.map_file.write_text(json.dumps(self.probe.map))
         self.memory = [bytearray(DMA_SLOT_BYTES * DMA_SLOTS) for _ in range(rings)]

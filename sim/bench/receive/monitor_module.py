@@ -99,20 +99,24 @@ class Now(LiteXModule):
 
         self.sync.timebase += self.now.eq(self.now + 8)
 
+OF_HASH = ("sample_by_hash", "sample_seed", "table_write", "table_number", "table_value")
+
 class MonitorBench(LiteXModule):
     """Ports on pins: ``<domain>_clk``, ``<domain>_rst``, settings for both, and ``p<n>_*`` of each port.
 
     ``with_fields``: port 0 checks fills and takes stamps from fields, and so does port 1, which only measures; it has the pins of
-    a monitor, too, on which nothing comes.
+    a monitor, too, on which nothing comes. Without ``with_hash`` ports hash no frame; the pins of settings that would choose by it
+    lead nowhere.
     """
-    def __init__(self, with_fields=False):
+    def __init__(self, with_fields=False, with_hash=True):
         self.pins    = set()
         self.layouts = []
         for name in ("sys", "timebase", "eth_rx"):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
-        self.clock = Now()
+        self.clock     = Now()
+        self.with_hash = with_hash
         shared = {name: self.add_pin(name, width) for name, width in [
             ("snap_length", 16), ("keep_headers", 1), ("keep_damaged", 1), ("keep_own", 1), ("enable", 1), ("sample_shift", 3),
             ("sample_by_hash", 1), ("sample_seed", 32), ("table_write", 1), ("table_number", 7), ("table_value", 3),
@@ -126,11 +130,12 @@ class MonitorBench(LiteXModule):
     def add_monitor(self, port, shared, with_fields):
         """Return the path of a port that monitors."""
         matcher = ParityMatcher()
-        path    = MonitorPath(self.clock, matcher, port, management_mac=MAC if port == 0 else None, with_fields=with_fields)
+        path    = MonitorPath(self.clock, matcher, port, management_mac=MAC if port == 0 else None, with_fields=with_fields,
+            with_hash=self.with_hash)
         self.submodules += matcher, path
         self.comb += matcher.drop.eq(shared["drop"])
         for name, pin in shared.items():
-            if name != "drop":
+            if name != "drop" and (self.with_hash or name not in OF_HASH):
                 self.comb += getattr(path, name).eq(pin)
         return path
 
@@ -194,9 +199,9 @@ class MonitorBench(LiteXModule):
         self.pins.add(pin)
         return pin
 
-def write_verilog(path, with_fields=False):
+def write_verilog(path, with_fields=False, with_hash=True):
     """Write the bench to ``path`` as module ``monitor_bench``."""
-    bench = MonitorBench(with_fields)
+    bench = MonitorBench(with_fields, with_hash)
     write_module(bench, "monitor_bench", path)
 
 def counters(with_fields=False) -> list[dict[str, tuple[int, int]]]:

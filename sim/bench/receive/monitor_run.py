@@ -86,9 +86,9 @@ class PortRun:
 
 
 @cache
-def build(with_fields: bool) -> Path:
+def build(with_fields: bool, with_hash: bool) -> Path:
     """Return the executable, compiled if need be."""
-    return compiled_program("monitor_bench", partial(write_verilog, with_fields=with_fields), MAIN)
+    return compiled_program("monitor_bench", partial(write_verilog, with_fields=with_fields, with_hash=with_hash), MAIN)
 
 
 @cache
@@ -163,6 +163,7 @@ def run(
     reader: Reader = ALWAYS,
     settings: Mapping[str, int] = AS_THEY_ARE,
     with_fields: bool = False,
+    with_hash: bool = True,
 ) -> list[PortRun]:
     """Play frames into each port and return what came out.
 
@@ -172,8 +173,9 @@ def run(
     reader : of both.
     settings : by name, of both ports; ``table<n>`` are entries of the channel table, ``place<n>`` of the places of stamps.
     with_fields : both ports check fills and take stamps from fields, and port 1 only measures.
+    with_hash : they hash frames.
     """
-    executable = build(with_fields)
+    executable = build(with_fields, with_hash)
     with TemporaryDirectory(dir=executable.parent) as name:
         folder = Path(name)
         for port in range(PORTS):
