@@ -317,7 +317,6 @@ class Probe:
     def emulate(self, network: "Network | None" = None) -> "Emulation":
         """Start a network between ports 0 and 1, or take over the one that runs; as of `Emulation`, which see."""
         from liteprobe.host.run.emulate import Emulation  # Its files take a while to load.
-
         emulation = Emulation(self, network)
         emulation.begin()
         return emulation
