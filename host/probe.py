@@ -317,9 +317,8 @@ class Probe:
     def emulate(self, network: "Network | None" = None) -> "Emulation":
         """Start a network between ports 0 and 1, or take over the one that runs; as of `Emulation`, which see."""
         from liteprobe.host.run.emulate import Emulation  # Its files take a while to load.
-        emulation = Emulation(self, network)
-        emulation.begin()
-        return emulation
+
+        return Emulation.started(self, network)
 
     def traffic(self) -> list[RunningStream]:
         """Return the streams of all ports, whoever started them: what they are, whether they run, what they have sent."""

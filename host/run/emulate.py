@@ -156,6 +156,13 @@ class Emulation:
 
     # Start and end ------------------------------------------------------------------------------------
 
+    @classmethod
+    def started(cls, probe: EmulationDevice, network: Network | None) -> "Emulation":
+        """Return a network that has begun, or the one that runs."""
+        emulation = cls(probe, network)
+        emulation.begin()
+        return emulation
+
     def begin(self) -> None:
         """Start both directions in one tick; nothing, where another host has.
 

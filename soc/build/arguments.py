@@ -137,6 +137,7 @@ def left_out(config: ProbeConfig) -> dict[str, str]:
         ("discipline of the clock", "without --no-discipline"): not config.with_discipline,
         ("streams to send", "--traffic"): Part.STREAMS in PRESETS[config.preset] and not config.sends_streams,
         ("configuration sets", "--sets"): config.replays and not config.makes_sets,
+        ("flow hash", "--hash"): config.leaves_hash_out,
     }
     return dict(what for what, is_missing in missing.items() if is_missing)
 
