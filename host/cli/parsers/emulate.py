@@ -8,7 +8,7 @@ from pathlib import Path
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output, rate_bps
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
-DEFAULT_PROBE = "sim://emulator"
+DEFAULT_PROBE = "sim://cable?preset=emulator&cpu=0&loss=100%"  # Ports that nothing joins but the network.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
