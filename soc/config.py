@@ -156,6 +156,8 @@ class ProbeConfig:
     def shares_sdram(self) -> bool:
         """Whether ports read the SDRAM, or several write it: then it may have a clock of its own."""
         return self.replays or self.stores_in_sdram
+
+    @property
     def leaves_hash_out(self) -> bool:
         """Whether ports monitor, and hash no frame."""
         return self.monitors and not self.with_hash

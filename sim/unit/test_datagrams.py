@@ -53,7 +53,8 @@ class FakeProbe(LiteXModule):
 
     def __init__(self, with_export):
         self.probe_config = SimpleNamespace(
-            ports=1, mac_address=MAC, ip_address=IP, replays=True, makes_sets=True, main_ram_kind=lambda _: "none"
+            ports=1, mac_address=MAC, ip_address=IP, replays=True, makes_sets=True,
+            shares_sdram=True, stores_in_sdram=False, main_ram_kind=lambda _: "none"
         )
         self.board, self.sys_clk_freq = None, 50e6
         self.probe = SimpleNamespace(lease=SimpleNamespace(number=Signal(16, reset=LEASE), is_held=Signal(reset=1)))
