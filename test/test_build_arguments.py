@@ -35,7 +35,10 @@ def test_streams_are_sent_by_default_where_there_is_room(arguments, ports, with_
         (["colorlight_i9", "--preset", "replay", "--ports", "1"], []),
         (["colorlight_i9", "--preset", "generator", "--replay"], ["configuration sets"]),
         (["colorlight_i9", "--preset", "tester", "--replay"], ["processor", "streams to send", "configuration sets"]),
-        (["colorlight_i9", "--preset", "tester", "--replay", "--cpu"], ["streams to send", "configuration sets", "flow hash"]),
+        (
+            ["colorlight_i9", "--preset", "tester", "--replay", "--cpu"],
+            ["streams to send", "configuration sets", "flow hash"],
+        ),
         (["colorlight_i9", "--preset", "replay"], ["processor", "configuration sets"]),
         (["colorlight_i9", "--preset", "replay", "--sets"], ["processor", "flow hash"]),
         (["colorlight_i9", "--preset", "tester"], ["streams to send"]),

@@ -53,8 +53,14 @@ class FakeProbe(LiteXModule):
 
     def __init__(self, with_export):
         self.probe_config = SimpleNamespace(
-            ports=1, mac_address=MAC, ip_address=IP, replays=True, makes_sets=True,
-            shares_sdram=True, stores_in_sdram=False, main_ram_kind=lambda _: "none"
+            ports=1,
+            mac_address=MAC,
+            ip_address=IP,
+            replays=True,
+            makes_sets=True,
+            shares_sdram=True,
+            stores_in_sdram=False,
+            main_ram_kind=lambda _: "none",
         )
         self.board, self.sys_clk_freq = None, 50e6
         self.probe = SimpleNamespace(lease=SimpleNamespace(number=Signal(16, reset=LEASE), is_held=Signal(reset=1)))
@@ -191,7 +197,9 @@ def test_words_of_a_replay_are_read_beside_the_counts():
         yield replay.opens.eq(0)
         for _ in range(40):
             yield
-        for data, octets, last in words_of(datagram(0, [1, 2, 3, 4])) + words_of(datagram(5, [6, 7])):  # That one is ahead.
+        for data, octets, last in words_of(datagram(0, [1, 2, 3, 4])) + words_of(
+            datagram(5, [6, 7])
+        ):  # That one is ahead.
             yield dut.receive.valid.eq(1)
             yield dut.receive.data.eq(data)
             yield dut.receive.last.eq(last)
