@@ -9,16 +9,26 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
+from liteprobe.cores.formats import CHANNELS, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
-from liteprobe.soc.block_rams import block_rams
 from liteprobe.soc.board_limits import BoardLimits, or_words
-from liteprobe.soc.emulator_limits import check_emulator
+from liteprobe.soc.network import NetworkConfig
+from liteprobe.soc.parts import PartsConfig
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")
 CPU_VARIANTS, MAIN_RAMS = ("lite", "standard"), ("auto", "sdram", "block", "none")
 REPLAY_PORTS = 2  # Rings that a host can fill.
+BLOCK_RAM_BITS = 16 * 1024  # One ECP5 EBR holds 18 kbit; the parity bits are of no use to 32-bit words.
+RECORD_BITS = 6 * 32
+# Block RAMs of a monitor, of each of its ports, of what writes a ring into SDRAM, and of a processor besides its memories.
+MONITOR_RAMS, MONITOR_PORT_RAMS, SDRAM_RING_RAMS, CPU_RAMS = 22, 15, 2, 5
+# The same of a probe that measures streams, besides its processor.
+MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
+# Of each port that sends, that monitors and takes stamps from fields, that sends many streams.
+GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
+REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
+MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
@@ -36,15 +46,13 @@ def most_ports(board: BoardLimits, preset: str) -> int:
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
+class ProbeConfig(PartsConfig, NetworkConfig):
     """What to build in; fixed at build time.
 
     Parameters
     ----------
-    preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
-        measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains and streams, and does all that a
-        monitor does; ``generator`` sends trains and streams, and measures streams; ``replay`` sends trains and what the host
-        streams to it, and does all that a monitor does. ``PRESETS`` has the parts of each.
+    preset, with_... : which parts, as of `PartsConfig`.
+    directions, store, store_words, entries, longest : of an emulated network, as of `NetworkConfig`.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
@@ -55,12 +63,6 @@ class ProbeConfig:
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
     streams : that each port with meters measures (all presets but ``train``), 7, 15 or 31; 0: as many as there is room for, but
         31 only where ports send streams.
-    with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
-    with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
-    with_sets : and what makes frames of configuration sets.
-    directions : of the emulated network, 1 (from port 0 to port 1) or 2. store : where its frames wait: ``sdram``, or ``block``
-        (block RAM: short delays); store_words, entries : of each direction, words and frames, powers of two; longest : octets.
-    with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
     main_ram : RAM that firmware is loaded into and runs in: ``sdram``, ``block``, ``none``, or ``auto``: block RAM where
@@ -74,7 +76,6 @@ class ProbeConfig:
         clocks, and the registers that start firmware.
     """
 
-    preset: str = DEFAULT_PRESET
     ports: int = 2
     link: str = "shared"
     record_depth: int = 1024
@@ -93,59 +94,6 @@ class ProbeConfig:
     ring: str = "auto"
     capture_blocks: int = 8
     streams: int = 0
-    with_streams: bool = True
-    with_replay: bool = False
-    with_sets: bool = True
-    directions: int = 2
-    store: str = "sdram"
-    store_words: int = 1 << 18
-    entries: int = 1024
-    longest: int = 1536
-    with_hash: bool = True
-
-    @property
-    def parts(self) -> Part:
-        """Which parts are built in."""
-        parts = PRESETS[self.preset]
-        if self.with_replay:
-            parts |= Part.REPLAY | Part.SETS
-        left_out = Part.STREAMS * (not self.with_streams) | Part.SETS * (not self.with_sets)
-        return parts & ~left_out
-
-    @property
-    def generates(self) -> bool:
-        """Whether ports send trains."""
-        return Part.GENERATE in self.parts
-
-    @property
-    def monitors(self) -> bool:
-        """Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone."""
-        return Part.MONITOR in self.parts
-
-    @property
-    def measures(self) -> bool:
-        """Whether ports measure streams and keep nothing, in the place of a receive path that keeps records."""
-        return Part.MEASURE in self.parts
-
-    @property
-    def sends_streams(self) -> bool:
-        """Whether ports send many streams; then meters count bit errors, and take TX stamps from fields."""
-        return Part.STREAMS in self.parts
-
-    @property
-    def replays(self) -> bool:
-        """Whether ports send what the host streams: traces, and configuration sets."""
-        return Part.REPLAY in self.parts
-
-    @property
-    def makes_sets(self) -> bool:
-        """Whether ports make frames of configuration sets."""
-        return Part.SETS in self.parts
-
-    @property
-    def emulates(self) -> bool:
-        """Whether ports are joined by an emulated network."""
-        return Part.EMULATE in self.parts
 
     @property
     def stores_in_sdram(self) -> bool:
@@ -156,16 +104,6 @@ class ProbeConfig:
     def shares_sdram(self) -> bool:
         """Whether ports read the SDRAM, or several write it: then it may have a clock of its own."""
         return self.replays or self.stores_in_sdram
-
-    @property
-    def leaves_hash_out(self) -> bool:
-        """Whether ports monitor, and hash no frame."""
-        return self.monitors and not self.with_hash
-
-    @property
-    def counts_rates(self) -> bool:
-        """Whether rates are counted over short intervals; a probe that replays leaves their place to that."""
-        return self.monitors and not self.replays
 
     @property
     def phys(self) -> int:
@@ -244,7 +182,8 @@ class ProbeConfig:
         self._check_clock(board)
         self._check_records()
         self._check_replay(board)
-        check_emulator(self, board)
+        if self.emulates:
+            self.check_network(board, self.ports)
         self._check_cpu()
         self._check_main_ram(board)
         self._check_uart(board)
@@ -371,7 +310,20 @@ class ProbeConfig:
 
     def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
-        return block_rams(self, board)
+        bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
+        if not (self.monitors or self.measures or self.emulates):
+            return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
+        cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
+        if self.emulates:
+            return self.network_rams + cpu
+        send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
+        port = MORE_STREAMS_RAMS[self.slots(board)] + send
+        if self.measures:
+            return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
+        ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
+        fields = FIELDS_PORT_RAMS * self.sends_streams
+        replay = (REPLAY_RAMS + REPLAY_PORT_RAMS * self.ports) * self.replays
+        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + replay + ring + cpu
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:

@@ -13,7 +13,7 @@ from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
-from liteprobe.soc.emulator_limits import STORES
+from liteprobe.soc.network import STORES
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest")
