@@ -15,6 +15,10 @@ POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: f
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
 
+def words_of(length):
+    """Return how many words hold ``length`` octets."""
+    return (length + 3)[2:]
+
 arrival_layout = [ # A good frame came in.
     ("time",   TICKS_BITS), # Tick of its SFD.
     ("length", LENGTH_BITS),
