@@ -58,8 +58,10 @@ class ProbeConfig:
     with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
     with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
     with_sets : and what makes frames of configuration sets.
-    directions : of the emulated network, 1 (from port 0 to port 1) or 2. store : where its frames wait: ``sdram``, or ``block``
-        (block RAM: short delays); store_words, entries : of each direction, words and frames, powers of two; longest : octets.
+    directions : of the emulated network (preset emulator), 1 (from port 0 to port 1) or 2.
+    store : where its frames wait: ``sdram``, or ``block`` (block RAM: short delays).
+    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
+    longest : octets of the longest frame in it, without FCS.
     with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.

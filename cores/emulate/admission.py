@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.layouts import DUE_BITS, LENGTH_BITS, words_of
+from liteprobe.cores.emulate.layouts import DAMAGE_FIELDS, DUE_BITS, LENGTH_BITS, words_of
 from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, ClassFlag, Fate
 
 MEAN_BITS = 16 # Behind the point.
@@ -189,7 +189,7 @@ def add_entry(engine, length):
     past = Signal(len(engine.base))
     engine.is_past = Signal() # What comes does so before the link is free.
     engine.comb += [
-        *[getattr(entry, name).eq(getattr(arrivals, name)) for name in ("twice", "corrupt", "mended", "bit", "held", "delay")],
+        *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
         entry.length.eq(length),
         entry.ghost.eq(engine.is_ghost),
         entry.lost.eq(arrivals.lost),

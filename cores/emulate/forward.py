@@ -129,8 +129,7 @@ class ForwardSource(LiteXModule):
             read.lane.eq(departures.lane),
             read.position.eq(departures.position),
             read.words.eq(words),
-            *[getattr(frames.sink, name).eq(getattr(departures, name)) for name in (
-                "due", "lane", "number", "length", "corrupt", "mended", "bit")],
+            *[getattr(frames.sink, name).eq(getattr(departures, name)) for name, _ in frame_layout if name != "again"],
             frames.sink.again.eq(departures.twice & ~again),
             read.valid.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
             frames.sink.valid.eq(read.valid & read.ready),

@@ -12,8 +12,8 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.emulate.entries import EntryLists
 from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout, served_layout,
-    words_of,
+    CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
+    served_layout, words_of,
 )
 from liteprobe.cores.formats.emulate import LANES
 
@@ -75,7 +75,7 @@ class DelayLanes(LiteXModule):
             lists.number.eq(self.number),
             is_empty.eq(~(lists.is_there >> self.number)[0]),
             lag.eq(sink.due - self.last.dat_r),
-            *[getattr(entry, name).eq(getattr(sink, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            *[getattr(entry, name).eq(getattr(sink, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             entry.due.eq(due),
             sent.number.eq(sink.number),
             sent.length.eq(sink.length),
@@ -171,7 +171,7 @@ class DelayLanes(LiteXModule):
         is_soon = Signal()
         self.comb += [
             is_soon.eq(ahead[-1]),
-            *[getattr(source, name).eq(getattr(head, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            *[getattr(source, name).eq(getattr(head, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             source.due.eq(head.due),
             source.lane.eq(self.number),
             source.position.eq(self.position.dat_r),

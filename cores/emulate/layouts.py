@@ -32,6 +32,8 @@ damage_layout = [ # What is done to it.
     ("bit",     BIT_BITS), # That is wrong.
 ]
 
+DAMAGE_FIELDS = tuple(name for name, _ in damage_layout)
+
 fate_layout = arrival_layout + damage_layout + [ # What it draws.
     ("discarded", 1),
     ("lost",      1), # By a loss model or a pattern; at its arrival, or
