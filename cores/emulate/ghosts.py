@@ -28,7 +28,7 @@ class_layout = [ # What is kept of a class from ghost to ghost.
 class BackgroundTraffic(LiteXModule):
     """Gives the ghosts of all classes in the order of their times, of one time those of the lowest class first.
 
-    After a reset all begins anew with the settings and seeds of bank 0. At most 45 cycles a ghost.
+    After a reset all begins anew with the settings and seeds of bank 0. At most 36 cycles a ghost.
 
     Parameters
     ----------
