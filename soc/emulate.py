@@ -93,4 +93,4 @@ def frame_store(soc, number):
     if not config.stores_in_sdram:
         return BlockStore(config.store_words, BUFFER_WORDS)
     place = sdram_places(config, soc.board)[f"emulate{number}"]
-    return SdramStore(burst_port(soc), burst_port(soc), place.origin//4, place.size//4, BUFFER_WORDS)
+    return SdramStore(burst_port(soc), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)

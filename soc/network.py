@@ -26,8 +26,8 @@ class NetworkConfig:
     Parameters
     ----------
     directions : 1 (from port 0 to port 1) or 2.
-    store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays at any rate).
-    store_words, entries : of each direction, words and frames; powers of two.
+    store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
+    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
     longest : octets of the longest frame without FCS, 1536 or 9018.
     """
 

@@ -33,13 +33,13 @@ def test_the_tables_of_a_page_are_those_of_the_code(page: Path) -> None:
 def test_each_module_with_registers_of_ours_is_on_one_page() -> None:
     shown = [name for page in PAGES for name in re.findall(r"^<!-- registers: (\w+) -->$", page.read_text(), re.M)]
     theirs = {"ctrl", "timer0", "uart", "identifier_mem"}
-    ours = {re.sub(r"^port\d", "port0", name) for name in tool.regions()} - theirs
+    ours = {re.sub(r"^(port|direction)\d", r"\g<1>0", name) for name in tool.regions()} - theirs
     assert sorted(shown) == sorted(ours)
 
 
 def test_ports_of_one_kind_have_the_same_registers() -> None:
-    for kind in ("tx", "rx", "snapshot"):
-        names = [[csr.name for csr in tool.regions()[f"port{number}_{kind}"]] for number in (0, 1)]
+    for kind in ("port{}_tx", "port{}_rx", "port{}_snapshot", "direction{}"):
+        names = [[csr.name for csr in tool.regions()[kind.format(number)]] for number in (0, 1)]
         assert names[0] == names[1]
 
 

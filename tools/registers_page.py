@@ -81,19 +81,27 @@ class Register:
 
 @cache
 def regions() -> dict[str, list[Any]]:
-    """Return the CSRs of each module of a probe with all that it may have, in the order of their addresses."""
+    """Return the CSRs of each module, in the order of their addresses: of a probe of trains, and directions of an emulator."""
     from litex.soc.interconnect.csr import CSRStatus
 
     from liteprobe.sim.system.board import Board
     from liteprobe.soc.config import ProbeConfig
     from liteprobe.soc.probe import ProbeSoC
 
+    def built(config: ProbeConfig) -> Any:
+        board: Any = Board  # Gateware has no types.
+        soc = ProbeSoC(board(), config)
+        soc.finalize()
+        return soc
+
+    def csrs_of(soc: Any) -> dict[str, list[Any]]:
+        return {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+
     logging.disable(logging.INFO)  # LiteX tells every step.
-    board: Any = Board  # Gateware has no types.
-    soc = ProbeSoC(board(), ProbeConfig())
-    soc.finalize()
+    soc, emulator = built(ProbeConfig()), built(ProbeConfig(preset="emulator"))
     logging.disable(logging.NOTSET)
-    found = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+    found = csrs_of(soc)
+    found |= {name: csrs for name, csrs in csrs_of(emulator).items() if name.startswith("direction")}
     for port, layout in soc.snapshots.items():
         found[f"{port}_snapshot"] = [CSRStatus(WORD_BITS * words, name=name) for name, (_, words) in layout.items()]
     return found

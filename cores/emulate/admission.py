@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.layouts import DUE_BITS, LENGTH_BITS
+from liteprobe.cores.emulate.layouts import DAMAGE_FIELDS, DUE_BITS, LENGTH_BITS, words_of
 from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, ClassFlag, Fate
 
 MEAN_BITS = 16 # Behind the point.
@@ -28,7 +28,7 @@ def add_admission(engine):
     is_sent  = Signal() # It will be, and needs a place for its octets.
     engine.comb += [
         length.eq(Mux(engine.is_ghost, ghost.length, arrivals.length)),
-        words.eq((arrivals.length + 3)[2:]),
+        words.eq(words_of(arrivals.length)),
         is_gone.eq(~engine.is_ghost & (arrivals.discarded | (arrivals.lost & ~arrivals.behind))),
         is_sent.eq(~engine.is_ghost & ~arrivals.lost),
         If(~engine.seeds,
@@ -189,7 +189,7 @@ def add_entry(engine, length):
     past = Signal(len(engine.base))
     engine.is_past = Signal() # What comes does so before the link is free.
     engine.comb += [
-        *[getattr(entry, name).eq(getattr(arrivals, name)) for name in ("twice", "corrupt", "mended", "bit", "held", "delay")],
+        *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
         entry.length.eq(length),
         entry.ghost.eq(engine.is_ghost),
         entry.lost.eq(arrivals.lost),

@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
 
 OLD = 46 # Bits of a fine time: a bucket is full by then, which never is ahead by more than half of it.
@@ -30,15 +31,14 @@ def add_choice(engine):
     until     = Signal(TIME_BITS)
     first     = Signal() # The frame comes first.
     gap       = Signal(TIME_BITS)
-    is_any    = Signal()
+    engine.is_any = Signal() # Something waits.
     engine.comb += [
         frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
         until.eq(Cat(Constant(0, FINE_BITS), engine.safe)),
         gap.eq(engine.ghost.time - frame),
         first.eq(arrivals.valid & (~engine.ghost_valid | ~gap[-1])),
-        is_any.eq(waiting.is_there != 0),
+        engine.is_any.eq(waiting.is_there != 0),
     ]
-    engine.is_any = is_any
     add_eligibility(engine, until)
     add_pick(engine, safe, frame, until, first)
     add_comparison(engine)
@@ -94,10 +94,7 @@ def add_comparison(engine):
 
 def add_eligibility(engine, until):
     """Keep from when on each class may be served."""
-    engine.eligible = memory = Memory(TIME_BITS, CLASSES, name="eligible")
-    engine.autocsr_exclude |= {"eligible"}
-    read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
-    engine.specials += memory, read, write
+    write, read = lut_ports(engine, "eligible", TIME_BITS, CLASSES)
     engine.looked     = Signal.like(engine.number) # Whose ``may`` is.
     engine.may        = Signal(TIME_BITS)
     engine.is_limited = Signal(CLASSES) # Else always.

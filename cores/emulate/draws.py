@@ -1,23 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Random numbers of the emulator, the same as in formats.emulate.next_random64, and words of its settings."""
+"""Draws of the emulator, and words of its settings."""
 
 from migen import *
 
 from liteprobe.cores.formats.emulate import CLASSES, NO_LIMIT, SETTING_WORDS, XORSHIFT64
+from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
 
 STATE_BITS = 64
 
-def xorshift64(state):
-    """Return the next state of xorshift64, of a signal of 64 bits.
-
-    Source: Marsaglia, Xorshift RNGs, 2003.
-    """
-    left, right, last = XORSHIFT64
-    first  = state ^ Cat(Constant(0, left), state[:-left])
-    second = first ^ (first >> right)
-    return second ^ Cat(Constant(0, last), second[:STATE_BITS - last])
+def next_state(state):
+    """Return the state of a class's generator after ``state``; the draw is its high half."""
+    return xorshift(state, XORSHIFT64)
 
 def happens(draw, share):
     """Return whether a share, in parts of 2^32 and all ones for 1, happens by a draw."""

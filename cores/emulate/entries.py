@@ -9,6 +9,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.emulate.kept import lut_ports
+
 # Free Entries -------------------------------------------------------------------------------------
 
 class FreeEntries(LiteXModule):
@@ -91,19 +93,16 @@ class EntryLists(LiteXModule):
         # # #
 
         # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {"memory", "links", "ends"}
+        self.autocsr_exclude = {"memory", "links"}
         bits        = log2_int(entries)
         self.free   = free  = FreeEntries(entries)
         self.memory = memory = Memory(len(self.entry.raw_bits()), entries, name="entries")
         self.links  = links = Memory(bits, entries, name="links")
-        self.heads  = heads = Memory(bits, lists, name="heads")
-        self.tails  = tails = Memory(bits, lists, name="tails")
-        self.autocsr_exclude |= {"heads", "tails"}
         write, read = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
         link,  next = links.get_port(write_capable=True, mode=READ_FIRST), links.get_port(mode=READ_FIRST)
-        first, put_first = heads.get_port(async_read=True), heads.get_port(write_capable=True)
-        last,  put_last  = tails.get_port(async_read=True), tails.get_port(write_capable=True)
-        self.specials += memory, links, heads, tails, write, read, link, next, first, put_first, last, put_last
+        self.specials += memory, links, write, read, link, next
+        put_first, first = lut_ports(self, "heads", bits, lists)
+        put_last,  last  = lut_ports(self, "tails", bits, lists)
         is_empty = Signal()
         is_only  = Signal()
         self.comb += [

@@ -11,7 +11,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.draws import STATE_BITS, field, happens, word_address, xorshift64
+from liteprobe.cores.emulate.draws import STATE_BITS, field, happens, next_state, word_address
+from liteprobe.cores.emulate.kept import KeptClasses
 from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, fate_layout
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, ClassFlag
 
@@ -88,7 +89,9 @@ class FateDrawer(LiteXModule):
         self.settings = settings
         self.bank     = switch.banks["fates"]
         self.data     = settings.values["fates"]
-        self.kept     = Record(class_layout)
+        self.classes  = classes = KeptClasses(class_layout, "fates")
+        self.kept     = classes.kept
+        self.put      = classes.put
         self.drawn    = Record(fate_layout, reset_less=True)
         self.flags    = Signal(8, reset_less=True)
         self.step     = Signal(max=len(Step))
@@ -96,11 +99,11 @@ class FateDrawer(LiteXModule):
         self.looks_on = Signal() # For the frame's number in a list.
         self.is_seed  = Signal()
         self.seed     = Signal(max=4*CLASSES) # Class, and what is done of it.
-        self.add_memory()
         self.add_reads()
         self.add_draws()
         self.add_delay()
         self.add_pattern()
+        self.add_seeds()
         ahead = Signal(TICKS_BITS)
         self.comb += ahead.eq(Mux(sink.valid, sink.time, self.safe) - switch.at)
         self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in fate_layout]
@@ -130,33 +133,6 @@ class FateDrawer(LiteXModule):
             sink.ready.eq(source.ready),
             If(source.ready, NextState("WAIT")),
         )
-
-    def add_memory(self):
-        """Keep what is known of the classes: a memory a field, read, changed and written in one cycle."""
-        # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {f"memory_{name}" for name, _ in class_layout}
-        self.puts   = {name: Signal(name=f"puts_{name}") for name, _ in class_layout}
-        self.values = {name: Signal(bits, name=f"value_{name}") for name, bits in class_layout}
-        seeded = Signal()
-        low    = Signal(32, reset_less=True)
-        self.comb += seeded.eq(self.is_seed & (self.seed[:2] == 2))
-        self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))
-        for name, bits in class_layout:
-            memory      = Memory(bits, CLASSES, name=f"fates_{name}")
-            read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
-            setattr(self, f"memory_{name}", memory)
-            self.specials += memory, read, write
-            self.comb += [
-                read.adr.eq(self.sink.number),
-                getattr(self.kept, name).eq(read.dat_r),
-                write.adr.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
-                write.dat_w.eq(Mux(self.is_seed, Cat(low, self.data) if name == "state" else 0, self.values[name])),
-                write.we.eq(seeded | self.puts[name]),
-            ]
-
-    def put(self, name, value, condition):
-        """Return the statements that change what is kept of the class."""
-        return [self.puts[name].eq(condition), self.values[name].eq(value)]
 
     def add_reads(self):
         """Read a word in each step."""
@@ -193,7 +169,7 @@ class FateDrawer(LiteXModule):
         does      = Signal() # It happens.
         product   = Signal(32 + len(self.sink.length), reset_less=True)
         self.comb += [
-            following.eq(xorshift64(kept.state)),
+            following.eq(next_state(kept.state)),
             self.draw.eq(following[32:]),
             does.eq(happens(self.draw, self.data)),
             drawn.bit.eq(product[32 - 3:]),
@@ -274,3 +250,16 @@ class FateDrawer(LiteXModule):
             *self.put("position", Mux(self.step == Step.LOOK, kept.position + 1, 0), moves | wraps | (now & ~is_same)),
         ]
         self.sync += If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1))
+
+    def add_seeds(self):
+        """Begin each class with its seed, all else 0; no step changes anything meanwhile."""
+        low = Signal(32, reset_less=True)
+        self.comb += [
+            *[read.eq(self.sink.number) for read in self.classes.reads.values()],
+            self.classes.number.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
+            # The last statement holds.
+            If(self.is_seed & (self.seed[:2] == 2),
+                *[self.put(name, Cat(low, self.data) if name == "state" else 0) for name, _ in class_layout],
+            ),
+        ]
+        self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))

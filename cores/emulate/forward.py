@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.emulate.layouts import (
     BIT_BITS, CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, late_layout,
+    words_of,
 )
 from liteprobe.cores.emulate.store import WORDS_BITS, request_layout
 from liteprobe.cores.transmit.frames import descriptor_description
@@ -69,7 +70,7 @@ class ForwardSource(LiteXModule):
     start, stop : Signal(), in
         As of `ReplaySource`.
     is_past : Signal(), in
-        Likewise.
+        As there, but this source doesn't look at it.
     is_primed, is_active : Signal(), out
         From ``start`` until the end is taken, the first one once nothing is left of a program before.
 
@@ -120,7 +121,7 @@ class ForwardSource(LiteXModule):
         short  = Signal(POSITION_BITS)
         is_in  = Signal() # The store has it.
         self.comb += [
-            words.eq((departures.length + 3)[2:]),
+            words.eq(words_of(departures.length)),
             end.eq(departures.position + words),
             self.lane.eq(departures.lane),
             short.eq(self.position - end),
@@ -128,8 +129,7 @@ class ForwardSource(LiteXModule):
             read.lane.eq(departures.lane),
             read.position.eq(departures.position),
             read.words.eq(words),
-            *[getattr(frames.sink, name).eq(getattr(departures, name)) for name in (
-                "due", "lane", "number", "length", "corrupt", "mended", "bit")],
+            *[getattr(frames.sink, name).eq(getattr(departures, name)) for name, _ in frame_layout if name != "again"],
             frames.sink.again.eq(departures.twice & ~again),
             read.valid.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
             frames.sink.valid.eq(read.valid & read.ready),
@@ -148,7 +148,7 @@ class ForwardSource(LiteXModule):
         is_due   = Signal() # Or so soon that it can't be shown in time.
         to_go    = Signal(DUE_BITS)
         self.comb += [
-            words.eq((frame.length + 3)[2:]),
+            words.eq(words_of(frame.length)),
             is_here.eq((self.level >= shown_words) | (self.level >= words)),
             distance.eq(frames.source.due - self.elapsed[:DUE_BITS]),
             to_go.eq(frame.due - self.elapsed[:DUE_BITS] - SHOW_TICKS),

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.draws import STATE_BITS, happens, xorshift64
+from liteprobe.cores.emulate.draws import STATE_BITS, happens, next_state
 from liteprobe.cores.formats.emulate import FINE_BITS, Background
 from liteprobe.cores.transmit.sources.streams.exponential import ExponentialInterval
 
@@ -25,7 +25,7 @@ def add_draws(ghosts):
     ghosts.rest   = Signal(FINE_BITS, reset_less=True)
     step        = ghosts.put("state", following)
     ghosts.comb += [
-        following.eq(xorshift64(ghosts.kept.state)),
+        following.eq(next_state(ghosts.kept.state)),
         draw.eq(following[32:]),
     ]
     fsm.act("READ",

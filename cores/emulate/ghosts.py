@@ -9,6 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.draws import STATE_BITS, field, word_address
 from liteprobe.cores.emulate.ghost_intervals import add_draws, add_interval
+from liteprobe.cores.emulate.kept import KeptClasses
 from liteprobe.cores.emulate.layouts import CLASS_BITS, LENGTH_BITS, TICKS_BITS, ghost_layout
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, FINE_BITS, TIME_BITS, Background
 
@@ -27,7 +28,7 @@ class_layout = [ # What is kept of a class from ghost to ghost.
 class BackgroundTraffic(LiteXModule):
     """Gives the ghosts of all classes in the order of their times, of one time those of the lowest class first.
 
-    After a reset all begins anew with the settings and seeds of bank 0. At most 45 cycles a ghost.
+    After a reset all begins anew with the settings and seeds of bank 0. At most 36 cycles a ghost.
 
     Parameters
     ----------
@@ -62,18 +63,27 @@ class BackgroundTraffic(LiteXModule):
         self.data     = settings.values["ghosts"]
         self.number   = Signal(CLASS_BITS)  # Of the class at hand.
         self.live     = Signal(CLASSES)     # Classes with a ghost to come.
-        self.kept     = Record(class_layout)
+        self.looks    = Signal()            # At another class:
+        self.looked   = Signal(CLASS_BITS)  # whose ghost is searched for the first one.
+        self.classes  = classes = KeptClasses(class_layout, "ghosts")
+        self.kept     = classes.kept
+        self.put      = classes.put
         self.kind     = Signal(3, reset_less=True)
         self.is_first = Signal()            # The ghost at hand is the first of its kind.
         self.word     = Signal(5)
         self.fsm      = FSM(reset_state="SEED")
-        self.add_memories()
         self.add_search()
         self.add_seeds()
         self.add_switch()
         add_draws(self)
         add_interval(self)
-        self.comb += settings.words["ghosts"].eq(word_address(self.bank ^ self.looks_back, self.word, self.number))
+        self.comb += [
+            settings.words["ghosts"].eq(word_address(self.bank ^ self.looks_back, self.word, self.number)),
+            classes.number.eq(self.number),
+            # No search is for these two.
+            *[read.eq(self.number if name in ("state", "count") else Mux(self.looks, self.looked, self.number))
+                for name, read in classes.reads.items()],
+        ]
 
     def at(self, name):
         """Return the statement that reads the word of a field."""
@@ -82,33 +92,6 @@ class BackgroundTraffic(LiteXModule):
     def of(self, name):
         """Return a field of the word that was read."""
         return field(CLASS_FIELDS, name, self.data)
-
-    def add_memories(self):
-        """Keep what is known of the classes: a memory a field, read, changed and written in one cycle."""
-        # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {f"memory_{name}" for name, _ in class_layout}
-        self.looked = Signal(CLASS_BITS) # Whose ghost is searched for the first one.
-        self.puts   = {name: Signal(name=f"puts_{name}") for name, _ in class_layout}
-        self.values = {name: Signal(bits, name=f"value_{name}") for name, bits in class_layout}
-        number      = Signal(CLASS_BITS)
-        self.looks  = Signal()
-        self.comb  += number.eq(Mux(self.looks, self.looked, self.number))
-        for name, bits in class_layout:
-            memory      = Memory(bits, CLASSES, name=f"ghosts_{name}")
-            read, write = memory.get_port(async_read=True), memory.get_port(write_capable=True)
-            setattr(self, f"memory_{name}", memory)
-            self.specials += memory, read, write
-            self.comb += [
-                read.adr.eq(self.number if name in ("state", "count") else number),
-                getattr(self.kept, name).eq(read.dat_r),
-                write.adr.eq(self.number),
-                write.dat_w.eq(self.values[name]),
-                write.we.eq(self.puts[name]),
-            ]
-
-    def put(self, name, value):
-        """Return the statements that change what is kept of the class at hand."""
-        return [self.puts[name].eq(1), self.values[name].eq(value)]
 
     def add_search(self):
         """Look at the classes from the lowest on, and show the first ghost."""

@@ -10,8 +10,10 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.emulate.entries import EntryLists
+from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout, served_layout,
+    CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
+    served_layout, words_of,
 )
 from liteprobe.cores.formats.emulate import LANES
 
@@ -44,7 +46,7 @@ class DelayLanes(LiteXModule):
     left : Signal(), out
         Pulse: a frame was handed on.
 
-    At most 8 cycles for a frame that comes, and 8 and one for each lane in use for one that is handed on.
+    A frame that comes takes 3 cycles, one that is handed on 8 and one more for each lane in use; one after the other.
 
     Source: docs/design/emulator.md, "Departure" and "Line".
     """
@@ -64,16 +66,16 @@ class DelayLanes(LiteXModule):
         self.to_scan = Signal(LANES)     # Lanes to look at.
         self.is_any  = Signal()          # One was found,
         self.best    = Signal(DUE_BITS, reset_less=True) # whose first frame is due then.
-        self.add_memories()
         due      = Signal(DUE_BITS, reset_less=True) # Of the frame that comes.
         lag      = Signal(DUE_BITS)
         is_empty = Signal()
         entry    = lists.entry
+        self.add_memories(due)
         self.comb += [
             lists.number.eq(self.number),
             is_empty.eq(~(lists.is_there >> self.number)[0]),
             lag.eq(sink.due - self.last.dat_r),
-            *[getattr(entry, name).eq(getattr(sink, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            *[getattr(entry, name).eq(getattr(sink, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             entry.due.eq(due),
             sent.number.eq(sink.number),
             sent.length.eq(sink.length),
@@ -111,31 +113,21 @@ class DelayLanes(LiteXModule):
                 NextState("WAIT"),
             ),
         )
-        self.comb += self.last_due.eq(due)
         self.buffer = buffer = stream.Buffer(departure_layout)
         self.comb  += buffer.source.connect(source)
         self.add_scan(fsm)
         self.add_leave(fsm, buffer.sink)
 
-    def add_memories(self):
+    def add_memories(self, due):
         """Keep the due tick of the first and of the last frame of each lane, and where their octets are."""
-        # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {"firsts", "lasts", "positions"}
-        self.firsts    = Memory(DUE_BITS, LANES, name="firsts")
-        self.lasts     = Memory(DUE_BITS, LANES, name="lasts")
-        self.positions = Memory(POSITION_BITS, LANES, name="positions")
-        self.specials += self.firsts, self.lasts, self.positions
-        def port(memory, is_written=False):
-            self.specials += (one := memory.get_port(write_capable=is_written, async_read=not is_written))
-            return one
         self.puts_first, self.puts_last, self.clears = Signal(), Signal(), Signal()
-        self.first_due, self.last_due = Signal(DUE_BITS), Signal(DUE_BITS)
-        self.looked   = Signal(LANE_BITS)
-        self.passes   = Signal()
-        self.words    = Signal(POSITION_BITS)
-        self.first, put_first       = port(self.firsts), port(self.firsts, True)
-        self.last, put_last         = port(self.lasts), port(self.lasts, True)
-        self.position, put_position = port(self.positions), port(self.positions, True)
+        self.first_due = Signal(DUE_BITS)
+        self.looked    = Signal(LANE_BITS)
+        self.passes    = Signal()
+        self.words     = Signal(POSITION_BITS)
+        put_first, self.first       = lut_ports(self, "firsts", DUE_BITS, LANES)
+        put_last, self.last         = lut_ports(self, "lasts", DUE_BITS, LANES)
+        put_position, self.position = lut_ports(self, "positions", POSITION_BITS, LANES)
         self.comb += [
             self.first.adr.eq(self.looked),
             self.last.adr.eq(self.number),
@@ -145,7 +137,7 @@ class DelayLanes(LiteXModule):
             put_first.dat_w.eq(self.first_due),
             put_last.adr.eq(self.number),
             put_last.we.eq(self.puts_last),
-            put_last.dat_w.eq(self.last_due),
+            put_last.dat_w.eq(due),
             put_position.adr.eq(self.number),
             put_position.we.eq(self.passes | self.clears),
             put_position.dat_w.eq(Mux(self.clears, 0, self.position.dat_r + self.words)),
@@ -179,11 +171,11 @@ class DelayLanes(LiteXModule):
         is_soon = Signal()
         self.comb += [
             is_soon.eq(ahead[-1]),
-            *[getattr(source, name).eq(getattr(head, name)) for name in ("twice", "corrupt", "mended", "bit", "number", "length")],
+            *[getattr(source, name).eq(getattr(head, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             source.due.eq(head.due),
             source.lane.eq(self.number),
             source.position.eq(self.position.dat_r),
-            self.words.eq((head.length + 3)[2:]),
+            self.words.eq(words_of(head.length)),
         ]
         fsm.act("LOOK",
             NextValue(ahead, self.best - self.now - self.lead_ticks - 1),

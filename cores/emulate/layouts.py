@@ -15,6 +15,10 @@ POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: f
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
 
+def words_of(length):
+    """Return how many words hold ``length`` octets."""
+    return (length + 3)[2:]
+
 arrival_layout = [ # A good frame came in.
     ("time",   TICKS_BITS), # Tick of its SFD.
     ("length", LENGTH_BITS),
@@ -27,6 +31,8 @@ damage_layout = [ # What is done to it.
     ("mended",  1), # It leaves with a good FCS.
     ("bit",     BIT_BITS), # That is wrong.
 ]
+
+DAMAGE_FIELDS = tuple(name for name, _ in damage_layout)
 
 fate_layout = arrival_layout + damage_layout + [ # What it draws.
     ("discarded", 1),

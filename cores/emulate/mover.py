@@ -10,6 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.capture.descriptors import descriptor_layout
+from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import LANE_BITS, POSITION_BITS, verdict_layout
 from liteprobe.cores.formats.emulate import LANES
 
@@ -48,11 +49,7 @@ class FrameMover(LiteXModule):
 
         # # #
 
-        # Else LiteX gives the memory a page of the CSR bus.
-        self.autocsr_exclude = {"moved"}
-        self.moved  = moved = Memory(POSITION_BITS, LANES, name="moved")
-        look, write_moved = moved.get_port(async_read=True), moved.get_port(write_capable=True)
-        self.specials += moved, look, write_moved
+        write_moved, look = lut_ports(self, "moved", POSITION_BITS, LANES)
         verdict  = queue.source
         write    = store.write
         clear    = Signal(LANE_BITS)

@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import LANE_BITS, POSITION_BITS, RING_BITS
 from liteprobe.cores.formats.emulate import LANES
 
@@ -46,19 +47,9 @@ class RingRooms(LiteXModule):
 
         # # #
 
-        # Else LiteX gives the memories a page of the CSR bus.
-        self.autocsr_exclude = {"promised", "free", "sizes"}
-        self.promised = Memory(POSITION_BITS, LANES, name="promised")
-        self.free     = Memory(POSITION_BITS, LANES, name="free")
-        self.sizes    = Memory(RING_BITS, LANES, name="sizes")
-        self.specials += self.promised, self.free, self.sizes
-        def port(memory, is_written=False):
-            self.specials += (one := memory.get_port(write_capable=is_written, async_read=not is_written))
-            return one
-        put, put_write  = port(self.promised), port(self.promised, True)
-        got, got_freed  = port(self.free), port(self.free)
-        got_write       = port(self.free, True)
-        size, set_size  = port(self.sizes), port(self.sizes, True)
+        put_write, put            = lut_ports(self, "promised", POSITION_BITS, LANES)
+        got_write, got, got_freed = lut_ports(self, "free", POSITION_BITS, LANES, readers=2)
+        set_size, size            = lut_ports(self, "sizes", RING_BITS, LANES)
         used  = Signal(POSITION_BITS)
         after = Signal(POSITION_BITS + 1)
         least = Signal(POSITION_BITS + 1)

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.layouts import DUE_BITS, LENGTH_BITS
+from liteprobe.cores.emulate.layouts import DAMAGE_FIELDS, DUE_BITS, LENGTH_BITS
 from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, TIME_BITS, Fate
 
 OCTETS_BITS = LENGTH_BITS + 1
@@ -127,7 +127,7 @@ def add_departure(engine, frame, of_frame, ends):
     """Hand a frame that was served to its lane; a ghost goes, and what is lost."""
     fsm, served = engine.fsm, engine.served
     engine.comb += [
-        *[getattr(served, name).eq(getattr(frame, name)) for name in ("twice", "corrupt", "mended", "bit", "length", "arrival")],
+        *[getattr(served, name).eq(getattr(frame, name)) for name in (*DAMAGE_FIELDS, "length", "arrival")],
         served.due.eq(ends[FINE_BITS:FINE_BITS + DUE_BITS] + frame.delay),
         served.lane.eq(Mux(frame.held, REORDER_LANE, of_frame)),
         served.number.eq(of_frame),

@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import ADDRESS_BITS, LANE_BITS, POSITION_BITS, RING_BITS, ring_layout
 from liteprobe.cores.formats.emulate import LANES
 from liteprobe.cores.memory.sdram import BURST_WORDS
@@ -55,12 +56,8 @@ class RingPlaces(LiteXModule):
 
         # # #
 
-        # Else LiteX gives the memory a page of the CSR bus.
-        self.autocsr_exclude = {"places"}
         bits        = log2_int(line)
-        self.places = places = Memory(ADDRESS_BITS + RING_BITS, LANES, name="places")
-        read, write = places.get_port(async_read=True), places.get_port(write_capable=True)
-        self.specials += places, read, write
+        write, read = lut_ports(self, "places", ADDRESS_BITS + RING_BITS, LANES)
         base, size = Signal(ADDRESS_BITS), Signal(RING_BITS)
         mask       = Signal(ADDRESS_BITS, reset_less=True)
         place      = Signal(ADDRESS_BITS, reset_less=True) # Of the ring.

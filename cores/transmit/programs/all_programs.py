@@ -6,8 +6,8 @@
 from liteprobe.cores.transmit.programs.choice import add_programs
 from liteprobe.cores.transmit.programs.replay import add_replay
 from liteprobe.cores.transmit.programs.sets import add_sets
-from liteprobe.cores.transmit.sources.templates import FrameTemplates
 from liteprobe.cores.transmit.programs.streams import add_streams
+from liteprobe.cores.transmit.sources.templates import FrameTemplates
 
 def add_sources(path, pad_ticks):
     """Let a TransmitPath take descriptors of trains, and of all else that programs may be of."""
