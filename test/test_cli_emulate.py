@@ -239,7 +239,7 @@ def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProb
         model.values["direction0_damaged"] = 3
         look = emulation.look()
     wide = screen(look, width, 60)
-    assert lines_with(wide, "liteprobe emulate")[0].startswith("liteprobe emulate sim://emulator 0.1 s change 1 of 1")
+    assert lines_with(wide, "liteprobe emulate")[0].startswith("liteprobe emulate sim://emulator 0.100 s change 1 of 1")
     assert lines_with(wide, "3 bad FCS or length") == ["! 3 bad FCS or length"]
     assert all(len(line) <= width for line in wide.splitlines())
     assert [len(lines_with(wide, way)) for way in ("port 0 → port 1", "port 1 → port 0")] == [1, 1]

@@ -51,7 +51,7 @@ def asked(network: Network) -> RenderableType:
 
 def live(look: EmulationLook, url: str, turn: int = 0) -> RenderableType:
     """Return a screen of a network that runs; ``turn``: which direction, where the terminal is too low for both."""
-    head = Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.1f} s")
+    head = Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
     if look.changes:
         head.append(f"   change {look.there.state} of {look.changes}")
     panels = [_panel(way) for way in look.ways]
