@@ -48,9 +48,8 @@ QUEUES = [
 ]
 DEFINED = ("Frame length",)
 FATES_WORDS = (
-    "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for want of "
-    "the "
-    "probe's memory), or waits or is under way still. Late frames left after their tick."
+    "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
+    "want of the probe's memory), or waits or is under way still. Late frames left after their tick."
 )
 
 
@@ -92,9 +91,8 @@ def _way(result: EmulationResult, last: DirectionLook) -> str:
     way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
-        f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there was no "
-        "space on "
-        f"their way in; {count(last.management)} for the probe itself."
+        f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
+        f"was no space on their way in; {count(last.management)} for the probe itself."
     )
     captions = [
         (emulate_plots.rates(looks), "Rate of what left.", "Means from look to look."),
