@@ -236,9 +236,7 @@ class _Maker:
             return ()
         words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
-            raise UsageError(
-                "this probe was built without memory for bandwidth traces (SDRAM): give 'rate', or another probe"
-            )
+            raise UsageError("this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace'")
         if len(words) > self._limits.trace_words:
             raise UsageError(
                 f"{trace.name} has {len(words) // 2} opportunities, and this probe holds {self._limits.trace_words // 2}: "
