@@ -198,6 +198,13 @@ def test_what_is_asked_for_wrongly_is_refused_before_a_probe_is_opened(
     assert (code, out) == (2, "") and words in err
 
 
+def test_no_result_is_written_over_the_network(run: Run, document: str) -> None:
+    before = Path(document).read_text()
+    code, _, err = run("emulate", document, "--json", document)
+    said = f"the network and --json are the same file, {document}: give each one of its own"
+    assert (code, err) == (2, f"liteprobe: {said}\n") and Path(document).read_text() == before
+
+
 def test_a_long_delay_of_netem_fits_where_less_is_expected(run: Run, model: EmulatorProbe) -> None:
     words = ("emulate", "--from-netem", "delay 200ms", "--duration", "100ms")
     code, _, err = run(*words)
@@ -232,7 +239,7 @@ def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProb
         model.values["direction0_damaged"] = 3
         look = emulation.look()
     wide = screen(look, width, 60)
-    assert lines_with(wide, "liteprobe emulate")[0].startswith("liteprobe emulate sim://emulator 0.1 s change 1 of 1")
+    assert lines_with(wide, "liteprobe emulate")[0].startswith("liteprobe emulate sim://emulator 0.100 s change 1 of 1")
     assert lines_with(wide, "3 bad FCS or length") == ["! 3 bad FCS or length"]
     assert all(len(line) <= width for line in wide.splitlines())
     assert [len(lines_with(wide, way)) for way in ("port 0 → port 1", "port 1 → port 0")] == [1, 1]

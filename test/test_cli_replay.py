@@ -173,7 +173,8 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--stamp", "probe"), "frames of a trace have no stamp in the place 'probe'"),
         (("A", "--stamp", "octet:42:12"), "a stamp of 12 bits is out of range: give 16 to 64 in steps of 8"),
         (("A", "--ports", "7"), "there is no transmit port 7: give 0 to 1"),
-        (("A", "--capture", "A"), "which is replayed: name another file"),
+        (("A", "--capture", "A"), "what is replayed and --capture are the same file"),
+        (("A", "A", "--ports", "0,1", "--json", "A"), "what is replayed and --json are the same file"),
         (("A", "--margin-ppm", "-2000000"), "times can't be stretched by"),
     ],
 )

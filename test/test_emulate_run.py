@@ -332,7 +332,7 @@ def test_limits_are_those_of_each_direction(tmp_path: Path) -> None:
         Emulation(probe, Network(there=slow))
         with pytest.raises(UsageError, match="has 16.0 KiB for 'back'"):
             Emulation(probe, Network(back=slow))
-        with pytest.raises(UsageError, match="without memory for bandwidth traces"):
+        with pytest.raises(UsageError, match="no memory for bandwidth traces"):
             Emulation(probe, Network(Direction(trace=BandwidthTrace((1,), (1500,)))))
 
 

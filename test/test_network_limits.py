@@ -58,7 +58,7 @@ SMALL = Limits(store_words=1 << 13, entries=256, longest=1536, least_delay=3000)
         (Network(Direction(10**6, classes=[TrafficClass(queue=Queue(100))])), "a queue of 18 frames at most"),
         (only(delay_ns=30_000, reorder=Reorder(1, 1e6)), "frames that are held back need 128"),
         (Network(Direction(15_000)), "a probe can't be slower than 15.259 kb/s"),
-        (Network(Direction(trace=BandwidthTrace((1,), (1500,)))), "without memory for bandwidth traces"),
+        (Network(Direction(trace=BandwidthTrace((1,), (1500,)))), "no memory for bandwidth traces"),
         (only(delay_ns=30_000, background=Background("constant", share=0.5)), "a share of a link without a rate"),
         (only(background=Background("exponential", rate_bps=1000)), "come every 1.2304e+10 ns"),
         (only(background=Background("constant", interval_ns=1)), "give 8 ns to 34.360 s"),

@@ -235,9 +235,12 @@ def test_a_narrow_terminal_shows_every_column(run: Run, file: str, monkeypatch: 
     assert heads[1][:5] == ["port", "Mb/s", "of", "line", "resent"]
 
 
-def test_a_capture_does_not_write_over_the_sets(run: Run, file: str) -> None:
-    code, _, err = run("sets", file, "--capture", file)
-    assert code == 2 and "--capture would write over" in err
+@pytest.mark.parametrize("option", ["--capture", "--json", "--report"])
+def test_no_result_is_written_over_the_sets(run: Run, file: str, option: str) -> None:
+    before = Path(file).read_text()
+    code, _, err = run("sets", file, option, file)
+    said = f"what is sent and {option} are the same file, {file}: give each one of its own"
+    assert (code, err) == (2, f"liteprobe: {said}\n") and Path(file).read_text() == before
 
 
 def test_check_says_what_the_stream_takes(run: Run, file: str) -> None:

@@ -15,7 +15,13 @@ from liteprobe.host.errors import UsageError
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
 STDOUT = Path("-")
-INPUTS = ("map", "read", "calibration")
+INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
+PLACED = {
+    "streams": "what is sent",
+    "sets": "what is sent",
+    "network": "the network",
+    "files": "what is replayed",
+}  # No options.
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
@@ -128,17 +134,32 @@ def output_or_stdout(text: str) -> Path:
     return STDOUT if text == str(STDOUT) else output(text)
 
 
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file that is read; ``what``: what to name in its place, for the message.
+
+    Raises
+    ------
+    UsageError
+        When it can't be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read {path} ({error}): name {what}") from None
+
+
 def check_outputs(args: argparse.Namespace) -> None:
     """Raise UsageError when two results, or a result and what is read, would be one file."""
     taken: dict[Path, str] = {}
     for name in (*INPUTS, *OUTPUTS):
-        path = getattr(args, name, None)
-        if not isinstance(path, Path) or path == STDOUT or (path.exists() and not path.is_file()):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        other = taken.setdefault(path.resolve(), option)
-        if other != option and (name in OUTPUTS):
-            raise UsageError(f"{other} and {option} are the same file, {path}: give each one of its own")
+        given = getattr(args, name, None)
+        for path in given if isinstance(given, list) else [given]:
+            if not isinstance(path, Path) or path == STDOUT or (path.exists() and not path.is_file()):
+                continue
+            option = PLACED.get(name, f"--{name.replace('_', '-')}")
+            other = taken.setdefault(path.resolve(), option)
+            if other != option and (name in OUTPUTS):
+                raise UsageError(f"{other} and {option} are the same file, {path}: give each one of its own")
 
 
 def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str) -> None:
@@ -170,7 +191,7 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         metavar="URL",
         default=os.environ.get(PROBE_VARIABLE, usual),
         help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, etherbone://HOST[:PORT], "
-        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual})",
+        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
     add_steal(group)

@@ -26,7 +26,6 @@ WAYS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
 FATES = ("sent", *DROPS, "late")
 HEADS = {"no_store": "no store"}
 BAR = 10
-NONE = "-"
 ENDS = {
     "done": "stopped after its time",
     "stopped": "stopped",
@@ -52,7 +51,7 @@ def asked(network: Network) -> RenderableType:
 
 def live(look: EmulationLook, url: str, turn: int = 0) -> RenderableType:
     """Return a screen of a network that runs; ``turn``: which direction, where the terminal is too low for both."""
-    head = Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.1f} s")
+    head = Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
     if look.changes:
         head.append(f"   change {look.there.state} of {look.changes}")
     panels = [_panel(way) for way in look.ways]
@@ -117,8 +116,8 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
     wide = tables.table("class", *heads, text=1)
     tight = tables.table("class", *heads, text=1, is_tight=True)
     for one in classes:
-        row: list[RenderableType] = [_count(one.counts.arrived), _count(one.counts.sent)]
-        row += [_bad(getattr(one.counts, name)) for name in FATES[1:]]
+        row: list[RenderableType] = [tables.counted(one.counts.arrived), tables.counted(one.counts.sent)]
+        row += [tables.bad(getattr(one.counts, name), "dim") for name in FATES[1:]]
         for shown in (wide, tight):
             shown.add_row(Text(one.name, "bold"), *row)
     return tables.Either(wide, tight)
@@ -131,10 +130,10 @@ def _queues(classes: Sequence[ClassLook]) -> RenderableType:
     narrow = tables.table("class", *heads, text=1, is_tight=True)
     for one in classes:
         queue = one.queue
-        rates = [_megabits(one.arrived_bps), _megabits(one.sent_bps)]
-        counts = [_count(value) for value in (queue.frames, queue.octets, queue.most)]
+        rates = [tables.megabits(one.arrived_bps), tables.megabits(one.sent_bps)]
+        counts = [tables.counted(value) for value in (queue.frames, queue.octets, queue.most)]
         if has_ghosts:
-            counts += [_count(one.counts.ghosts), _count(one.counts.ghosts_dropped)]
+            counts += [tables.counted(one.counts.ghosts), tables.counted(one.counts.ghosts_dropped)]
         bar = ProgressBar(total=max(queue.most, 1), completed=queue.frames, width=BAR)
         wide.add_row(Text(one.name, "bold"), bar, *rates, *counts)
         narrow.add_row(Text(one.name, "bold"), *rates, *counts)
@@ -156,7 +155,7 @@ def _delays(one: ClassLook) -> RenderableType:
 def span(delays: ClassDelays) -> str:
     """Return the ends of delays."""
     if delays.least_ns is None or delays.most_ns is None:
-        return NONE
+        return tables.NONE
     return f"{time_text(delays.least_ns)} to {time_text(delays.most_ns)}"
 
 
@@ -165,15 +164,3 @@ def time_text(time_ns: float) -> str:
     scale, unit = next((one for one in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if time_ns >= one[0]), (1.0, "ns"))
     digits = 0 if unit == "ns" else 3
     return f"{time_ns / scale:,.{digits}f} {unit}"
-
-
-def _megabits(value_bps: float | None) -> str:
-    return NONE if value_bps is None else f"{value_bps / 1e6:,.3f}"
-
-
-def _count(value: int | None) -> str:
-    return NONE if value is None else f"{value:,}"
-
-
-def _bad(value: int) -> Text:
-    return Text(_count(value), "red" if value else "dim")

@@ -5,7 +5,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,11 @@ def write_text(path: Path, text: str) -> None:
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a document as JSON, as of ``write_text``."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 class Lines:

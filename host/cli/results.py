@@ -4,7 +4,6 @@
 
 import argparse
 import io
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.cli.output import named, write_json, write_text
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.report import files
 from liteprobe.host.suites.sweep import Sweep
@@ -89,7 +88,7 @@ class Results:
         content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
         content["is_complete"] = is_whole and self.measured == self._asked
         if self._args.json and (is_end or _can_be_written_anew(self._args.json)):
-            write_text(self._args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+            write_json(self._args.json, content)
         if self._args.csv and (is_end or _can_be_written_anew(self._args.csv)):
             write_text(self._args.csv, _csv(self._sweeps))
         return content

@@ -3,26 +3,17 @@
 """Runs what is streamed to ports for a command: shown while it runs, and its result printed and written, whatever ends it."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from liteprobe.host.cli import streamed_view, tables
 from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_text
-from liteprobe.host.errors import UsageError
+from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
 from liteprobe.host.run.streamed.program import Show
-
-
-def check_capture(capture: Path | None, read: list[Path]) -> None:
-    """Raise UsageError where a capture would be written over a file that is read."""
-    if capture and capture.resolve() in [path.resolve() for path in read]:
-        raise UsageError(f"--capture would write over {capture}, which is replayed: name another file")
 
 
 def run(
@@ -71,7 +62,7 @@ def _finish(
         tables.console().print(streamed_view.final(result))
     content = files.streamed_document(result, form, args.probe, facts, ["liteprobe", *sys.argv[1:]])
     if args.json:
-        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_json(args.json, content)
     if args.report:
         from liteprobe.host.report.streamed_page import write
 

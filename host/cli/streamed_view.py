@@ -15,7 +15,6 @@ from liteprobe.host.run.streamed.replay_figures import PortReplay
 from liteprobe.host.run.streamed.sets_figures import PortSets
 from liteprobe.host.traffic.trace.summary import Summary
 
-NONE = "-"
 LINE_BPS = 1e9
 REPLAY = ("sent", "of", "late", "had to", "underruns", "first")
 SETS = ("sent", "of", "of sets", "repeats", "late", "underruns", "first")
@@ -90,28 +89,24 @@ def _counts(one: FiguresT) -> dict[str, RenderableType]:
     """Return the cells of a port by their column."""
     shown: dict[str, RenderableType] = {
         "sent": f"{one.frames:,}",
-        "of": NONE if one.asked is None else f"{one.asked:,}",
-        "late": _bad(one.late),
-        "underruns": _bad(one.underruns),
-        "first": NONE if one.first_underrun is None else f"{one.first_underrun:,}",
-        "Mb/s": NONE if one.rate_bps is None else f"{one.rate_bps / 1e6:,.3f}",
-        "of line": NONE if one.rate_bps is None else f"{100 * one.rate_bps / LINE_BPS:.2f} %",
+        "of": tables.counted(one.asked),
+        "late": tables.bad(one.late),
+        "underruns": tables.bad(one.underruns),
+        "first": tables.counted(one.first_underrun),
+        "Mb/s": tables.megabits(one.rate_bps),
+        "of line": tables.NONE if one.rate_bps is None else f"{100 * one.rate_bps / LINE_BPS:.2f} %",
         "resent": f"{one.sent.resent:,}",
     }
     if isinstance(one, PortReplay):
-        shown["had to"] = NONE if one.expected_late is None else f"{one.expected_late:,}"
+        shown["had to"] = tables.counted(one.expected_late)
     if isinstance(one, PortSets):
         shown |= {"of sets": f"{one.counts.sets:,}", "repeats": f"{one.counts.repeats:,}"}
     return shown
 
 
-def _bad(value: int) -> Text:
-    return Text(f"{value:,}", "red" if value else "")
-
-
 def _delays(delays: Delays | None) -> list[str]:
     if delays is None:
-        return [NONE] * len(DELAYS)
+        return [tables.NONE] * len(DELAYS)
     whole = [delays.least_ns, *delays.percentiles(), delays.most_ns]
-    cells = [NONE if value is None else f"{value:,.0f}" for value in whole]
-    return [cells[0], NONE if delays.mean_ns is None else f"{delays.mean_ns:,.1f}", *cells[1:]]
+    cells = [tables.NONE if value is None else f"{value:,.0f}" for value in whole]
+    return [cells[0], tables.NONE if delays.mean_ns is None else f"{delays.mean_ns:,.1f}", *cells[1:]]

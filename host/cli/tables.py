@@ -16,6 +16,7 @@ from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
 from liteprobe.host.device.registers import Register
 
 ANY_WIDTH = 1000
+NONE = "-"
 LEVELS = " ▁▂▃▄▅▆▇█"
 OTHER_LINES = 3  # Of a screen, above and below its tables.
 TEXT_WIDTH = 6  # Of a column of words, at least.
@@ -129,7 +130,7 @@ def compared(rows: Sequence[Row], title: str) -> None:
             *(rate(value) for value in (row["dispersion_rate_bps"]["mean"], half_width(row), row["theory_bps"])),
             rate(row["capacity"]["bps"]),
             *(ns(value) for value in (row["owd_ns"]["mean"], row.get("theory_owd_ns"))),
-            "-" if least is None else str(least) if least == most else f"{least}..{most}",
+            NONE if least is None else str(least) if least == most else f"{least}..{most}",
             whole(row["lost"]),
         )
     out = console()
@@ -140,17 +141,32 @@ def compared(rows: Sequence[Row], title: str) -> None:
 
 def rate(value_bps: float | None) -> str:
     """Return a rate in Mb/s, to 1 kb/s."""
-    return "-" if value_bps is None else f"{value_bps / 1e6:.3f}"
+    return NONE if value_bps is None else f"{value_bps / 1e6:.3f}"
 
 
 def ns(value_ns: float | None, digits: int = 1) -> str:
     """Return a time in ns."""
-    return "-" if value_ns is None else f"{value_ns:.{digits}f}"
+    return NONE if value_ns is None else f"{value_ns:.{digits}f}"
 
 
 def whole(value: int | None) -> str:
     """Return a count."""
-    return "-" if value is None else str(value)
+    return NONE if value is None else str(value)
+
+
+def megabits(value_bps: float | None) -> str:
+    """Return a rate in Mb/s, to 1 kb/s, thousands apart."""
+    return NONE if value_bps is None else f"{value_bps / 1e6:,.3f}"
+
+
+def counted(value: int | None) -> str:
+    """Return a count, thousands apart."""
+    return NONE if value is None else f"{value:,}"
+
+
+def bad(value: int | None, none: str = "") -> Text:
+    """Return a count that should be 0, red where it isn't; ``none``: style of a 0."""
+    return Text(counted(value), "red" if value else none)
 
 
 WIDE = 140  # Columns that the whole table of trains takes.

@@ -20,7 +20,6 @@ from liteprobe.host.traffic.stream import Stream
 COUNTS = ("sent", "received", "lost", "dup", "reord", "late", "bit err")
 DELAYS = ("least", "mean", "P50", "P99", "P99.9", "most")
 RATE = "Mb/s"
-NONE = "-"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def asked(streams: Sequence[Stream]) -> RenderableType:
         least, greatest = stream.length.least, stream.length.greatest
         shown.add_row(
             Text(stream.name),
-            str(stream.stream_id) if stream.probe else NONE,
+            str(stream.stream_id) if stream.probe else tables.NONE,
             str(stream.port),
             str(least) if least == greatest else f"{least} to {greatest}",
             "no end" if stream.count is None else f"{stream.count:,}",
@@ -107,7 +106,7 @@ def streams(rows: Sequence[StreamFigures], turn: int | None = None) -> Renderabl
 def bounded(bounds: Bounds | None, digits: int = 0, scale: float = 1.0) -> str:
     """Return a figure over ``scale``, with its error, which is left out where the digits hide it; a dash where there is none."""
     if bounds is None:
-        return NONE
+        return tables.NONE
     error = f"{bounds.error / scale:,.{digits}f}"
     shown = f"{bounds.middle / scale:,.{digits}f}"
     return shown if float(error.replace(",", "")) == 0 else f"{shown}±{error}"
@@ -124,22 +123,14 @@ def time_text(seconds: float) -> str:
 
 def _counts(row: StreamFigures) -> list[RenderableType]:
     bad = (row.lost, row.duplicated, row.reordered, row.late, row.bit_errors)
-    return [f"{row.sent:,}", _count(row.received), *(_bad(count) for count in bad)]
-
-
-def _count(value: int | None) -> str:
-    return NONE if value is None else f"{value:,}"
-
-
-def _bad(value: int | None) -> Text:
-    return Text(_count(value), "red" if value else "")
+    return [f"{row.sent:,}", tables.counted(row.received), *(tables.bad(count) for count in bad)]
 
 
 def _delays(row: StreamFigures, unit: Unit) -> list[str]:
     if row.latency is None:
-        return [NONE] * len(DELAYS)
+        return [tables.NONE] * len(DELAYS)
     latency = row.latency
-    mean = NONE if math.isnan(latency.mean_ns) else f"{latency.mean_ns / unit.ns:,.{unit.digits or 1}f}"
+    mean = tables.NONE if math.isnan(latency.mean_ns) else f"{latency.mean_ns / unit.ns:,.{unit.digits or 1}f}"
     percentiles = [bounded(one, unit.digits, unit.ns) for one in (latency.p50, latency.p99, latency.p99_9)]
     ends = [f"{end / unit.ns:,.{unit.digits}f}" for end in (latency.least_ns, latency.most_ns)]
     return [ends[0], mean, *percentiles, ends[1]]

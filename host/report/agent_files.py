@@ -3,7 +3,6 @@
 """What was set and read at a device, as files beside those of a measurement: JSON and Parquet."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 from liteprobe.host.agent.client import AgentClient
 from liteprobe.host.agent.events import Event, row
 from liteprobe.host.agent.message import Scalar, type_of
-from liteprobe.host.report.files import FORMAT_VERSION, environment
+from liteprobe.host.report.files import head
 
 FORMAT = "liteprobe-agent"
 #: A column of values for each type, of which one is not null.
@@ -39,11 +38,7 @@ SCHEMA = pa.schema(
 def document(client: AgentClient, command: Sequence[str] = ()) -> dict[str, Any]:
     """Return everything that a client did as plain data, for `write_json`: one row an event."""
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
-        "environment": environment(),
+        **head(FORMAT, command),
         "address": client.address,
         "device": client.device.name,
         "rows": [row(event) for event in client.events],

@@ -48,9 +48,8 @@ QUEUES = [
 ]
 DEFINED = ("Frame length",)
 FATES_WORDS = (
-    "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for want of "
-    "the "
-    "probe's memory), or waits or is under way still. Late frames left after their tick."
+    "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
+    "want of the probe's memory), or waits or is under way still. Late frames left after their tick."
 )
 
 
@@ -59,8 +58,6 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
     title = f"{TITLE}: {result.network.name}" if result.network else TITLE
     ran = f"{page.address(content['url'])}: {number(result.last.there.seconds, 3)} s, {ENDS[result.end]}."
     parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         f"<p>{escape(ran)}</p>",
         f"<p>{escape(result.network.about)}</p>" if result.network and result.network.about else "",
         *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
@@ -71,7 +68,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
         page.definitions(DEFINED),
         page.made_with(content),
     ]
-    path.write_text(page.document(title, parts), encoding="utf-8")
+    path.write_text(page.document(title, content, parts), encoding="utf-8")
 
 
 # # #
@@ -87,17 +84,15 @@ def _tiles(result: EmulationResult) -> str:
         (count(sum(one.counts.no_store for one in classes)), "dropped for want of memory"),
         (count(sum(one.counts.late for one in classes)), "left after their tick"),
     ]
-    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
-    return f'<div class="tiles">{cells}</div>'
+    return page.tiles_of(tiles)
 
 
 def _way(result: EmulationResult, last: DirectionLook) -> str:
     way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
-        f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there was no "
-        "space on "
-        f"their way in; {count(last.management)} for the probe itself."
+        f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
+        f"was no space on their way in; {count(last.management)} for the probe itself."
     )
     captions = [
         (emulate_plots.rates(looks), "Rate of what left.", "Means from look to look."),
@@ -108,10 +103,6 @@ def _way(result: EmulationResult, last: DirectionLook) -> str:
             "Which part of the frames was due within it: known at the dots, whose delays double, and at both ends.",
         ),
     ]
-    figures = "".join(
-        f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
-        for drawn, title, text in captions
-    )
     return "\n".join(
         [
             f"<h2>{WAYS[way]}</h2>",
@@ -119,7 +110,7 @@ def _way(result: EmulationResult, last: DirectionLook) -> str:
             table(FATES, [_fates(one) for one in last.classes]),
             table(QUEUES, [_queues(one, last.seconds) for one in last.classes]),
             f"<p>{escape(outside)}</p>",
-            f'<div class="figures">{figures}</div>',
+            page.figures(captions),
         ]
     )
 

@@ -93,6 +93,7 @@ def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, na
             axes.set_title("nothing to draw", loc="left")
         else:
             figure.legend(handles=lines, loc="outside lower center", ncols=3)
+        axes.set_xlim(0, looks[-1].seconds or 1.0)
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
         axes.set_xlabel("since the start (s)")
         axes.set_ylabel(label)

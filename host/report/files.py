@@ -50,14 +50,21 @@ def environment() -> dict[str, str]:
     return found
 
 
-def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
-    """Return everything about sweeps as plain data: one object a probe, one row a program."""
+def head(form: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return what each document begins with: what it is, when, by which command and with what it was made."""
     return {
-        "format": FORMAT,
+        "format": form,
         "format_version": FORMAT_VERSION,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(command),
         "environment": environment(),
+    }
+
+
+def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
+    """Return everything about sweeps as plain data: one object a probe, one row a program."""
+    return {
+        **head(FORMAT, command),
         "sweeps": [{"name": x.name, "url": x.url, "probe": x.probe, "rows": x.rows} for x in sweeps],
         # The rows of all sweeps again, for a reader who has one probe only.
         "rows": [row for sweep in sweeps for row in sweep.rows],
@@ -69,13 +76,7 @@ def traffic_document(
 ) -> dict[str, Any]:
     """Return everything about streams as plain data: what was asked for, and one row each."""
     return {
-        "format": TRAFFIC_FORMAT,
-        "format_version": FORMAT_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
-        "environment": environment(),
-        "url": url,
-        "probe": dict(probe),
+        **_of_probe(TRAFFIC_FORMAT, url, probe, command),
         "document": write_document([row.stream for row in result.rows]),
         **result_document(result),
     }
@@ -86,13 +87,7 @@ def streamed_document(
 ) -> dict[str, Any]:
     """Return everything about a streamed run as plain data: what was planned, and what came of it, a row a port."""
     return {
-        "format": form.format,
-        "format_version": FORMAT_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
-        "environment": environment(),
-        "url": url,
-        "probe": dict(probe),
+        **_of_probe(form.format, url, probe, command),
         **result.document(),
     }
 
@@ -102,13 +97,7 @@ def emulation_document(
 ) -> dict[str, Any]:
     """Return everything about an emulated network as plain data: what was asked for, and what came of it, class by class."""
     return {
-        "format": EMULATION_FORMAT,
-        "format_version": FORMAT_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
-        "environment": environment(),
-        "url": url,
-        "probe": dict(probe),
+        **_of_probe(EMULATION_FORMAT, url, probe, command),
         **emulation_result(result),
     }
 
@@ -142,3 +131,10 @@ def write_csv(stream: TextIO, sweeps: Sequence[Sweep]) -> None:
     writer = csv.DictWriter(stream, names, restval="")
     writer.writeheader()
     writer.writerows(lines)
+
+
+# # #
+
+
+def _of_probe(form: str, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    return {**head(form, command), "url": url, "probe": dict(probe)}

@@ -47,8 +47,6 @@ def write(path: Path, ways: Sequence[Direction], content: Mapping[str, Any]) -> 
     """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
     sweeps = [way.sweep for way in ways]
     parts = [
-        f"<h1>{TITLE}</h1>",
-        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         f"<p>{escape(_sent(ways))}</p>",
         *page.notes(sweeps),
         _tiles(sweeps),
@@ -59,7 +57,7 @@ def write(path: Path, ways: Sequence[Direction], content: Mapping[str, Any]) -> 
         page.definitions(DEFINED),
         page.environment(sweeps, content),
     ]
-    path.write_text(page.document(TITLE, parts), encoding="utf-8")
+    path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
 
 def _sent(ways: Sequence[Direction]) -> str:
@@ -96,21 +94,16 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
     ]
     if (half := asymmetry_ns(sweeps)) is not None:
         tiles.append((f"{number(half, 1)} ns", "half of there less back: asymmetry of the way, or clocks apart"))
-    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
-    return f'<div class="tiles">{cells}</div>'
+    return page.tiles_of(tiles)
 
 
 def _figures(ways: Sequence[Direction]) -> str:
     named = [(way.name, way.points) for way in ways]
     captions = [
-        (owd_plots.over_time(named), "One-way delay over time.", words.OWD_OVER_TIME),
-        (owd_plots.shares(named), "How often which delay.", words.OWD_SHARES),
+        (owd_plots.over_time(named), "One-way delay over time.", said(words.OWD_OVER_TIME)),
+        (owd_plots.shares(named), "How often which delay.", said(words.OWD_SHARES)),
     ]
-    figures = "".join(
-        f"<figure>{drawn}<figcaption><b>{title}</b> {escape(said(text))}</figcaption></figure>\n"
-        for drawn, title, text in captions
-    )
-    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+    return f"<h2>Figures</h2>\n{page.figures(captions)}"
 
 
 def _delays(way: Direction) -> str:

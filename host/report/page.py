@@ -51,8 +51,6 @@ def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any]
 def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) -> str:
     """Return the whole page."""
     parts = [
-        f"<h1>{escape(report.title)}</h1>",
-        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         *(f"<p>{escape(text)}</p>" for text in report.paragraphs or _paragraphs(sweeps)),
         *notes(sweeps),
         _tiles(sweeps),
@@ -63,17 +61,19 @@ def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) ->
         definitions(),
         environment(sweeps, content),
     ]
-    return document(report.title, parts)
+    return document(report.title, content, parts)
 
 
-def document(title: str, parts: Sequence[str]) -> str:
-    """Return a page of its parts, those that are empty left out."""
+def document(title: str, content: Mapping[str, Any], parts: Sequence[str]) -> str:
+    """Return a page of its title and parts, those that are empty left out; ``content`` is that of the JSON file."""
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE_SHEET}</style>\n</head>\n"
     )
-    return head + "<body>\n" + "\n".join(filter(None, parts)) + "\n</body>\n</html>\n"
+    top = f"<h1>{escape(title)}</h1>"
+    made = f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>'
+    return head + "<body>\n" + "\n".join(filter(None, [top, made, *parts])) + "\n</body>\n</html>\n"
 
 
 # Numbers, the same everywhere ---------------------------------------------------------------------
@@ -119,6 +119,21 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -
     body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     opening = f'<div class="scroll"><table class="{kind}">' if kind else '<div class="scroll"><table>'
     return f"{opening}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+
+
+def tiles_of(found: Sequence[tuple[str, str]]) -> str:
+    """Return figures of the whole, large, each with what it is; both are HTML."""
+    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in found)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def figures(captions: Sequence[tuple[str, str, str]]) -> str:
+    """Return plots, each with the title and the text of its caption."""
+    found = "".join(
+        f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
+        for drawn, title, text in captions
+    )
+    return f'<div class="figures">{found}</div>'
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -178,8 +193,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
     if known:
         off = max(known)
         tiles.append((f"{off} ns", f"delay by the stamps off that at the pins, the worst frame of {len(known)} rows"))
-    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
-    return f'<div class="tiles">{cells}</div>'
+    return tiles_of(tiles)
 
 
 def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
@@ -208,20 +222,16 @@ def _figures(sweeps: Sequence[Sweep]) -> str:
     }
     captions = [
         (
-            plots.throughput,
+            plots.throughput(sweeps),
             "Dispersion rate against size.",
             said(words.THROUGHPUT, marks=_marks(plots.over_sizes(sweeps))),
         ),
-        (plots.delay, "One-way delay against size.", said(words.DELAY)),
-        (plots.histogram, "Delay over the least.", said(words.HISTOGRAM)),
-        (plots.distribution, "Which part came within which delay.", said(words.DISTRIBUTION)),
-        (plots.dispersion, "Dispersion of one train.", said(words.DISPERSION, **train)),
+        (plots.delay(sweeps), "One-way delay against size.", said(words.DELAY)),
+        (plots.histogram(sweeps), "Delay over the least.", said(words.HISTOGRAM)),
+        (plots.distribution(sweeps), "Which part came within which delay.", said(words.DISTRIBUTION)),
+        (plots.dispersion(sweeps), "Dispersion of one train.", said(words.DISPERSION, **train)),
     ]
-    figures = "".join(
-        f"<figure>{draw(sweeps)}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
-        for draw, title, text in captions
-    )
-    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+    return f"<h2>Figures</h2>\n{figures(captions)}"
 
 
 def _marks(sweeps: Sequence[Sweep]) -> str:

@@ -43,8 +43,6 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.streamed_document``)."""
     sent = f"{page.address(content['url'])}: {number(result.duration_s, 3)} s, until {ENDS[result.end]}."
     parts = [
-        f"<h1>{form.title}</h1>",
-        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         f"<p>{escape(sent)}</p>",
         *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
         "<h2>Planned</h2>",
@@ -57,7 +55,7 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
         page.definitions(DEFINED),
         page.made_with(content),
     ]
-    path.write_text(page.document(form.title, parts), encoding="utf-8")
+    path.write_text(page.document(form.title, content, parts), encoding="utf-8")
 
 
 # # #

@@ -25,8 +25,6 @@ ENDS = {
 def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.traffic_document``)."""
     parts = [
-        f"<h1>{TITLE}</h1>",
-        f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>',
         f"<p>{escape(_sent(result, content['url']))}</p>",
         *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
         _tiles(result),
@@ -38,7 +36,7 @@ def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None
         page.definitions(DEFINED),
         page.made_with(content),
     ]
-    path.write_text(page.document(TITLE, parts), encoding="utf-8")
+    path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
 
 def bounded(bounds: Bounds | None, scale: float = 1.0, digits: int = 0) -> str:
@@ -81,20 +79,15 @@ def _tiles(result: TrafficResult) -> str:
         tiles.append(
             (page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} streams")
         )
-    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
-    return f'<div class="tiles">{cells}</div>'
+    return page.tiles_of(tiles)
 
 
 def _figures(result: TrafficResult) -> str:
     captions = [
-        (traffic_plots.distribution(result.rows), "Which part came within which delay.", words.TRAFFIC_DELAYS),
-        (traffic_plots.rates(result.rows), "Rates.", words.TRAFFIC_RATES),
+        (traffic_plots.distribution(result.rows), "Which part came within which delay.", said(words.TRAFFIC_DELAYS)),
+        (traffic_plots.rates(result.rows), "Rates.", said(words.TRAFFIC_RATES)),
     ]
-    figures = "".join(
-        f"<figure>{drawn}<figcaption><b>{title}</b> {escape(said(text))}</figcaption></figure>\n"
-        for drawn, title, text in captions
-    )
-    return f'<h2>Figures</h2>\n<div class="figures">{figures}</div>'
+    return f"<h2>Figures</h2>\n{page.figures(captions)}"
 
 
 def _counts(result: TrafficResult) -> str:

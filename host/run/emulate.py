@@ -357,9 +357,8 @@ class Emulation:
         if now > at:
             late_ms = float((now - at) * self._tick_ns) / 1e6
             self._note(
-                f"change {number} of '{one.way}' was made up to {late_ms:,.3f} ms late: the host looked too late, leave more "
-                "time "
-                "between changes"
+                f"change {number} of '{one.way}' was made up to {late_ms:,.3f} ms late: the host looked too late, "
+                "leave more time between changes"
             )
 
     def _until_change(self, look: EmulationLook) -> float:

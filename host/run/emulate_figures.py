@@ -270,9 +270,8 @@ def notes_of(look: EmulationLook) -> list[str]:
             where = f"'{one.name}' of '{way.way}'"
             if one.counts.no_store:
                 notes.append(
-                    f"{one.counts.no_store:,} frames of {where} found no space in the probe's memory, which the network "
-                    "doesn't ask "
-                    "for: give less delay or queue, or less traffic"
+                    f"{one.counts.no_store:,} frames of {where} found no space in the probe's memory, which the "
+                    "network doesn't ask for: give less delay or queue, or less traffic"
                 )
             if one.counts.late:
                 notes.append(

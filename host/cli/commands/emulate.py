@@ -13,8 +13,8 @@ from dataclasses import replace
 from rich.live import Live
 
 from liteprobe.host.cli import emulate_view, tables
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.cli.arguments import STDOUT, read_text
+from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.errors import UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
@@ -89,10 +89,7 @@ def _read(args: argparse.Namespace) -> Network:
         for line in differences:
             print(line, file=sys.stderr)
         return network
-    try:
-        text = args.network.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {args.network} ({error}): name a network, or give --preset") from None
+    text = read_text(args.network, "a network, or give --preset")
     return read_network(text, str(args.network), args.network.parent)
 
 
@@ -150,7 +147,7 @@ def finish(args: argparse.Namespace, result: EmulationResult, facts: dict[str, i
         tables.console().print(emulate_view.final(result))
     content = files.emulation_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
     if args.json:
-        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_json(args.json, content)
     if args.report:
         from liteprobe.host.report.emulate_page import write
 

@@ -46,7 +46,6 @@ def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
         )
     if args.loop < 0:
         raise UsageError(f"--loop {args.loop} is out of range: give 1 or more, or 0 for until Ctrl-C")
-    streamed.check_capture(args.capture, args.files)
     return {port: _trace(args, path) for port, path in zip(ports, args.files, strict=True)}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.live import Live
 
 from liteprobe.host.cli import tables, traffic_view
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_text
+from liteprobe.host.cli.arguments import STDOUT, read_text
+from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.cli.parsers.send import OF_ONE
 from liteprobe.host.cli.parsers.train import HEADER_OPTIONS
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
@@ -79,11 +79,7 @@ def streams_of(args: argparse.Namespace) -> list[Stream]:
         return [stream]
     if given:
         raise UsageError(f"{args.streams} says what is sent, so {given[0]} can't: leave one of them out")
-    try:
-        text = args.streams.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {args.streams} ({error}): name a file of streams") from None
-    return document.read_document(text, str(args.streams))
+    return document.read_document(read_text(args.streams, "a file of streams"), str(args.streams))
 
 
 def _stream(args: argparse.Namespace) -> Stream:
@@ -188,7 +184,7 @@ def finish(args: argparse.Namespace, result: TrafficResult, facts: dict[str, int
         tables.console().print(traffic_view.final(result))
     content = files.traffic_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
     if args.json:
-        write_text(args.json, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_json(args.json, content)
     if args.report:
         _write_report(args.report, result, content)
 

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from liteprobe.host.cli import streamed, tables
+from liteprobe.host.cli.arguments import read_text
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
@@ -45,15 +46,10 @@ def sets_of(args: argparse.Namespace) -> Sets:
         raise UsageError("no file of sets is given: name one, as docs/sets.md shows")
     if args.count is not None and not 1 <= args.count < 1 << 32:
         raise UsageError(f"--count {args.count} is out of range: give 1 to {(1 << 32) - 1}")
-    streamed.check_capture(args.capture, [args.sets])
-    try:
-        text = args.sets.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {args.sets} ({error}): name a file of sets") from None
     given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
     pace = {name: value for name, value in given.items() if value is not None}
     interval = Interval(**pace) if pace else None
-    return read_sets(text, str(args.sets), interval, args.repeat, args.transmit)
+    return read_sets(read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit)
 
 
 def facts(sets: Sets) -> dict[str, object]:

@@ -2,23 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The side of a port that replays what the host streams to it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from liteprobe.host.device.registers import Registers
 
 NO_FRAME = 0xFFFFFFFF  # ``first_underrun`` while no frame came too late.
-COUNTERS = (
-    "frames",
-    "underruns",
-    "first_underrun",
-    "errors",
-    "accepted",
-    "datagrams",
-    "repeated",
-    "early",
-    "full",
-    "strange",
-)
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class ReplayPort:
 
     def counts(self) -> ReplayCounts:
         """Return all counters."""
-        values = self._registers.read_many(self._prefix + name for name in COUNTERS)
-        found = {name: values[self._prefix + name] for name in COUNTERS}
+        values = self._registers.read_many(self._prefix + one.name for one in fields(ReplayCounts))
+        found = {name.removeprefix(self._prefix): value for name, value in values.items()}
         first = found.pop("first_underrun")
         return ReplayCounts(first_underrun=None if first == NO_FRAME else first, **found)

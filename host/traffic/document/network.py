@@ -10,7 +10,7 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.document.kinds import Schema, Source
 from liteprobe.host.traffic.document.network_keys import NETWORK, TREATMENT
 from liteprobe.host.traffic.document.read import compose
-from liteprobe.host.traffic.document.sections import Entries
+from liteprobe.host.traffic.document.sections import Entries, document_schema
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,
@@ -75,8 +75,7 @@ def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -
 
 def network_schema() -> Schema:
     """Return the JSON Schema (draft 2020-12) of a document of a network."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "LiteProbe network"}
-    return {**head, **NETWORK.schema()}
+    return document_schema(NETWORK, "LiteProbe network")
 
 
 # # #
@@ -85,14 +84,8 @@ def network_schema() -> Schema:
 def _overlaid(entries: Entries, way: str) -> Entries:
     """Return the keys of a direction: those of both, with its own on top."""
     nothing = Entries({}, {}, entries.line)
-    return _on_top(entries.get("both", nothing), entries.get(way, nothing))
-
-
-def _on_top(under: Entries, over: Entries) -> Entries:
-    """Return keys with others on top, which replace those of their group."""
-    gone = {key for group in GROUPS if any(key in over.values for key in group) for key in group}
-    values = {key: value for key, value in under.values.items() if key not in gone} | over.values
-    return Entries(values, under.lines | over.lines, over.line if over.values else under.line)
+    own: Entries = entries.get(way, nothing)
+    return own.over(entries.get("both", nothing), GROUPS)
 
 
 def _changed(before: Entries, change: Entries, source: Source) -> Entries:
@@ -102,8 +95,9 @@ def _changed(before: Entries, change: Entries, source: Source) -> Entries:
         if name not in by_name:
             known = ", ".join(by_name) or "none"
             raise source.error(entries.line, f"there is no class '{name}' to change: this direction has {known}")
-        by_name[name] = _on_top(by_name[name], entries)
-    after = _on_top(before, Entries({**change.values, "classes": tuple(by_name.values())}, change.lines, change.line))
+        by_name[name] = entries.over(by_name[name], GROUPS)
+    changed = Entries({**change.values, "classes": tuple(by_name.values())}, change.lines, change.line)
+    after = changed.over(before, GROUPS)
     if "trace" in before.values and "rate" in change.values:
         raise source.error(change.lines["rate"], "this direction has a bandwidth trace, which stays: leave out 'rate'")
     return after

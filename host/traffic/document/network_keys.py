@@ -77,7 +77,7 @@ JITTER = Section(
         "table": Key(
             Several(DELAY, DELAY_ENTRIES), "In the place of `spread`: what comes on top of `delay`, in equal shares."
         ),
-        "correlation": Key(SHARE, "Of the frames that have the delay of the one before.", "0%"),
+        "correlation": Key(SHARE, "Share of the frames that have the delay of the one before.", "0%"),
     },
 )
 LOSS = Section(
@@ -92,7 +92,7 @@ LOSS = Section(
 REORDER = Section(
     "reorder",
     {
-        "share": Key(SHARE, "Of the frames that are held back.", is_needed=True),
+        "share": Key(SHARE, "Share of the frames that are held back.", is_needed=True),
         "extent": Key(
             SPREAD, "How long, on top of `delay`; how many frames overtake follows from their rate.", is_needed=True
         ),
@@ -111,7 +111,7 @@ BACKGROUND = Section(
         "kind": Key(Choice(tuple(KINDS)), "How its frames follow each other.", is_needed=True),
         "length": Key(LENGTH, "Octets of each, without FCS.", "1514"),
         "rate": Key(BACKGROUND_RATE, "Of its frames with `overhead`; of bursts, within one."),
-        "share": Key(LOAD, "In the place of `rate`: of the direction's."),
+        "share": Key(LOAD, "In the place of `rate`: a share of the direction's."),
         "interval": Key(PAUSE, "In the place of `rate`: from frame to frame, or the mean."),
         "burst": Key(
             Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX)),
@@ -140,8 +140,8 @@ TREATMENT = {
         Several(Whole(0, NUMBER_MAX), PATTERN_WORDS), "In the place of `loss_pattern`: numbers of lost frames, from 0."
     ),
     "loss_late": Key(Flag(), "What is lost takes space in the queue and time of the link.", "false"),
-    "duplicate": Key(SHARE, "Of the frames that leave twice, once behind the other.", "0%"),
-    "corrupt": Key(SHARE, "Of the frames that leave with one wrong bit.", "0%"),
+    "duplicate": Key(SHARE, "Share of the frames that leave twice, one right after the other.", "0%"),
+    "corrupt": Key(SHARE, "Share of the frames that leave with one wrong bit.", "0%"),
     "mended": Key(Flag(), "The FCS of a corrupted frame is good.", "false"),
     "reorder": Key(Either(NONE, REORDER), "Frames that are held back, so that others overtake them.", "none"),
     "background": Key(Either(NONE, BACKGROUND), "Frames that nobody sends: they take queue and link.", "none"),

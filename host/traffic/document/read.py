@@ -11,7 +11,7 @@ from liteprobe.host import defaults
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.document.keys import DOCUMENT
 from liteprobe.host.traffic.document.kinds import Schema, Source
-from liteprobe.host.traffic.document.sections import Entries, a
+from liteprobe.host.traffic.document.sections import Entries, a, document_schema
 from liteprobe.host.traffic.headers import Headers, MplsLabel, vlan_tag
 from liteprobe.host.traffic.intervals import Burst, Interval
 from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, Lengths, RandomLength, Stepped, weighted
@@ -49,7 +49,7 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     document = DOCUMENT.read(compose(text, source, "streams, as docs/traffic.md shows"), "document", source)
     common = document.get("defaults", Entries({}, {}, document.line))
     streams = [
-        stream_of(_with_defaults(entries, common), number, source)
+        stream_of(entries.over(common, GROUPS), number, source)
         for number, entries in enumerate(document.get("streams"), 1)
     ]
     with source.line(document.line_of("streams")):
@@ -74,20 +74,10 @@ def compose(text: str, source: Source, what: str) -> yaml.Node:
 
 def schema() -> Schema:
     """Return the JSON Schema (draft 2020-12) of a document."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "LiteProbe streams"}
-    return {**head, **DOCUMENT.schema()}
+    return document_schema(DOCUMENT, "LiteProbe streams")
 
 
 # # #
-
-
-def _with_defaults(entries: Entries, common: Entries) -> Entries:
-    """Return the keys of a stream, and those of the defaults that it doesn't give."""
-    replaced = {key for group in GROUPS if any(key in entries.values for key in group) for key in group}
-    kept = [key for key in common.values if key not in replaced and key not in entries.values]
-    values = {**entries.values, **{key: common.values[key] for key in kept}}
-    lines = {**entries.lines, **{key: common.lines[key] for key in kept}}
-    return Entries(values, lines, entries.line)
 
 
 def _refuse_both(entries: Entries, keys: Sequence[str], title: str, source: Source) -> None:

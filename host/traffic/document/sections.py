@@ -3,7 +3,7 @@
 """Values of a document that have parts: lists, mappings with known keys, and either of several kinds."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,6 +173,13 @@ class Entries:
         """Return the value of a key, or what holds without it."""
         return self.values.get(key, default)
 
+    def over(self, under: "Entries", groups: Iterable[Sequence[str]]) -> "Entries":
+        """Return these keys, and those of ``under`` that they don't replace: a key replaces itself, and all of its group."""
+        replaced = {key for group in groups if any(key in self.values for key in group) for key in group}
+        values = {key: value for key, value in under.values.items() if key not in replaced} | self.values
+        lines = {key: line for key, line in (under.lines | self.lines).items() if key in values}
+        return Entries(values, lines, self.line if self.values else under.line)
+
     def line_of(self, *keys: str) -> int:
         """Return the line of the first of these keys that is given, else that of the mapping."""
         return next((self.lines[key] for key in keys if key in self.lines), self.line)
@@ -242,6 +249,11 @@ class Named:
     def schema(self) -> Schema:
         """Return its JSON Schema."""
         return {"type": "object", "additionalProperties": self.section.schema()}
+
+
+def document_schema(root: Section, title: str) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a document with these keys."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **root.schema()}
 
 
 def a(title: str) -> str:

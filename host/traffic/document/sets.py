@@ -10,7 +10,7 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.document.keys import STREAM
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Schema, Source, Value, Whole
 from liteprobe.host.traffic.document.read import compose, stream_of
-from liteprobe.host.traffic.document.sections import Either, Entries, Key, Section, Several
+from liteprobe.host.traffic.document.sections import Either, Entries, Key, Section, Several, document_schema
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
 from liteprobe.host.traffic.nearest import nearest
@@ -101,8 +101,7 @@ def read_sets(
 
 def sets_schema() -> Schema:
     """Return the JSON Schema (draft 2020-12) of a document of sets."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "LiteProbe configuration sets"}
-    return {**head, **SETS.schema()}
+    return document_schema(SETS, "LiteProbe configuration sets")
 
 
 # # #

@@ -135,9 +135,8 @@ class _Translator:
         name = self._words.word("a distribution")
         if name not in DISTRIBUTIONS:
             raise UsageError(
-                f"the distribution '{name}' of netem is not known here: give one of {', '.join(DISTRIBUTIONS)}, or its delays "
-                "as "
-                "'table' of a document"
+                f"the distribution '{name}' of netem is not known here: give one of {', '.join(DISTRIBUTIONS)}, or its "
+                "delays as 'table' of a document"
             )
         self._found.distribution = name
 
@@ -160,10 +159,9 @@ class _Translator:
         if correlation == 1:
             raise UsageError("with a correlation of 100% the first frame decides for all: give less")
         self._found.notes.append(
-            f"A loss with a correlation of {float(100 * correlation):g} % is Gilbert's model here, with that correlation from "
-            "frame to "
-            "frame and the loss that is asked for; netem's own correlation changes the loss, and tc-netem(8) advises against "
-            "it."
+            f"A loss with a correlation of {float(100 * correlation):g} % is Gilbert's model here, with that "
+            "correlation from frame to frame and the loss that is asked for; netem's own correlation changes the "
+            "loss, and tc-netem(8) advises against it."
         )
         return GilbertElliott(share * (1 - correlation), (1 - share) * (1 - correlation))
 
@@ -178,9 +176,8 @@ class _Translator:
         defaults = [given[0], 1 - given[0], Fraction(1), Fraction(0)]
         p, r, bad, good = [*given, *defaults[len(given) :]]
         self._found.notes.append(
-            "netem draws the loss of a frame by the state before it moves, the probe by the state that it moves to: losses and "
-            "bursts "
-            "have the same distributions, a frame later or earlier."
+            "netem draws the loss of a frame by the state before it moves, the probe by the state that it moves to: "
+            "losses and bursts have the same distributions, a frame later or earlier."
         )
         return GilbertElliott(p, r, 1 - bad, 1 - good)
 
@@ -198,9 +195,8 @@ class _Translator:
         self._found.one = replace(self._found.one, corrupt=self._words.share("a share to corrupt"), is_mended=True)
         self._correlation("corrupt")
         self._found.notes.append(
-            "A corrupted frame has one wrong bit anywhere in it and leaves with a good FCS, as from a host with netem; "
-            "checksums of IP, "
-            "TCP and UDP show the fault."
+            "A corrupted frame has one wrong bit anywhere in it and leaves with a good FCS, as from a host with "
+            "netem; checksums of IP, TCP and UDP show the fault."
         )
 
     def _duplicate(self) -> None:
@@ -278,22 +274,19 @@ class _Translator:
         kind = found.distribution or "uniform"
         found.one = replace(found.one, jitter=Jitter(kind, found.spread_ns, correlation=found.delay_correlation))
         found.notes.append(
-            "Jitter doesn't reorder here: a frame waits for the one before it. With netem, frames overtake each other where "
-            "the jitter "
-            "is longer than the time between them."
+            "Jitter doesn't reorder here: a frame waits for the one before it. With netem, frames overtake each other "
+            "where the jitter is longer than the time between them."
         )
         found.notes.append(
-            "The distribution of delays has 1024 quantiles (netem's tables have 4096), and none is below the probe's least "
-            "delay "
-            "(netem: 0)."
+            "The distribution of delays has 1024 quantiles (netem's tables have 4096), and none is below the probe's "
+            "least delay (netem: 0)."
         )
         if kind == "uniform" and not found.distribution:
             found.notes.append("Without 'distribution' delays are uniform, as the kernel does it.")
         if found.delay_correlation:
             found.notes.append(
-                f"The correlation of delays is the share of frames ({float(100 * found.delay_correlation):g} %) that have the "
-                "delay of "
-                "the one before: the distribution stays what it is, which netem's averaging changes."
+                f"The correlation of delays is the share of frames ({float(100 * found.delay_correlation):g} %) that "
+                "have the delay of the one before: the distribution stays what it is, which netem's averaging changes."
             )
 
     def _join_reorder(self) -> None:
@@ -325,15 +318,13 @@ class _Translator:
             jitter = replace(jitter, kind="table", spread_ns=0, table_ns=tuple(one - quantiles[0] for one in quantiles))
         found.one = replace(found.one, delay_ns=None, jitter=jitter, reorder=Reorder(1 - at_once, extent))
         found.notes.append(
-            f"{float(100 * at_once):g} % of the frames go at once, drawn each by itself, and overtake; the others are held "
-            "back by the "
-            "delay, all of it on top of the probe's least."
+            f"{float(100 * at_once):g} % of the frames go at once, drawn each by itself, and overtake; the others are "
+            "held back by the delay, all of it on top of the probe's least."
         )
         if gap > 1:
             found.notes.append(
-                f"'gap {gap}' is in that share: netem lets at least {gap - 1} frames pass between two that overtake, here it "
-                "is so on "
-                "average."
+                f"'gap {gap}' is in that share: netem lets at least {gap - 1} frames pass between two that overtake, "
+                "here it is so on average."
             )
         if found.spread_ns:
             found.notes.append(
@@ -345,9 +336,8 @@ class _Translator:
         if found.rate_bps is None:
             if found.limit is not None:
                 found.notes.append(
-                    f"'limit {found.limit}' has no effect without 'rate': nothing waits for the link, and what is delayed is "
-                    "limited by "
-                    "the probe's store alone, which counts what it drops."
+                    f"'limit {found.limit}' has no effect without 'rate': nothing waits for the link, and what is "
+                    "delayed is limited by the probe's store alone, which counts what it drops."
                 )
             return
         found.one = replace(found.one, queue=Queue(frames=found.limit))

@@ -290,9 +290,8 @@ def _too_little(
     kept = f"{_size(limits.store_words)} for '{way}'"
     if lane == REORDER_LANE:
         return (
-            f"frames that are held back need {_size(needs[lane])}, and the store of this probe has {kept}, in powers of two, "
-            "of "
-            f"which {_size(ring)} are left: hold back fewer, or for a shorter time"
+            f"frames that are held back need {_size(needs[lane])}, and the store of this probe has {kept}, in powers "
+            f"of two, of which {_size(ring)} are left: hold back fewer, or for a shorter time"
         )
     path = max(paths[lane], key=lambda path: _own_words(path, limits))
     left = ring - path.queue_words(limits) - SPARE_FRAMES * limits.frame_words

@@ -126,8 +126,8 @@ class _Memory:
             if len(self.words) + len(words) > PATTERN_WORDS:
                 raise UsageError(
                     f"patterns and lists of '{self.way}' have {len(self.words) + len(words)} words or more: give "
-                    f"{PATTERN_WORDS} at "
-                    "most (32 bits of a pattern, a number of a list, or half a background frame each); equal ones count once"
+                    f"{PATTERN_WORDS} at most (32 bits of a pattern, a number of a list, or half a background frame "
+                    "each); equal ones count once"
                 )
             self.places[words] = len(self.words)
             self.words += words
@@ -172,9 +172,8 @@ class _Maker:
         delay = least if one.delay_ns is None else self._ticks(one.delay_ns)
         if delay < least:
             raise UsageError(
-                f"class '{one.name}' of '{self._way}' has a delay of {float(one.delay_ns or 0) / 1000:g} us, and this probe "
-                "takes "
-                f"{self._time(least)} at least: give that, or leave 'delay' out for the least"
+                f"class '{one.name}' of '{self._way}' has a delay of {float(one.delay_ns or 0) / 1000:g} us, and this "
+                f"probe takes {self._time(least)} at least: give that, or leave 'delay' out for the least"
             )
         if not one.jitter:
             return delay
@@ -182,9 +181,8 @@ class _Maker:
         cut = sum(ticks < least for ticks in all_of_it)
         if cut:
             self._notes[
-                f"class '{one.name}' of '{self._way}': {100 * cut / DELAY_ENTRIES:.1f} % of its delays would be below the "
-                "least "
-                f"of this probe, {self._time(least)}, and are that"
+                f"class '{one.name}' of '{self._way}': {100 * cut / DELAY_ENTRIES:.1f} % of its delays would be below "
+                f"the least of this probe, {self._time(least)}, and are that"
             ] = None
         kept = [max(ticks, least) for ticks in all_of_it]
         table = tuple(ticks - kept[0] for ticks in kept)
@@ -238,9 +236,7 @@ class _Maker:
             return ()
         words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
-            raise UsageError(
-                "this probe was built without memory for bandwidth traces (SDRAM): give 'rate', or another probe"
-            )
+            raise UsageError("this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace'")
         if len(words) > self._limits.trace_words:
             raise UsageError(
                 f"{trace.name} has {len(words) // 2} opportunities, and this probe holds {self._limits.trace_words // 2}: "
