@@ -82,7 +82,9 @@ class Emulation(LiteXModule):
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
         # The next frame draws while the engine is at this one.
         self.drawn    = drawn    = anew(stream.Buffer(fate_layout))
-        self.told     = told     = anew(stream.SyncFIFO(counted_layout, 4))
+        # Neither the engine nor the lanes wait for the counters.
+        self.counted  = counted  = anew(stream.SyncFIFO(counted_layout, 4))
+        self.sent     = sent     = anew(stream.SyncFIFO(sent_layout, 4))
         # A frame that is in the queue still holds time up; the queue shows the next one at once.
         is_early = Signal()
         self.sync += [
@@ -109,10 +111,11 @@ class Emulation(LiteXModule):
             engine.ghost.eq(ghosts.ghost),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
-            engine.counted.connect(told.sink),
-            told.source.connect(counts.counted),
+            engine.counted.connect(counted.sink),
+            counted.source.connect(counts.counted),
             lanes.now.eq(self.now[:DUE_BITS]),
-            lanes.sent.connect(counts.sent),
+            lanes.sent.connect(sent.sink),
+            sent.source.connect(counts.sent),
             self.late.connect(counts.late),
             lanes.source.connect(self.departures),
         ]

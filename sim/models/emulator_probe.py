@@ -6,18 +6,17 @@ The truth for tests of the host. Each direction has one queue that serves frames
 tokens, traces, ghosts and RED; fates, delays and counters are those of docs/design/emulator.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from liteprobe.cores.formats import FILTER_WORDS, TransmitState, map_hash
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
-    CLASS_FIELDS,
     CLASSES,
     COUNTER_WORDS,
     DELAY_ENTRIES,
     FINE_BITS,
+    HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     LINK_FIELDS,
     LINK_WORD,
@@ -25,11 +24,11 @@ from liteprobe.cores.formats.emulate import (
     REORDER_LANE,
     SETTING_WORDS,
     ClassCounter,
-    ClassFlag,
     ClassGauge,
-    Draw,
-    next_random64,
 )
+from liteprobe.sim.models.emulator.counts import Counts
+from liteprobe.sim.models.emulator.draws import ClassDraws, Frame
+from liteprobe.sim.models.emulator.settings import ClassSettings
 from liteprobe.sim.models.probe import BUILD_TICKS, ModelProbe
 
 SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
@@ -77,10 +76,7 @@ def extended(register_map: dict[str, Any], directions: int, with_trace: bool) ->
 class ClassState:
     """What a direction keeps of a class."""
 
-    state: int
-    frames: int = 0
-    is_bad: bool = False
-    quantile: int = 0
+    draws: ClassDraws
     waiting: list[tuple[int, int]] = field(default_factory=list)  # Until when (fine time), octets.
 
 
@@ -94,14 +90,7 @@ class DirectionState:
     is_to_switch: bool = False
     free: int = 0  # Fine time.
     lanes: dict[int, int] = field(default_factory=dict)
-    counts: list[list[int]] = field(default_factory=lambda: [new_counts() for _ in range(CLASSES)])
-
-
-def new_counts() -> list[int]:
-    """Return the words of a class before its first frame."""
-    words = [0] * COUNTER_WORDS
-    words[ClassGauge.DELAY_LEAST] = ALL
-    return words
+    counts: list[list[int]] = field(default_factory=lambda: Counts().of_class)
 
 
 class EmulatorProbe(ModelProbe):
@@ -144,7 +133,7 @@ class EmulatorProbe(ModelProbe):
             for number in range(entry["size"])
         }
         self.running: list[DirectionState | None] = [None, None]
-        self.shown: list[list[list[int]]] = [[new_counts() for _ in range(CLASSES)] for _ in range(2)]
+        self.shown: list[list[list[int]]] = [Counts().of_class for _ in range(2)]
         self.switches: list[tuple[int, int, int]] = []
         self._flows: list[tuple[int, int, int, int, int]] = []
 
@@ -198,8 +187,9 @@ class EmulatorProbe(ModelProbe):
             return
         for port in ports:
             n = 1 - port
-            seeds = [self._setting(n, 0, number, "frame_seed") for number in range(CLASSES)]
-            one = DirectionState(self.tick + 1, [ClassState(seed) for seed in seeds])
+            delays, patterns = self._table(n, 0, DELAY_ENTRIES), self._table(n, DELAY_ENTRIES, PATTERN_WORDS)
+            classes = [ClassDraws(self._class(n, 0, number), delays, patterns) for number in range(CLASSES)]
+            one = DirectionState(self.tick + 1, [ClassState(draws) for draws in classes])
             self.running[n], self.shown[n] = one, one.counts
             self._tx(port, state=TransmitState.RUNNING)
             for flow in self._flows:
@@ -215,13 +205,13 @@ class EmulatorProbe(ModelProbe):
     def _settings_word(self, n: int, word: int) -> int:
         return self._memory.get(SETTINGS_BASE + STRIDE * n + 4 * word, 0)
 
-    def _setting(self, n: int, bank: int, number: int, name: str) -> int:
-        if name.endswith(("seed", "burst")) and f"{name}_low" in CLASS_FIELDS:
-            low, high = (self._setting(n, bank, number, f"{name}_{half}") for half in ("low", "high"))
-            return high << 32 | low
-        one = CLASS_FIELDS[name]
-        word = self._settings_word(n, BANK_WORDS * bank + SETTING_WORDS * number + one.word)
-        return word >> one.low & (1 << one.bits) - 1
+    def _table(self, n: int, start: int, count: int) -> list[int]:
+        """Return words behind the banks."""
+        return [self._settings_word(n, 2 * BANK_WORDS + start + word) for word in range(count)]
+
+    def _class(self, n: int, bank: int, number: int) -> ClassSettings:
+        first = BANK_WORDS * bank + SETTING_WORDS * number
+        return ClassSettings.of([self._settings_word(n, first + word) for word in range(SETTING_WORDS)])
 
     def _link(self, n: int, bank: int, name: str) -> int:
         one = LINK_FIELDS[name]
@@ -240,59 +230,34 @@ class EmulatorProbe(ModelProbe):
     def _frame(self, one: DirectionState, n: int, number: int, length: int) -> None:
         now, kept, counts = self.tick - one.start, one.classes[number], one.counts[number]
 
-        def get(name: str) -> int:
-            return self._setting(n, one.bank, number, name)
-
-        draws = []
-        for _ in Draw:
-            kept.state = next_random64(kept.state)
-            draws.append(kept.state >> 32)
-        flags = ClassFlag(get("flags"))
-        lost = self._is_lost(n, kept, draws, get)
-        frame, kept.frames = kept.frames, kept.frames + 1
-        if not happens(draws[Draw.REPEAT], get("delay_repeat")) or not frame:
-            kept.quantile = draws[Draw.QUANTILE] >> 22
-        extra = self._settings_word(n, 2 * BANK_WORDS + kept.quantile) if ClassFlag.JITTER in flags else 0
-        is_held = happens(draws[Draw.REORDER], get("reorder"))
+        own = self._class(n, one.bank, number)
+        frame = Frame(kept.draws.count, now, length, number)
+        kept.draws.draw(frame, own)
         add(counts, ClassCounter.ARRIVED)
         add(counts, ClassCounter.ARRIVED_OCTETS, length)
         kept.waiting = [
             entry for entry in kept.waiting if entry[0] >= now << FINE_BITS
         ]  # An arrival is before a service.
         waiting = kept.waiting
-        if ClassFlag.DISCARD in flags or (lost and ClassFlag.LOSS_LATE not in flags):
-            add(counts, ClassCounter.DISCARDED if ClassFlag.DISCARD in flags else ClassCounter.LOST)
+        if own.discards or (frame.is_lost and not frame.is_late):
+            add(counts, ClassCounter.DISCARDED if own.discards else ClassCounter.LOST)
             return
         octets = sum(entry[1] for entry in waiting) + length
-        if len(waiting) + 1 > get("limit_frames") or octets > get("limit_octets"):
+        if len(waiting) + 1 > own.limit_frames or octets > own.limit_octets:
             add(counts, ClassCounter.FULL)
             return
         begin = max(now << FINE_BITS, one.free)
-        one.free = begin + (length + get("overhead")) * self._link(n, one.bank, "octet")
+        one.free = begin + (length + own.overhead) * self._link(n, one.bank, "octet")
         kept.waiting.append((begin, length))
         counts[ClassGauge.QUEUE_MOST] = max(counts[ClassGauge.QUEUE_MOST], len(waiting))
-        if lost:
+        if frame.is_lost:
             self._at(one.start + (one.free >> FINE_BITS), lambda: add(counts, ClassCounter.LOST))
             return
-        lane = REORDER_LANE if is_held else number
-        delay = get("delay") + extra + (get("reorder_ticks") if is_held else 0)
-        due = one.lanes[lane] = max((one.free >> FINE_BITS) + delay, one.lanes.get(lane, 0))
-        is_twice = happens(draws[Draw.DUPLICATE], get("duplicate"))
-        marks = {ClassCounter.DUPLICATED: is_twice, ClassCounter.HELD_BACK: is_held}
-        marks[ClassCounter.CORRUPTED] = happens(draws[Draw.CORRUPT], get("corrupt"))
+        lane = frame.lane
+        due = one.lanes[lane] = max((one.free >> FINE_BITS) + frame.delay, one.lanes.get(lane, 0))
+        marks = {ClassCounter.DUPLICATED: frame.is_twice, ClassCounter.HELD_BACK: lane == REORDER_LANE}
+        marks[ClassCounter.CORRUPTED] = frame.is_corrupt
         self._at(one.start + due, lambda: self._depart(counts, length, due - now, marks))
-
-    def _is_lost(self, n: int, kept: ClassState, draws: Sequence[int], get: Any) -> bool:
-        """Return whether a frame is lost by a pattern or by the model, which goes on anyway."""
-        count, first = get("pattern_count"), get("pattern_start")
-        place, by_pattern = 2 * BANK_WORDS + DELAY_ENTRIES + first, False
-        if count and get("flags") & ClassFlag.LIST:
-            by_pattern = kept.frames in [self._settings_word(n, place + word) for word in range(count)]
-        elif count:
-            bit = kept.frames % count
-            by_pattern = bool(self._settings_word(n, place + bit // 32) >> bit % 32 & 1)
-        kept.is_bad ^= happens(draws[Draw.STATE], get("loss_leave" if kept.is_bad else "loss_enter"))
-        return happens(draws[Draw.LOSS], get("loss_bad" if kept.is_bad else "loss_good")) or by_pattern
 
     def _depart(self, counts: list[int], length: int, delay: int, marks: dict[ClassCounter, bool]) -> None:
         times = 1 + marks[ClassCounter.DUPLICATED]
@@ -300,7 +265,7 @@ class EmulatorProbe(ModelProbe):
         add(counts, ClassCounter.SENT_OCTETS, times * length)
         for counter, is_set in marks.items():
             add(counts, counter, int(is_set))
-        add(counts, HISTOGRAM_WORD + delay.bit_length())
+        add(counts, HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1))
         counts[ClassGauge.DELAY_LEAST] = min(counts[ClassGauge.DELAY_LEAST], delay)
         counts[ClassGauge.DELAY_MOST] = max(counts[ClassGauge.DELAY_MOST], delay)
 
@@ -313,11 +278,6 @@ class EmulatorProbe(ModelProbe):
         if word == ClassGauge.QUEUE_FRAMES:
             return len(waiting)
         return sum(waiting) if word == ClassGauge.QUEUE_OCTETS else self.shown[n][number][word]
-
-
-def happens(draw: int, share: int) -> bool:
-    """Return whether a share happens."""
-    return share == ALL or draw < share
 
 
 def add(counts: list[int], word: int, amount: int = 1) -> None:

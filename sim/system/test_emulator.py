@@ -42,14 +42,18 @@ def test_line_rate_both_ways_leaves_after_the_least_delay_exactly(
             assert [emulated.total(number, counter) for counter in LATE] == [0, 0]
 
 
-@pytest.mark.parametrize("phases", ["0,1000,0", "3900,7700,0"])
-def test_a_receive_clock_of_another_phase_costs_a_tick_at_the_most(build: Path, tmp_path: Path, phases: str) -> None:
-    with emulating(build, tmp_path, phases=phases) as emulated:
-        settings = plain(5000)
-        emulated.start({0: settings, 1: settings})
-        emulated.play({port: packets(30, port, 0.3) for port in range(2)})
-        for number in range(2):
-            assert set(emulator.delays(emulated, number).tolist()) <= {4999, 5000, 5001}
+@pytest.mark.parametrize("phases", ["0,0,0", "0,1000,0", "3900,7700,0", "4100,7999,0"])
+def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that_of_the_background(
+    build: Path, tmp_path: Path, phases: str
+) -> None:
+    ghosts = {"background": 1, "ghost_ticks": 3001, "ghost_length": 700, "ghost_phase": 100}
+    busy = Settings(bank({3: ghosts}, {"octet": 80000}, rings(11, WORDS), 5000))
+    with emulating(build, tmp_path, clocks=f"--phase {phases}") as emulated:
+        emulated.name_classes()
+        emulated.start({0: busy, 1: plain(5000)})
+        emulated.play({port: packets(60, port, 0.3) for port in range(2)})
+        assert [emulated.compare(0, busy), emulated.compare(1, plain(5000))] == [[], []]
+        assert set(emulator.delays(emulated, 1).tolist()) == {5000}
 
 
 def test_damage_loss_reordering_and_background_are_those_of_the_reference(build: Path, tmp_path: Path) -> None:

@@ -4,14 +4,18 @@
 """The emulation of a direction against its reference, in short; `./run bench emulator engine` has the long runs."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from liteprobe.sim.bench.emulator.engine_plans import random_plan
+from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Fate
+from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
+from liteprobe.sim.bench.emulator.engine_plans import ALL, Plan, random_plan
 from liteprobe.sim.bench.emulator.engine_run import (
-    DEPARTURE_DTYPE, EngineRun, compare, counts_off, departures_off, reference, run, verdicts_off,
+    DEPARTURE_DTYPE, EngineRun, compare, counts_off, departures_off, reference, run, verdicts_off, words_of,
 )
-from liteprobe.sim.models.emulator.direction import Direction
+from liteprobe.sim.models.emulator.direction import AROUND, Direction
+from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 FRAMES = 1500
 #: All services, loss, early drops, buckets, all backgrounds, traces, ties, jumbo frames, switches, and times beyond 2^32.
@@ -53,3 +57,59 @@ def test_each_thing_that_is_off_is_seen() -> None:
         assert found(replace(done, counts=counts), one, left) == [0, 0, 1], word
     assert found(replace(done, departures=done.departures[:-1]), one, left) == [0, 1, 0]
     assert found(replace(done, verdicts=done.verdicts[:-1]), one, left) == [1, 0, 0]
+
+def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empty() -> None:
+    bits, delay, bursts, apart = 9, 400_000, 3, 2_000_000
+    chance = Random(5)
+    classes = {number: {"delay": delay, "store_bits": bits} for number in range(CLASSES)}
+    classes[6]["reorder"] = ALL # All of its frames are in the lane of those that are held back.
+    arrivals = []
+    for burst in range(bursts):
+        tick = 1000 + burst*apart
+        for _ in range(200): # The last one comes before the first one leaves.
+            length = chance.choice([60, 700, 1514, chance.randint(60, 1514)])
+            arrivals.append((tick, length, chance.randrange(CLASSES)))
+            tick += length + AROUND
+    plan = Plan(Settings(bank_words(classes, {"store_bits": bits})), [], arrivals, bursts*apart, 2000, 0, 60)
+    done = run(plan)
+    offered = Direction(plan.settings)
+    for arrival in arrivals:
+        offered.arrive(*arrival)
+    free, kept = {}, []
+    for frame in offered.frames:
+        key = (frame.time // apart, REORDER_LANE if frame.klass == 6 else frame.klass)
+        kept.append(words_of(frame) <= free.setdefault(key, 1 << bits))
+        free[key] -= words_of(frame) * kept[-1]
+    assert 100 < sum(kept) < len(kept) - 100
+    fates = [Fate.SENT if is_kept else Fate.NO_STORE for is_kept in kept]
+    assert done.verdicts["fate"].tolist() == fates
+    assert done.verdicts["keep"].tolist() == [int(is_kept) for is_kept in kept]
+    one, left = reference(replace(plan, arrivals=[arrival for arrival, is_kept in zip(arrivals, kept, strict=True) if is_kept]))
+    for (_, length, klass), is_kept in zip(arrivals, kept, strict=True):
+        if not is_kept:
+            one.counts.arrived(klass, length)
+            one.counts.dropped(klass, Fate.NO_STORE, is_ghost=False)
+    assert [*departures_off(done, one, left), *counts_off(done, one)] == []
+
+@pytest.mark.parametrize(("ticks_256", "is_too_slow"), [(512, False), (16384, True)])
+def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their_order(ticks_256: int, is_too_slow: bool) -> None:
+    delay, length, count, apart = ARRIVAL_TICKS + LEAD_TICKS + 1000, 1514, 400, 4000
+    chance = Random(6)
+    classes = {number: {"delay": delay, "store_bits": 21} for number in range(CLASSES)}
+    arrivals = [(1000 + n*apart, length, chance.randrange(CLASSES)) for n in range(count)]
+    end = arrivals[-1][0] + 50_000
+    plan = Plan(Settings(bank_words(classes, {"store_bits": 21})), [], arrivals, end, 1, 0, 0, ticks_256)
+    done = run(plan)
+    one, left = reference(plan)
+    assert len(left) == count
+    assert [*verdicts_off(done, one), *departures_off(done, one, left)] == []
+    late, waited, free = [0]*CLASSES, [0]*CLASSES, 0
+    for departure in done.departures:
+        ready = max(int(departure["now"]), int(departure["due"]))
+        late[departure["number"]] += int(ready >= free and ready > departure["due"])
+        waited[departure["number"]] += int(free > ready)
+        free = max(ready, free) + length + AROUND
+    counts = [done.counts[COUNTER_WORDS*klass:][:COUNTER_WORDS] for klass in range(CLASSES)]
+    assert [words[ClassCounter.LATE] for words in counts] == late
+    assert [words[ClassCounter.WAITED] for words in counts] == waited
+    assert sum(late) > count // 2 if is_too_slow else sum(late) == 0

@@ -9,6 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.direction import Emulation
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.sim.bench.tools.pins import PinnedBench
 
 WAITING, ENTRIES          = 1024, 4096 # Frames and ghosts that wait; frames that wait or are under way.
 ARRIVAL_TICKS, LEAD_TICKS = 2048, 1024
@@ -16,7 +17,7 @@ COUNTS                    = 1 << 16    # Bit of ``adr``: the counts, not the set
 
 # Engine Bench -------------------------------------------------------------------------------------
 
-class EngineBench(LiteXModule):
+class EngineBench(PinnedBench):
     """An `Emulation`.
 
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready`` and payload of its streams; ``start``, ``now``, ``freed``,
@@ -25,8 +26,7 @@ class EngineBench(LiteXModule):
     ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``.
     """
     def __init__(self):
-        self.cd_sys = ClockDomain("sys")
-        self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
+        PinnedBench.__init__(self)
         self.core   = core = Emulation(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
         for name in ["start", "now", "freed", "freed_lane", "freed_words"]:
             self.add_input(name, getattr(core, name))
@@ -54,33 +54,11 @@ class EngineBench(LiteXModule):
         for field, _ in end.description.payload_layout:
             forth(f"{name}_{field}", getattr(end, field))
 
-    def add_bus(self, buses):
-        """Bring the buses to one."""
-        adr, stb, we, dat_w = [self.pin(name, width) for name, width in [("adr", 17), ("stb", 1), ("we", 1), ("dat_w", 32)]]
-        ack, dat_r          = self.pin("ack", 1), self.pin("dat_r", 32)
-        for n, bus in enumerate(buses):
-            chosen = adr[16:] == n
-            self.comb += [
-                bus.adr.eq(adr[:16]),
-                bus.stb.eq(stb & chosen),
-                bus.cyc.eq(stb & chosen),
-                bus.we.eq(we),
-                bus.sel.eq(15),
-                bus.dat_w.eq(dat_w),
-                If(chosen, ack.eq(bus.ack), dat_r.eq(bus.dat_r)),
-            ]
-
     def add_input(self, name, signal):
-        self.comb += signal.eq(self.pin(name, len(signal)))
+        self.comb += signal.eq(self.add_pin(name, len(signal)))
 
     def add_output(self, name, value):
-        self.comb += self.pin(name, value.nbits if hasattr(value, "nbits") else len(value)).eq(value)
-
-    def pin(self, name, width):
-        """Return a new pin of that name."""
-        pin = Signal(width, name=name, name_override=name)
-        self.pins.add(pin)
-        return pin
+        self.comb += self.add_pin(name, value.nbits if hasattr(value, "nbits") else len(value)).eq(value)
 
 def write_verilog(path):
     """Write the bench to ``path`` as module ``engine_bench``."""

@@ -59,6 +59,7 @@ struct freed {
 
 struct lateness {
     uint32_t number, ticks;
+    bool waited;
 };
 
 static uint64_t parameters[PARAMETERS];
@@ -122,7 +123,7 @@ static void drive()
     if (!to_tell.empty()) {
         top.late_number = to_tell.front().number;
         top.late_ticks = to_tell.front().ticks;
-        top.late_waited = 1;
+        top.late_waited = to_tell.front().waited;
     }
     top.switch_ask = 0;
     top.stb = 0;
@@ -146,9 +147,11 @@ static void drive()
 
 static void release(uint64_t due, uint32_t length, uint32_t number)
 {
-    const uint64_t start = due > line_free ? due : line_free;
+    // Only by a rate does the time pass while the engine works.
+    const uint64_t ready = parameters[RATE_256] && now() > due ? now() : due;
+    const uint64_t start = ready > line_free ? ready : line_free;
     if (start > due)
-        to_tell.push_back({number, (uint32_t)(start - due)});
+        to_tell.push_back({number, (uint32_t)(start - due), start > ready});
     line_free = start + length + 24;
 }
 

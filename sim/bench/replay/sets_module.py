@@ -14,6 +14,7 @@ from liteprobe.cores.transmit.sources.sets.sets import SetsSource
 from liteprobe.cores.transmit.sources.templates import FrameTemplates
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.sim.bench.tools.pins import PinnedBench
 
 INPUTS = [("written", 32), ("prime", 32), ("elapsed", 64), ("arm", 1), ("stop", 1), ("template_length", 14), ("fields", 6),
     ("places", 48), ("first_repeats_allowed", 16)]
@@ -23,15 +24,14 @@ TABLE_ADDRESS = 0x12000 # Words.
 
 # Sets Bench ---------------------------------------------------------------------------------------
 
-class SetsBench(LiteXModule):
+class SetsBench(PinnedBench):
     """A source with its schedule and its templates on pins.
 
     Descriptor ``source_*`` and builder as of the bench of streams; ``word_*``; ``interval``, ``fraction``, ``count`` of the
     schedule; ``request_*``, ``gives``, ``read_data`` of the table's port; a bus, whose bit 16 of ``adr`` chooses the table.
     """
     def __init__(self, with_sdram):
-        self.cd_sys = ClockDomain("sys")
-        self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
+        PinnedBench.__init__(self)
         self.port   = BurstPort()
         table       = SdramTable(self.port, TABLE_ADDRESS) if with_sdram else BlockTable()
         self.core   = core = SetsSource(table)
@@ -91,20 +91,7 @@ class SetsBench(LiteXModule):
 
     def add_table(self, with_sdram):
         """Bring the bus to the headers and to a table in block RAM; a table in SDRAM has its port on pins."""
-        adr, stb, we, dat_w = [self.add_pin(name, width) for name, width in [("adr", 17), ("stb", 1), ("we", 1), ("dat_w", 32)]]
-        ack, dat_r          = self.add_pin("ack", 1), self.add_pin("dat_r", 32)
-        buses = [self.templates.bus] + ([] if with_sdram else [self.core.table.bus])
-        for n, bus in enumerate(buses):
-            is_chosen = adr[16] == n
-            self.comb += [
-                bus.adr.eq(adr[:16]),
-                bus.stb.eq(stb & is_chosen),
-                bus.cyc.eq(stb & is_chosen),
-                bus.we.eq(we),
-                bus.sel.eq(15),
-                bus.dat_w.eq(dat_w),
-                If(is_chosen, ack.eq(bus.ack), dat_r.eq(bus.dat_r)),
-            ]
+        self.add_bus([self.templates.bus] + ([] if with_sdram else [self.core.table.bus]))
         port, request = self.port, self.port.request
         self.comb += [
             self.add_pin("request_valid", 1).eq(request.valid),
@@ -115,12 +102,6 @@ class SetsBench(LiteXModule):
             port.gives.eq(self.add_pin("gives", 1)),
             port.read_data.eq(self.add_pin("read_data", 32)),
         ]
-
-    def add_pin(self, name, width):
-        """Return a new pin of that name."""
-        pin = Signal(width, name=name, name_override=name)
-        self.pins.add(pin)
-        return pin
 
 def write_verilog(path, with_sdram=True):
     """Write the bench to ``path`` as module ``sets_bench``."""

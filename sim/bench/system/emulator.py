@@ -301,22 +301,22 @@ def delays(emulated: Emulated, number: int) -> np.ndarray:
     return np.array([seen.tick - came[seen.octets] for seen in emulated.pins(1 - number, "out") if seen.octets in came])
 
 
-def with_phases(folder: Path, into: Path, phases: str) -> Path:
-    """Return the folder of the simulated probe whose receive clocks have their first edges later by ``phases`` (ps)."""
+def with_options(folder: Path, into: Path, options: str) -> Path:
+    """Return the folder of a simulated probe that is started with more options of ``liteprobe-sim``."""
     (into / "csr.json").write_bytes((folder / "csr.json").read_bytes())
     program = into / "liteprobe-sim"
-    program.write_text(f'#!/bin/sh\nexec "{folder}/liteprobe-sim" "$@" --phase {phases}\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{folder}/liteprobe-sim" "$@" {options}\n', encoding="utf-8")
     program.chmod(0o755)
     return into
 
 
 @contextmanager
 def emulating(
-    folder: Path, files: Path, link: str = "own", wire: str = NOWHERE, phases: str = ""
+    folder: Path, files: Path, link: str = "own", wire: str = NOWHERE, clocks: str = ""
 ) -> Iterator[Emulated]:
-    """A simulated emulator, built in ``folder``; ``files``: where its captures go; ``phases``: as of `with_phases`."""
-    if phases:
-        folder = with_phases(folder, files, phases)
+    """A simulated emulator, built in ``folder``; ``files``: where its captures go; ``clocks``: as of `with_options`."""
+    if clocks:
+        folder = with_options(folder, files, clocks)
     with EmulatorProbe(sim_url(wire, build=folder, link=link, pcap=files / "pins", truth=files / "truth")) as probe:
         yield Emulated(probe, files, [0, 0, 0, 0])
 

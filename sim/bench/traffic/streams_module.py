@@ -9,6 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.sim.bench.tools.pins import PinnedBench
 
 KEYWORDS = {"begin": "begin_", "end": "end_"} # Of Verilog.
 INPUTS = [("arm", 1), ("mask", 16), ("stop", 1), ("hold", 1), ("begin", 16), ("end", 16), ("elapsed", 64),
@@ -17,11 +18,10 @@ OUTPUTS = [("is_primed", 1), ("is_active", 1), ("active", 16)]
 
 # Streams Bench ------------------------------------------------------------------------------------
 
-class StreamsBench(LiteXModule):
+class StreamsBench(PinnedBench):
     """A source on pins: descriptor ``source_*``, builder, and one bus, whose bits 17..16 of ``adr`` choose the memory."""
     def __init__(self):
-        self.cd_sys = ClockDomain("sys")
-        self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
+        PinnedBench.__init__(self)
         self.core   = core = StreamSource()
         for name, width in INPUTS:
             self.comb += getattr(core, name).eq(self.add_pin(KEYWORDS.get(name, name), width))
@@ -37,28 +37,6 @@ class StreamsBench(LiteXModule):
         self.comb += self.add_pin("collides", 1).eq(read.re & headers.edit & Reduce("OR", [
             headers.writes[n] & (adr == read.adr) for n, adr in enumerate(headers.adrs)]))
         self.add_bus([core.streams_bus, core.modifiers_bus, core.lists_bus, core.headers_bus])
-
-    def add_bus(self, buses):
-        """Bring the buses to one."""
-        adr, stb, we, dat_w = [self.add_pin(name, width) for name, width in [("adr", 18), ("stb", 1), ("we", 1), ("dat_w", 32)]]
-        ack, dat_r          = self.add_pin("ack", 1), self.add_pin("dat_r", 32)
-        for n, bus in enumerate(buses):
-            chosen = adr[16:] == n
-            self.comb += [
-                bus.adr.eq(adr[:16]),
-                bus.stb.eq(stb & chosen),
-                bus.cyc.eq(stb & chosen),
-                bus.we.eq(we),
-                bus.sel.eq(15),
-                bus.dat_w.eq(dat_w),
-                If(chosen, ack.eq(bus.ack), dat_r.eq(bus.dat_r)),
-            ]
-
-    def add_pin(self, name, width):
-        """Return a new pin of that name."""
-        pin = Signal(width, name=name, name_override=name)
-        self.pins.add(pin)
-        return pin
 
 def write_verilog(path):
     """Write the bench to ``path`` as module ``streams_bench``."""

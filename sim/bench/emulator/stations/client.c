@@ -9,7 +9,7 @@
 
 #include "lwip/tcp.h"
 
-#include "station.h"
+#include "client.h"
 
 #define HEAD_MAX 512
 

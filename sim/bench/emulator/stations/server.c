@@ -9,7 +9,7 @@
 
 #include "lwip/tcp.h"
 
-#include "station.h"
+#include "server.h"
 
 #define REQUEST_MAX 512
 #define PIECE_MAX   TCP_MSS

@@ -11,7 +11,8 @@
 #include "lwip/timeouts.h"
 #include "netif/ethernet.h"
 
-#include "station.h"
+#include "client.h"
+#include "server.h"
 
 #define FRAME_MIN     60
 #define FRAME_MAX     1514

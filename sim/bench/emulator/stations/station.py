@@ -19,7 +19,7 @@ NEVER = 2**64 - 1
 
 @dataclass(frozen=True)
 class Progress:
-    """What a client has, as station.h lists it."""
+    """What a client has, as client.h lists it."""
     files: int
     octets: int
     wrong: int
