@@ -5,7 +5,8 @@
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/emulator.json, and ends with 1 when one falls
 short. ``theory`` holds the reference, which knows nothing of the gateware, to the theory of queues (M/D/1, M/D/1/K, N*D/D/1, strict
 priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces). ``engine`` takes random frames
-through random networks in the compiled gateware of a direction, and compares each fate, departure and counter with the reference.
+through random networks in the compiled gateware of a direction, and compares each fate, departure and counter with the reference;
+``speed`` finds the least clock at which it takes a full line.
 ``cern`` fetches a web site through the reference, with background, by TCP stacks on simulated time, as CERN did. ``netem`` sends
 the same frames through netem of a user-mode kernel, too.
 """
@@ -15,12 +16,14 @@ import sys
 from _emulator_cern import cern
 from _emulator_engine import engine
 from _emulator_netem import netem
+from _emulator_speed import speed
 from _emulator_theory import theory
 from _figures import Row, run
 
 ROWS: dict[str, Row] = {
     "theory": theory,
     "engine": engine,
+    "speed": speed,
     "cern": cern,
     "netem": netem,
 }

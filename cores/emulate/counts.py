@@ -136,48 +136,49 @@ class ClassCounts(LiteXModule):
 
     def counts_of_queue(self):
         """Return what a message of the queue changes."""
-        told   = self.counted
-        is_out = told.fate != Fate.SENT
-        drop   = Signal(max=COUNTER_WORDS)
-        self.comb += drop.eq(Mux(told.ghost, ClassCounter.GHOSTS_DROPPED, ClassCounter.DISCARDED - Fate.DISCARDED + told.fate))
+        message = self.counted
+        is_out  = message.fate != Fate.SENT
+        drop    = Signal(max=COUNTER_WORDS)
+        of_fate = ClassCounter.DISCARDED - Fate.DISCARDED + message.fate
+        self.comb += drop.eq(Mux(message.ghost, ClassCounter.GHOSTS_DROPPED, of_fate))
         of_frame = [
             Count(ClassCounter.ARRIVED,        Change.ADD, 1),
-            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, told.length),
-            Count(ClassCounter.DUPLICATED,     Change.ADD, 1, told.twice),
-            Count(ClassCounter.CORRUPTED,      Change.ADD, 1, told.corrupt),
-            Count(ClassCounter.HELD_BACK,      Change.ADD, 1, told.held),
+            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, message.length),
+            Count(ClassCounter.DUPLICATED,     Change.ADD, 1, message.twice),
+            Count(ClassCounter.CORRUPTED,      Change.ADD, 1, message.corrupt),
+            Count(ClassCounter.HELD_BACK,      Change.ADD, 1, message.held),
         ]
         of_ghost = [
-            Count(ClassCounter.GHOSTS,         Change.ADD, 1, told.ghost),
-            Count(ClassGauge.QUEUE_MOST,       Change.MOST, told.frames),
+            Count(ClassCounter.GHOSTS,         Change.ADD, 1, message.ghost),
+            Count(ClassGauge.QUEUE_MOST,       Change.MOST, message.frames),
         ]
         of_all = [
             Count(drop,                        Change.ADD, 1, is_out),
-            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, told.frames),
-            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, told.octets),
+            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, message.frames),
+            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, message.octets),
         ]
         # What leaves the queue, or is a ghost, has fewer words.
         before = len(of_frame)
-        self.comb += self.first.eq(Mux(told.arrives, 0, Mux(told.ghost, before, before + len(of_ghost))))
+        self.comb += self.first.eq(Mux(message.arrives, 0, Mux(message.ghost, before, before + len(of_ghost))))
         return of_frame + of_ghost + of_all
 
     def counts_of_sent(self):
         """Return what the settled departure of a frame changes."""
-        told = self.sent
+        message = self.sent
         bin_ = Signal(max=HISTOGRAM_BINS)
-        self.comb += [If(told.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
+        self.comb += [If(message.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
         return [
-            Count(ClassCounter.SENT,        Change.ADD, Mux(told.twice, 2, 1)),
-            Count(ClassCounter.SENT_OCTETS, Change.ADD, Mux(told.twice, told.length << 1, told.length)),
+            Count(ClassCounter.SENT,        Change.ADD, Mux(message.twice, 2, 1)),
+            Count(ClassCounter.SENT_OCTETS, Change.ADD, Mux(message.twice, message.length << 1, message.length)),
             Count(HISTOGRAM_WORD + bin_,    Change.ADD, 1),
-            Count(ClassGauge.DELAY_LEAST,   Change.LEAST, told.delay),
-            Count(ClassGauge.DELAY_MOST,    Change.MOST, told.delay),
+            Count(ClassGauge.DELAY_LEAST,   Change.LEAST, message.delay),
+            Count(ClassGauge.DELAY_MOST,    Change.MOST, message.delay),
         ]
 
     def counts_of_late(self):
         """Return what a frame that left after its tick changes."""
-        told = self.late
+        message = self.late
         return [
-            Count(Mux(told.waited, ClassCounter.WAITED, ClassCounter.LATE), Change.ADD, 1),
-            Count(ClassGauge.LATE_MOST, Change.MOST, told.ticks, ~told.waited),
+            Count(Mux(message.waited, ClassCounter.WAITED, ClassCounter.LATE), Change.ADD, 1),
+            Count(ClassGauge.LATE_MOST, Change.MOST, message.ticks, ~message.waited),
         ]

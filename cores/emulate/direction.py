@@ -14,7 +14,9 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.fates import FateDrawer
 from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
-from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout
+from liteprobe.cores.emulate.layouts import (
+    TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout, sent_layout,
+)
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 

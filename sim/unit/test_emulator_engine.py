@@ -91,7 +91,7 @@ def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empt
             one.counts.dropped(klass, Fate.NO_STORE, is_ghost=False)
     assert [*departures_off(done, one, left), *counts_off(done, one)] == []
 
-@pytest.mark.parametrize(("ticks_256", "is_too_slow"), [(512, False), (16384, True)])
+@pytest.mark.parametrize(("ticks_256", "is_too_slow"), [(512, False), (32768, True)])
 def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their_order(ticks_256: int, is_too_slow: bool) -> None:
     delay, length, count, apart = ARRIVAL_TICKS + LEAD_TICKS + 1000, 1514, 400, 4000
     chance = Random(6)

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A degraded network between two ports, as data: its directions and classes, and the words in which a probe is told of it."""
+"""A degraded network between two ports, as data: its directions and classes, and the words that describe it to a probe."""
 
 from liteprobe.host.traffic.network.background import Background
 from liteprobe.host.traffic.network.bandwidth import BandwidthTrace

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The words in which a probe is told of a network: settings, the table of delays, patterns, the trace."""
+"""The words in which a host describes a network to a probe: settings, the table of delays, patterns, the trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
