@@ -31,7 +31,10 @@ def line(one: Configuration, of: str, found: Summary) -> str:
         (True, f"{100 * found.same:.2f}"),
     ]
     return (
-        " | ".join([f"| {one.asked.netem or 'nothing'}", of, *(text if is_known else "-" for is_known, text in columns)]) + " |"
+        " | ".join(
+            [f"| {one.asked.netem or 'nothing'}", of, *(text if is_known else "-" for is_known, text in columns)]
+        )
+        + " |"
     )
 
 
