@@ -45,7 +45,7 @@ def most_ports(board: BoardLimits, preset: str) -> int:
     return next((config.ports for config in choices if config.fits(board)), 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProbeConfig(PartsConfig, NetworkConfig):
     """What to build in; fixed at build time.
 

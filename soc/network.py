@@ -19,7 +19,7 @@ STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
     """Sizes of an emulated network.
 

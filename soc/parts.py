@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartsConfig:
     """Chooses parts: those of a preset, and others beside or out of them.
 

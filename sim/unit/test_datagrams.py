@@ -236,7 +236,7 @@ def quiet():
 @pytest.mark.parametrize("fields", [{"ports": 1, "link": "own"}, {"ports": 2, "link": "shared"}])
 def test_counts_are_registers_of_their_ports(quiet, fields):
     def made():
-        soc = ProbeSoC(board("colorlight_i9"), ProbeConfig("replay", with_cpu=False, **fields))
+        soc = ProbeSoC(board("colorlight_i9"), ProbeConfig(preset="replay", with_cpu=False, **fields))
         soc.finalize()
         return soc_map(soc), ring_address(soc)
 
