@@ -131,6 +131,7 @@ def add_scan(engine):
     engine.turn    = turn    = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
     engine.rest    = rest    = Signal(8) # and how many more it may send.
     in_turn  = Signal(CLASSES)
+    later    = Signal(CLASSES)
     ahead    = Signal(CLASSES)
     lowest   = Signal.like(turn)
     may_now  = Signal()
@@ -138,8 +139,8 @@ def add_scan(engine):
     sooner   = Signal(TIME_BITS)
     engine.comb += [
         *[in_turn[n].eq((turn < n) | ((turn == n) & (rest != 0))) for n in range(CLASSES)],
-        ahead.eq(to_scan & in_turn),
-        If((engine.service == Service.STRICT) | (ahead == 0), ahead.eq(to_scan)),
+        later.eq(to_scan & in_turn),
+        ahead.eq(Mux((engine.service == Service.STRICT) | (later == 0), to_scan, later)),
         *[If(ahead[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
         wait.eq(engine.base - engine.may),
         sooner.eq(engine.may - engine.serve_time),

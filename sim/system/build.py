@@ -31,6 +31,7 @@ from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.sim.system import FLASH_OFFSET
+from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 
 TOP = "liteprobe_sim"
@@ -90,46 +91,6 @@ def numbered_from_zero() -> Iterator[None]:
 def bare(text: str) -> str:
     """Return Verilog or C++ without its comments of a line, which hold dates."""
     return re.sub(r"//[^\n]*", "", text)
-
-
-def combinatorial_blocks(fragment: Any, namespace: Any) -> str:
-    """Return the combinatorial logic as ``always_comb``, one block for each target.
-
-    LiteX 2024.12 writes ``always @(*)``, which has no trigger at time 0: a block of constant inputs is never
-    evaluated by Verilator. ``always_comb`` is, once, at time 0 (IEEE 1800-2017, section 9.2.2.2). One block for
-    each target, because a block does not wait for what it writes itself.
-    """
-    from litex.gen.fhdl import verilog
-    from migen.fhdl.tools import flat_iteration, list_targets
-
-    statements: dict[Any, list[Any]] = {}
-    for statement in flat_iteration(fragment.comb):
-        for target in list_targets(statement):
-            statements.setdefault(target, []).append(statement)
-    text = ""
-    blocking = verilog.AssignType.BLOCKING
-    for target in sorted(statements, key=lambda signal: signal.duid):
-        own = statements[target]
-        if verilog._use_wire(own):
-            text += "assign " + verilog._generate_node(namespace, blocking, 0, own[0])
-            continue
-        reset = verilog._generate_expression(namespace, target.reset)[0]
-        text += f"always_comb begin\n    {namespace.get_name(target)} = {reset};\n"
-        text += verilog._generate_node(namespace, blocking, 1, own, target) + "end\n"
-    return text + "\n"
-
-
-@contextmanager
-def own_combinatorial_blocks() -> Iterator[None]:
-    """Make LiteX write its combinatorial logic by `combinatorial_blocks`."""
-    from litex.gen.fhdl import verilog
-
-    stock = verilog._generate_combinatorial_logic_sim
-    verilog._generate_combinatorial_logic_sim = combinatorial_blocks
-    try:
-        yield
-    finally:
-        verilog._generate_combinatorial_logic_sim = stock
 
 
 def inline_memories(text: str, data_files: dict[str, str]) -> str:
@@ -328,7 +289,7 @@ def tools() -> str:
 
 def harness_files() -> list[Path]:
     """Return the sources that every simulated probe is made of."""
-    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py"]
+    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py", HERE / "combinatorial.py"]
 
 
 def harness_variant(

@@ -10,7 +10,7 @@ from litex.gen import *
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
 from liteprobe.sim.bench.tools.module import write_module
-from liteprobe.sim.system.build import own_combinatorial_blocks
+from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
 RINGS   = 2
 WORDS   = 2048                # Of a ring: it wraps often.

@@ -15,7 +15,7 @@ from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.sim.bench.tools.module import write_module
-from liteprobe.sim.system.build import own_combinatorial_blocks
+from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
 RING_ADDRESS = 0x50040 # Of the ring in the memory, words.
 RING_WORDS   = 1 << 13 # Far fewer than a probe has, so that it goes round often.

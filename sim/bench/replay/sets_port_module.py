@@ -13,7 +13,7 @@ from liteprobe.cores.transmit.sources.sets.sets import SetsSource
 from liteprobe.sim.bench.replay.sets_module import TABLE_ADDRESS
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.bench.traffic.port_module import PortBench
-from liteprobe.sim.system.build import own_combinatorial_blocks
+from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
 PROGRAM  = {
     "interval": "interval_ticks", "fraction": "interval_fraction", "count": "count", "repeats": "repeats", "length": "length"}
