@@ -186,14 +186,10 @@ def add_red(engine, mean, is_early):
 def add_entry(engine, length):
     """Say of what waits what must be known when it is served."""
     arrivals, entry = engine.arrivals, engine.waiting.entry
-    past = Signal(len(engine.base))
-    engine.is_past = Signal() # What comes does so before the link is free.
     engine.comb += [
         *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
         entry.length.eq(length),
         entry.ghost.eq(engine.is_ghost),
         entry.lost.eq(arrivals.lost),
         entry.arrival.eq(engine.time[FINE_BITS:FINE_BITS + DUE_BITS]),
-        past.eq(engine.time - engine.base),
-        engine.is_past.eq(past[-1]),
     ]

@@ -49,7 +49,6 @@ def add_draws(ghosts):
     fsm.act("READ_REST",
         ghosts.at("ghost_fraction"),
         NextValue(ghosts.ticks, ghosts.data),
-        ghosts.put("red", draw),
         step,
         NextState("READ_PAUSE"),
     )

@@ -75,11 +75,11 @@ def add_service(engine):
 def add_bucket(engine, product, tokens, burst, bucket, ends):
     """Work out when the link is free again, and how full the bucket was; count the turns."""
     fsm = engine.fsm
-    full     = Signal(TIME_BITS)
+    empty    = Signal(TIME_BITS) # From when on an idle class would have all of its burst now.
     is_ahead = Signal(TIME_BITS)
     engine.comb += [
-        full.eq(engine.may + burst),
-        is_ahead.eq(full - engine.time),
+        empty.eq(engine.time - burst),
+        is_ahead.eq(engine.may - empty),
     ]
     fsm.act("BURST",
         engine.read("service_weight"),
@@ -93,7 +93,7 @@ def add_bucket(engine, product, tokens, burst, bucket, ends):
         engine.looked.eq(engine.number),
         # The link's product is there.
         If(~engine.trace, NextValue(ends, engine.time + product)),
-        NextValue(bucket, Mux(was_limited & ~is_ahead[-1], full, engine.time) - burst),
+        NextValue(bucket, Mux(was_limited & ~is_ahead[-1], engine.may, empty)),
         If((engine.turn == engine.number) & (engine.rest != 0),
             NextValue(engine.rest, engine.rest - 1),
         ).Else(
