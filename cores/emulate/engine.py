@@ -9,14 +9,14 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.admission import add_admission
+from liteprobe.cores.emulate.admission import MEAN_BITS, add_admission
 from liteprobe.cores.emulate.choice import add_choice
 from liteprobe.cores.emulate.draws import field, link_address, word_address
 from liteprobe.cores.emulate.entries import EntryLists
 from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DELAY_BITS, DUE_BITS, LENGTH_BITS, TICKS_BITS, counted_layout, damage_layout, fate_layout, ghost_layout,
-    ring_layout, served_layout, verdict_layout,
+    CLASS_BITS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LENGTH_BITS, OCTETS_BITS, TICKS_BITS, WAITING_MOST, counted_layout,
+    damage_layout, fate_layout, ghost_layout, ring_layout, served_layout, verdict_layout,
 )
 from liteprobe.cores.emulate.rooms import RingRooms
 from liteprobe.cores.emulate.service import add_service
@@ -32,9 +32,9 @@ entry_layout = damage_layout + [ # Of a frame or ghost that waits.
 ]
 
 queue_layout = [ # What is known of the queue of a class.
-    ("frames", 16),
-    ("octets", 32),
-    ("mean",   (32, True)), # Frames, 2^-16.
+    ("frames", FRAMES_BITS),
+    ("octets", OCTETS_BITS),
+    ("mean",   FRAMES_BITS + MEAN_BITS), # Frames; never less than 0, nor more than they were.
 ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class QueueEngine(LiteXModule):
     switch : BankSwitch
         Both as user ``engine``.
     entries : int
-        Frames and ghosts that can wait for service; a power of two.
+        Frames and ghosts that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
 
@@ -98,6 +98,7 @@ class QueueEngine(LiteXModule):
 
         # # #
 
+        assert entries <= WAITING_MOST
         self.switch   = switch
         self.bank     = switch.banks["engine"]
         self.data     = settings.values["engine"]
