@@ -86,7 +86,7 @@ def add_fate(engine, is_sent, is_full, is_early):
     fate     = Signal(3)
     has_room = Signal()
     engine.comb += [
-        has_room.eq(engine.waiting.has_room & (~is_sent | (rooms.fits & (engine.room != 0)))),
+        has_room.eq((engine.places != 0) & (~is_sent | (rooms.fits & (engine.room != 0)))),
         fate.eq(Fate.SENT),
         If(~has_room, fate.eq(Fate.NO_STORE)),
         If(is_full, fate.eq(Fate.FULL)),

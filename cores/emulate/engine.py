@@ -114,12 +114,16 @@ class QueueEngine(LiteXModule):
         self.is_started       = Signal()             # It is known.
         self.room     = Signal(max=departures + 1, reset=departures)
         self.admitted = Signal()
+        self.places   = Signal(max=entries + 1, reset=entries) # For what waits.
         self.fsm      = FSM(reset_state="SEED")
         self.comb += [
             self.waiting.number.eq(self.number),
             self.address.eq(word_address(self.bank, CLASS_FIELDS["flags"].word, self.number)),
         ]
-        self.sync += self.room.eq(self.room + self.left - self.admitted)
+        self.sync += [
+            self.room.eq(self.room + self.left - self.admitted),
+            self.places.eq(self.places + self.waiting.drop - self.waiting.put),
+        ]
         self.add_queues()
         self.add_seeds()
         add_choice(self)
