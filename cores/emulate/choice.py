@@ -9,6 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import TICKS_BITS
+from liteprobe.cores.emulate.service import by_trace
 from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
 
 OLD = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -205,12 +206,10 @@ def add_decision(engine, safe):
             If(comes,
                 NextValue(engine.number, Mux(engine.is_ghost, engine.ghost.number, engine.arrivals.number)),
                 NextState("ARRIVE"),
-            ).Elif(engine.trace,
-                NextState("OPPORTUNITY"),
-            ).Else(
+            ).Else(*by_trace(engine, [NextState("OPPORTUNITY")], [
                 NextValue(engine.number, engine.chosen),
                 NextState("SERVE"),
-            )
+            ]))
         ).Else(
             NextState("PICK"),
         )

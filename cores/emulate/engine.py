@@ -53,6 +53,8 @@ class QueueEngine(LiteXModule):
         Frames and ghosts that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
+    with_trace : bool
+        A link can be served by a trace; else its setting is ignored.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class QueueEngine(LiteXModule):
 
     Source: docs/design/emulator.md, "Queue".
     """
-    def __init__(self, settings, switch, entries, departures):
+    def __init__(self, settings, switch, entries, departures, with_trace=True):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(fate_layout)
         self.ghost_valid   = Signal()
@@ -108,7 +110,7 @@ class QueueEngine(LiteXModule):
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
-        self.trace    = Signal()                     # by a trace.
+        self.trace    = Signal() if with_trace else Constant(0) # by a trace.
         self.next_opportunity = Signal(TIME_BITS)
         self.octets_next      = Signal(32)           # It brings so many.
         self.is_started       = Signal()             # It is known.
@@ -124,6 +126,7 @@ class QueueEngine(LiteXModule):
             self.room.eq(self.room + self.left - self.admitted),
             self.places.eq(self.places + self.waiting.drop - self.waiting.put),
         ]
+        self.with_trace = with_trace
         self.add_queues()
         self.add_seeds()
         add_choice(self)
@@ -198,6 +201,6 @@ class QueueEngine(LiteXModule):
         )
         fsm.act("LINK",
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
-            NextValue(self.trace, field(LINK_FIELDS, "trace", self.data)),
+            *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),
             NextState("PICK"),
         )

@@ -168,7 +168,8 @@ class DelayLanes(LiteXModule):
         ahead = Signal(DUE_BITS, reset_less=True)
         is_soon = Signal()
         self.comb += [
-            is_soon.eq(ahead[-1]),
+            # At most ``lead``: this compares few bits where that is a power of two.
+            is_soon.eq(ahead[-1] | (ahead[:-1] < self.lead_ticks) | (ahead == self.lead_ticks)),
             *[getattr(source, name).eq(getattr(head, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             source.due.eq(head.due),
             source.lane.eq(self.number),
@@ -176,7 +177,7 @@ class DelayLanes(LiteXModule):
             self.words.eq(words_of(head.length)),
         ]
         fsm.act("LOOK",
-            NextValue(ahead, self.best - self.now - self.lead_ticks - 1),
+            NextValue(ahead, self.best - self.now),
             NextState("JUDGE"),
         )
         fsm.act("JUDGE",

@@ -59,18 +59,21 @@ def add_service(engine):
         NextState("BURST"),
     )
     add_bucket(engine, product, tokens, burst, bucket, ends)
-    add_leave(engine, frame, of_frame, is_limited, bucket + tokens, [
-        If(engine.trace,
-            NextValue(engine.transits, 1),
-            NextValue(missing, octets),
-            NextState("TRANSIT"),
-        ).Else(
-            NextValue(engine.base, ends),
-            NextState("DEPART"),
-        ),
-    ])
+    add_leave(engine, frame, of_frame, is_limited, bucket + tokens, by_trace(engine, [
+        NextValue(engine.transits, 1),
+        NextValue(missing, octets),
+        NextState("TRANSIT"),
+    ], [
+        NextValue(engine.base, ends),
+        NextState("DEPART"),
+    ]))
     add_departure(engine, frame, of_frame, ends)
-    add_trace(engine, octets, ends, missing)
+    if engine.with_trace:
+        add_trace(engine, octets, ends, missing)
+
+def by_trace(engine, statements, others):
+    """Return what is done on a link with a trace, and on one without."""
+    return [If(engine.trace, *statements).Else(*others)] if engine.with_trace else others
 
 def add_bucket(engine, product, tokens, burst, bucket, ends):
     """Work out when the link is free again, and how full the bucket was; count the turns."""
@@ -135,11 +138,7 @@ def add_departure(engine, frame, of_frame, ends):
     fsm.act("DEPART",
         served.valid.eq(~frame.ghost & ~frame.lost),
         If(served.ready | ~served.valid,
-            If(engine.trace,
-                NextState("TRANSIT"),
-            ).Else(
-                NextState("PICK"),
-            ),
+            *by_trace(engine, [NextState("TRANSIT")], [NextState("PICK")]),
         ),
     )
 
