@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.layouts import DAMAGE_FIELDS, DUE_BITS, LENGTH_BITS, words_of
+from liteprobe.cores.emulate.layouts import DAMAGE_FIELDS, DUE_BITS, FRAMES_BITS, LENGTH_BITS, OCTETS_BITS, words_of
 from liteprobe.cores.formats.emulate import FINE_BITS, REORDER_LANE, ClassFlag, Fate
 
 MEAN_BITS = 16 # Behind the point.
@@ -21,9 +21,9 @@ def add_admission(engine):
     length   = Signal(LENGTH_BITS)
     is_full  = Signal(reset_less=True) # For what comes.
     is_early = Signal(reset_less=True)
-    mean     = Signal((32, True), reset_less=True) # Of the queue, with what comes,
+    mean     = Signal(FRAMES_BITS + MEAN_BITS, reset_less=True) # Of the queue, with what comes,
     words    = Signal(LENGTH_BITS)
-    sum_octets = Signal(33)                        # and its octets then.
+    sum_octets = Signal(OCTETS_BITS + 1)           # and its octets then.
     is_gone  = Signal() # Before it comes to the queue.
     is_sent  = Signal() # It will be, and needs a place for its octets.
     engine.comb += [
@@ -61,8 +61,8 @@ def add_limits(engine, length, sum_octets, is_gone, is_full, is_early, mean):
         NextValue(is_full, queue.frames >= engine.of("limit_frames")),
         NextState("OCTETS"),
     )
-    long   = Signal((34, True)) # The queue, as the mean is written,
-    behind = Signal((34, True)) # and what the mean lags it.
+    long   = Signal(FRAMES_BITS + MEAN_BITS) # The queue, as the mean is written,
+    behind = Signal((FRAMES_BITS + MEAN_BITS + 1, True)) # and what the mean lags it.
     engine.comb += [
         sum_octets.eq(queue.octets + length),
         long.eq(Cat(Constant(0, MEAN_BITS), queue.frames)),
@@ -86,7 +86,7 @@ def add_fate(engine, is_sent, is_full, is_early):
     fate     = Signal(3)
     has_room = Signal()
     engine.comb += [
-        has_room.eq(engine.waiting.has_room & (~is_sent | (rooms.fits & (engine.room != 0)))),
+        has_room.eq((engine.places != 0) & (~is_sent | (rooms.fits & (engine.room != 0)))),
         fate.eq(Fate.SENT),
         If(~has_room, fate.eq(Fate.NO_STORE)),
         If(is_full, fate.eq(Fate.FULL)),
@@ -149,20 +149,20 @@ def add_admit(engine, length, sum_octets, is_sent, mean, fate):
 def add_red(engine, mean, is_early):
     """Drop by chance, where the mean queue is long."""
     fsm     = engine.fsm
-    above   = Signal((33, True), reset_less=True)
+    above   = Signal(33, reset_less=True)
     is_most = Signal(reset_less=True)
-    product = Signal(64, reset_less=True)
-    chance  = Signal(64 - MEAN_BITS)
+    product = Signal(len(mean) + 32, reset_less=True)
+    chance  = Signal(len(mean) + 32 - MEAN_BITS)
     draw    = Signal(32)
     engine.comb += [
         chance.eq(product[MEAN_BITS:]),
         draw.eq(Mux(engine.is_ghost, engine.ghost.red, engine.arrivals.red)),
     ]
     def frames(name):
-        return Cat(Constant(0, MEAN_BITS), engine.of(name), Constant(0, 1))
-    gap_most = Signal((34, True))
-    least    = Signal((34, True))
-    most     = Signal((34, True))
+        return Cat(Constant(0, MEAN_BITS), engine.of(name))
+    gap_most = Signal(33)
+    least    = Signal(32)
+    most     = Signal(32)
     engine.comb += [
         least.eq(frames("red_least")),
         most.eq(frames("red_most")),
@@ -175,7 +175,7 @@ def add_red(engine, mean, is_early):
         NextState("SLOPE"),
     )
     fsm.act("SLOPE",
-        NextValue(product, above[:32]*engine.data),
+        NextValue(product, above[:len(mean)]*engine.data),
         NextState("DRAW"),
     )
     fsm.act("DRAW",
@@ -186,14 +186,10 @@ def add_red(engine, mean, is_early):
 def add_entry(engine, length):
     """Say of what waits what must be known when it is served."""
     arrivals, entry = engine.arrivals, engine.waiting.entry
-    past = Signal(len(engine.base))
-    engine.is_past = Signal() # What comes does so before the link is free.
     engine.comb += [
         *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
         entry.length.eq(length),
         entry.ghost.eq(engine.is_ghost),
         entry.lost.eq(arrivals.lost),
         entry.arrival.eq(engine.time[FINE_BITS:FINE_BITS + DUE_BITS]),
-        past.eq(engine.time - engine.base),
-        engine.is_past.eq(past[-1]),
     ]

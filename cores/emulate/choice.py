@@ -8,9 +8,11 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.emulate.kept import lut_ports
+from liteprobe.cores.emulate.layouts import TICKS_BITS
+from liteprobe.cores.emulate.service import by_trace
 from liteprobe.cores.formats.emulate import CLASSES, FINE_BITS, TIME_BITS, Service
 
-OLD = 46 # Bits of a fine time: a bucket is full by then, which never is ahead by more than half of it.
+OLD = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
 
 def add_choice(engine):
     """Let a QueueEngine find its next event: what comes, service, an opportunity, a switch of the settings.
@@ -26,16 +28,16 @@ def add_choice(engine):
     engine.chosen     = Signal.like(engine.number) # of this class.
     engine.scans_opportunity = Signal() # Only what can be served at once counts.
     engine.to_scan    = Signal(CLASSES) # Classes to look at.
-    safe      = Signal(TIME_BITS, reset_less=True)
+    safe      = Signal(TICKS_BITS, reset_less=True)
     frame     = Signal(TIME_BITS)
     until     = Signal(TIME_BITS)
     first     = Signal() # The frame comes first.
-    gap       = Signal(TIME_BITS)
+    gap       = Signal(TICKS_BITS)
     engine.is_any = Signal() # Something waits.
     engine.comb += [
         frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
         until.eq(Cat(Constant(0, FINE_BITS), engine.safe)),
-        gap.eq(engine.ghost.time - frame),
+        gap.eq(engine.ghost.time[FINE_BITS:] - arrivals.time),
         first.eq(arrivals.valid & (~engine.ghost_valid | ~gap[-1])),
         engine.is_any.eq(waiting.is_there != 0),
     ]
@@ -48,17 +50,17 @@ def add_choice(engine):
 def add_pick(engine, safe, frame, until, first):
     """Take what comes next; begin a trace."""
     fsm, arrivals = engine.fsm, engine.arrivals
-    idle_gap = Signal(TIME_BITS)
-    engine.comb += idle_gap.eq(until - engine.base)
+    idle_gap = Signal(TICKS_BITS)
+    engine.comb += idle_gap.eq(engine.base[FINE_BITS:] - until[FINE_BITS:])
     fsm.act("PICK",
         NextValue(engine.is_ghost, ~first),
         NextValue(engine.come_time, Mux(first, frame, engine.ghost.time)),
         NextValue(engine.comes, arrivals.valid | engine.ghost_valid),
-        NextValue(safe, Mux(arrivals.valid, frame, until)),
+        NextValue(safe, Mux(arrivals.valid, arrivals.time, engine.safe)),
         NextValue(engine.serves, 0),
         engine.sweeps.eq(1),
         # Nothing comes before: so no time is ever older than a comparison takes.
-        If(~engine.is_any & ~engine.trace & ~idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
+        If(~engine.is_any & ~engine.trace & idle_gap[-1] & ~arrivals.valid & ~engine.ghost_valid & engine.ghost_known,
             NextValue(engine.base, until),
         ),
         If(engine.trace & ~engine.is_started,
@@ -77,13 +79,15 @@ def add_comparison(engine):
     """Scan the classes, where what can be served may come before what comes."""
     fsm, waiting = engine.fsm, engine.waiting
     wait = Signal(TIME_BITS)
-    engine.comb += wait.eq(engine.base - engine.come_time)
+    engine.is_past = Signal(reset_less=True) # What comes does so before the link is free.
+    engine.comb += wait.eq(engine.come_time - engine.base)
     fsm.act("COMPARE",
+        NextValue(engine.is_past, wait[-1]),
         If(engine.trace,
             NextValue(engine.serves, 1),
             NextValue(engine.serve_time, engine.next_opportunity),
             NextState("DECIDE"),
-        ).Elif(~engine.is_any | (engine.comes & ~wait[-1]),
+        ).Elif(~engine.is_any | (engine.comes & wait[-1]),
             NextState("DECIDE"),
         ).Else(
             NextValue(engine.to_scan, waiting.is_there),
@@ -103,7 +107,7 @@ def add_eligibility(engine, until):
     engine.may_next   = Signal(TIME_BITS)
     engine.sweeps     = Signal()
     sweep = Signal.like(engine.number)
-    age   = Signal(TIME_BITS)
+    age   = Signal(TICKS_BITS)
     engine.comb += [
         If(engine.sweeps, engine.looked.eq(sweep)),
         read.adr.eq(engine.looked),
@@ -111,7 +115,7 @@ def add_eligibility(engine, until):
         write.adr.eq(engine.number),
         write.dat_w.eq(engine.may_next),
         write.we.eq(engine.limits),
-        age.eq(until - engine.may),
+        age.eq(until[FINE_BITS:] - engine.may[FINE_BITS:]),
     ]
     engine.sync += If(engine.sweeps, sweep.eq(sweep + 1))
     for n in range(CLASSES):
@@ -178,8 +182,8 @@ def add_decision(engine, safe):
     gap        = Signal(TIME_BITS)
     comes      = Signal() # First.
     event      = Signal(TIME_BITS)
-    left       = Signal(TIME_BITS)
-    to_switch  = Signal(TIME_BITS)
+    left       = Signal(TICKS_BITS)
+    to_switch  = Signal(TICKS_BITS)
     is_event   = Signal()
     is_safe    = Signal()
     is_switch  = Signal()
@@ -188,10 +192,10 @@ def add_decision(engine, safe):
         comes.eq(engine.comes & (~engine.serves | ~gap[-1])),
         event.eq(Mux(comes, engine.come_time, engine.serve_time)),
         is_event.eq(engine.comes | engine.serves),
-        left.eq(event - safe),
+        left.eq(event[FINE_BITS:] - safe),
         # What comes in the same tick as a frame that isn't here yet must wait for it.
         is_safe.eq(is_event & (left[-1] | (comes & ~engine.is_ghost))),
-        to_switch.eq(Mux(is_safe, event, safe) - Cat(Constant(0, FINE_BITS), switch.at)),
+        to_switch.eq(Mux(is_safe, event[FINE_BITS:], safe) - switch.at),
         is_switch.eq(switch.pending["engine"] & ~to_switch[-1]),
     ]
     fsm.act("DECIDE",
@@ -203,12 +207,10 @@ def add_decision(engine, safe):
             If(comes,
                 NextValue(engine.number, Mux(engine.is_ghost, engine.ghost.number, engine.arrivals.number)),
                 NextState("ARRIVE"),
-            ).Elif(engine.trace,
-                NextState("OPPORTUNITY"),
-            ).Else(
+            ).Else(*by_trace(engine, [NextState("OPPORTUNITY")], [
                 NextValue(engine.number, engine.chosen),
                 NextState("SERVE"),
-            )
+            ]))
         ).Else(
             NextState("PICK"),
         )

@@ -78,11 +78,15 @@ class ClassCounts(LiteXModule):
         asks        = Signal() # For the word of this step.
         self.fsm = fsm = FSM(reset_state="CLEAR")
         place = Signal(max=self.words)
-        clear = Signal()
         fsm.act("CLEAR",
-            clear.eq(1),
+            word.eq(place[:len(word)]),
+            number.eq(place[len(word):]),
+            change.eq(int(Change.SET)),
+            # The least delay begins at its greatest.
+            value.eq(Replicate(place[:len(word)] == ClassGauge.DELAY_LEAST, 32)),
+            asks.eq(1),
             NextValue(place, place + 1),
-            If(place == self.words - 1, NextState("IDLE")),
+            If(place == self.words - 1, NextState("REST")),
         )
         choice = None
         for index, (sink, counts) in enumerate(messages):
@@ -103,9 +107,9 @@ class ClassCounts(LiteXModule):
         # What was read is written two cycles later: nothing is read in between that is written still.
         fsm.act("REST",   NextState("REST_2"))
         fsm.act("REST_2", NextState("IDLE"))
-        self.add_changes(Cat(word, number), change, value, asks, clear, place)
+        self.add_changes(Cat(word, number), change, value, asks)
 
-    def add_changes(self, address, change, value, asks, clear, place):
+    def add_changes(self, address, change, value, asks):
         """Read, change and write words, one a cycle, two cycles from read to write."""
         memory  = self.memory
         waiting = [(Signal(reset_less=False), Signal.like(memory.read_adr), Signal(2), Signal(32)) for _ in range(2)]
@@ -116,22 +120,19 @@ class ClassCounts(LiteXModule):
         is_due, at, how, operand = before
         old     = memory.values[0]
         is_more = Signal()
-        changed = Signal(32)
-        least   = Signal() # The word is the least delay, which begins at its greatest.
+        writes  = Signal() # Else it stays what it is.
         self.comb += [
-            least.eq(place[:log2_int(COUNTER_WORDS)] == ClassGauge.DELAY_LEAST),
             memory.read.eq(asks),
             memory.read_adr.eq(address),
             is_more.eq(operand > old),
             Case(how, {
-                int(Change.ADD):   changed.eq(old + operand),
-                int(Change.SET):   changed.eq(operand),
-                int(Change.MOST):  changed.eq(Mux(is_more, operand, old)),
-                int(Change.LEAST): changed.eq(Mux(is_more, old, operand)),
+                int(Change.MOST):  writes.eq(is_more),
+                int(Change.LEAST): writes.eq(~is_more),
+                "default":         writes.eq(1),
             }),
-            memory.writes[0].eq(is_due | clear),
-            memory.write_adr.eq(Mux(clear, place, at)),
-            memory.write_dat[0].eq(Mux(clear, Replicate(least, 32), changed)),
+            memory.writes[0].eq(is_due & writes),
+            memory.write_adr.eq(at),
+            memory.write_dat[0].eq(Mux(how == Change.ADD, old + operand, operand)),
         ]
 
     def counts_of_queue(self):

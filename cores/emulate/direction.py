@@ -37,6 +37,8 @@ class Emulation(LiteXModule):
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
         As ``lead`` of `DelayLanes`.
+    with_trace : bool
+        As of `QueueEngine`.
 
     Attributes
     ----------
@@ -57,7 +59,7 @@ class Emulation(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and ClassCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -75,7 +77,7 @@ class Emulation(LiteXModule):
         self.switch   = switch   = BankSwitch()
         self.fates    = fates    = anew(FateDrawer(settings, switch))
         self.ghosts   = ghosts   = anew(BackgroundTraffic(settings, switch))
-        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries))
+        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
         self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
         self.counts   = counts   = anew(ClassCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus

@@ -9,14 +9,14 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.admission import add_admission
+from liteprobe.cores.emulate.admission import MEAN_BITS, add_admission
 from liteprobe.cores.emulate.choice import add_choice
 from liteprobe.cores.emulate.draws import field, link_address, word_address
 from liteprobe.cores.emulate.entries import EntryLists
 from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DELAY_BITS, DUE_BITS, LENGTH_BITS, TICKS_BITS, counted_layout, damage_layout, fate_layout, ghost_layout,
-    ring_layout, served_layout, verdict_layout,
+    CLASS_BITS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LENGTH_BITS, OCTETS_BITS, TICKS_BITS, WAITING_MOST, counted_layout,
+    damage_layout, fate_layout, ghost_layout, ring_layout, served_layout, verdict_layout,
 )
 from liteprobe.cores.emulate.rooms import RingRooms
 from liteprobe.cores.emulate.service import add_service
@@ -32,9 +32,9 @@ entry_layout = damage_layout + [ # Of a frame or ghost that waits.
 ]
 
 queue_layout = [ # What is known of the queue of a class.
-    ("frames", 16),
-    ("octets", 32),
-    ("mean",   (32, True)), # Frames, 2^-16.
+    ("frames", FRAMES_BITS),
+    ("octets", OCTETS_BITS),
+    ("mean",   FRAMES_BITS + MEAN_BITS), # Frames; never less than 0, nor more than they were.
 ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -50,9 +50,11 @@ class QueueEngine(LiteXModule):
     switch : BankSwitch
         Both as user ``engine``.
     entries : int
-        Frames and ghosts that can wait for service; a power of two.
+        Frames and ghosts that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
+    with_trace : bool
+        A link can be served by a trace; else its setting is ignored.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class QueueEngine(LiteXModule):
 
     Source: docs/design/emulator.md, "Queue".
     """
-    def __init__(self, settings, switch, entries, departures):
+    def __init__(self, settings, switch, entries, departures, with_trace=True):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(fate_layout)
         self.ghost_valid   = Signal()
@@ -98,6 +100,7 @@ class QueueEngine(LiteXModule):
 
         # # #
 
+        assert entries <= WAITING_MOST
         self.switch   = switch
         self.bank     = switch.banks["engine"]
         self.data     = settings.values["engine"]
@@ -107,18 +110,23 @@ class QueueEngine(LiteXModule):
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
-        self.trace    = Signal()                     # by a trace.
+        self.trace    = Signal() if with_trace else Constant(0) # by a trace.
         self.next_opportunity = Signal(TIME_BITS)
         self.octets_next      = Signal(32)           # It brings so many.
         self.is_started       = Signal()             # It is known.
         self.room     = Signal(max=departures + 1, reset=departures)
         self.admitted = Signal()
+        self.places   = Signal(max=entries + 1, reset=entries) # For what waits.
         self.fsm      = FSM(reset_state="SEED")
         self.comb += [
             self.waiting.number.eq(self.number),
             self.address.eq(word_address(self.bank, CLASS_FIELDS["flags"].word, self.number)),
         ]
-        self.sync += self.room.eq(self.room + self.left - self.admitted)
+        self.sync += [
+            self.room.eq(self.room + self.left - self.admitted),
+            self.places.eq(self.places + self.waiting.drop - self.waiting.put),
+        ]
+        self.with_trace = with_trace
         self.add_queues()
         self.add_seeds()
         add_choice(self)
@@ -193,6 +201,6 @@ class QueueEngine(LiteXModule):
         )
         fsm.act("LINK",
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
-            NextValue(self.trace, field(LINK_FIELDS, "trace", self.data)),
+            *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),
             NextState("PICK"),
         )

@@ -49,7 +49,6 @@ def add_draws(ghosts):
     fsm.act("READ_REST",
         ghosts.at("ghost_fraction"),
         NextValue(ghosts.ticks, ghosts.data),
-        ghosts.put("red", draw),
         step,
         NextState("READ_PAUSE"),
     )
@@ -65,33 +64,30 @@ def add_interval(ghosts):
     fsm, kept = ghosts.fsm, ghosts.kept
     ghosts.exponential = exponential = ExponentialInterval()
     is_over = Signal()
-    mean    = Signal(32, reset_less=True)
-    waited  = Signal(32 + FINE_BITS, reset_less=True)
+    waited  = Cat(ghosts.rest, ghosts.ticks) # First the interval of the settings, then what comes of it.
     at_none = [NextValue(waited, 0), NextState("ADD")]
-    at_once = [NextValue(waited, Cat(ghosts.rest, ghosts.ticks)), NextState("ADD")]
-    pause   = Signal(32)
+    at_once = NextState("ADD")
+    paused  = NextValue(waited, Cat(Constant(0, FINE_BITS), ghosts.data))
     drawn   = NextState("DRAW")
     ghosts.comb += [
-        pause.eq(ghosts.data),
         is_over.eq(kept.count >= Mux(ghosts.burst == 0, 1, ghosts.burst)),
         exponential.u.eq(ghosts.u),
-        exponential.mean.eq(mean),
+        exponential.mean.eq(Cat(ghosts.rest[FINE_BITS - MEAN_BITS:], ghosts.ticks)),
     ]
     fsm.act("CHOOSE",
         ghosts.at("ghost_start"),
-        NextValue(mean, Cat(ghosts.rest[FINE_BITS - MEAN_BITS:], ghosts.ticks)),
         Case(ghosts.kind, {
             int(Background.CONSTANT): If(ghosts.is_first, at_none).Else(at_once),
             int(Background.EXPONENTIAL): drawn,
             int(Background.ON_OFF): [
                 ghosts.put("count", Mux(is_over | ghosts.is_first, 1, kept.count + 1)),
                 at_once,
-                If(is_over, NextValue(waited, Cat(Constant(0, FINE_BITS), pause))),
+                If(is_over, paused),
                 If(ghosts.is_first, at_none),
             ],
             int(Background.RANDOM_ON_OFF): [
                 at_once,
-                If(ghosts.ends, NextValue(mean, Cat(Constant(0, MEAN_BITS), pause)), drawn),
+                If(ghosts.ends, paused, drawn),
                 If(ghosts.is_first, at_none),
             ],
             "default": NextState("PATTERN"),
@@ -102,8 +98,10 @@ def add_interval(ghosts):
         NextState("DRAWN"),
     )
     fsm.act("DRAWN",
-        NextValue(waited, Cat(exponential.fraction[32 - FINE_BITS:], exponential.ticks)),
-        If(exponential.is_ready, NextState("ADD")),
+        If(exponential.is_ready,
+            NextValue(waited, Cat(exponential.fraction[32 - FINE_BITS:], exponential.ticks)),
+            NextState("ADD"),
+        ),
     )
     fsm.act("ADD",
         ghosts.put("time", kept.time + waited),

@@ -16,11 +16,10 @@ from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, FINE_BITS, TI
 COUNT_BITS = 32
 
 class_layout = [ # What is kept of a class from ghost to ghost.
-    ("state",  STATE_BITS), # Of its draws.
+    ("state",  STATE_BITS), # Of its draws; its high half is the last one, for RED.
     ("count",  COUNT_BITS), # Ghosts of the burst, or position in the pattern.
     ("time",   TIME_BITS),  # Of the ghost that comes next, fine;
     ("length", LENGTH_BITS),
-    ("red",    32),         # and its draw.
 ]
 
 # Background Traffic -------------------------------------------------------------------------------
@@ -80,8 +79,8 @@ class BackgroundTraffic(LiteXModule):
         self.comb += [
             settings.words["ghosts"].eq(word_address(self.bank ^ self.looks_back, self.word, self.number)),
             classes.number.eq(self.number),
-            # No search is for these two.
-            *[read.eq(self.number if name in ("state", "count") else Mux(self.looks, self.looked, self.number))
+            # No search is for this one.
+            *[read.eq(self.number if name == "count" else Mux(self.looks, self.looked, self.number))
                 for name, read in classes.reads.items()],
         ]
 
@@ -109,7 +108,7 @@ class BackgroundTraffic(LiteXModule):
             ghost.time.eq(first),
             ghost.number.eq(chosen),
             ghost.length.eq(self.kept.length),
-            ghost.red.eq(self.kept.red),
+            ghost.red.eq(self.kept.state[32:]),
             after.eq(Mux(is_any, first[FINE_BITS:], self.safe) - self.switch.at),
         ]
         self.is_switching = Signal()

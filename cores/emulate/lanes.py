@@ -46,7 +46,7 @@ class DelayLanes(LiteXModule):
     left : Signal(), out
         Pulse: a frame was handed on.
 
-    A frame that comes takes 3 cycles, one that is handed on 8 and one more for each lane in use; one after the other.
+    A frame that comes takes 4 cycles, one that is handed on 8 and one more for each lane in use; one after the other.
 
     Source: docs/design/emulator.md, "Departure" and "Line".
     """
@@ -70,11 +70,11 @@ class DelayLanes(LiteXModule):
         lag      = Signal(DUE_BITS)
         is_empty = Signal()
         entry    = lists.entry
-        self.add_memories(due)
+        self.add_memories()
         self.comb += [
             lists.number.eq(self.number),
             is_empty.eq(~(lists.is_there >> self.number)[0]),
-            lag.eq(sink.due - self.last.dat_r),
+            lag.eq(sink.due - lists.head.due),
             *[getattr(entry, name).eq(getattr(sink, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             entry.due.eq(due),
             sent.number.eq(sink.number),
@@ -98,15 +98,18 @@ class DelayLanes(LiteXModule):
             ),
         )
         fsm.act("COME",
+            lists.looks_last.eq(1),
+            NextState("SETTLE"),
+        )
+        fsm.act("SETTLE",
             # Behind the last one, if that still waits: else it left before this one was settled.
-            NextValue(due, Mux(~is_empty & lag[-1], self.last.dat_r, sink.due)),
+            NextValue(due, Mux(~is_empty & lag[-1], lists.head.due, sink.due)),
             NextState("PUT"),
         )
         fsm.act("PUT",
-            sent.valid.eq(lists.has_room),
-            If(sent.ready & lists.has_room,
+            sent.valid.eq(1),
+            If(sent.ready,
                 lists.put.eq(1),
-                self.puts_last.eq(1),
                 self.puts_first.eq(is_empty),
                 self.first_due.eq(due),
                 sink.ready.eq(1),
@@ -118,26 +121,21 @@ class DelayLanes(LiteXModule):
         self.add_scan(fsm)
         self.add_leave(fsm, buffer.sink)
 
-    def add_memories(self, due):
-        """Keep the due tick of the first and of the last frame of each lane, and where their octets are."""
-        self.puts_first, self.puts_last, self.clears = Signal(), Signal(), Signal()
+    def add_memories(self):
+        """Keep the due tick of the first frame of each lane, and where their octets are."""
+        self.puts_first, self.clears = Signal(), Signal()
         self.first_due = Signal(DUE_BITS)
         self.looked    = Signal(LANE_BITS)
         self.passes    = Signal()
         self.words     = Signal(POSITION_BITS)
         put_first, self.first       = lut_ports(self, "firsts", DUE_BITS, LANES)
-        put_last, self.last         = lut_ports(self, "lasts", DUE_BITS, LANES)
         put_position, self.position = lut_ports(self, "positions", POSITION_BITS, LANES)
         self.comb += [
             self.first.adr.eq(self.looked),
-            self.last.adr.eq(self.number),
             self.position.adr.eq(self.number),
             put_first.adr.eq(self.number),
             put_first.we.eq(self.puts_first),
             put_first.dat_w.eq(self.first_due),
-            put_last.adr.eq(self.number),
-            put_last.we.eq(self.puts_last),
-            put_last.dat_w.eq(due),
             put_position.adr.eq(self.number),
             put_position.we.eq(self.passes | self.clears),
             put_position.dat_w.eq(Mux(self.clears, 0, self.position.dat_r + self.words)),
@@ -170,7 +168,8 @@ class DelayLanes(LiteXModule):
         ahead = Signal(DUE_BITS, reset_less=True)
         is_soon = Signal()
         self.comb += [
-            is_soon.eq(ahead[-1]),
+            # At most ``lead``: this compares few bits where that is a power of two.
+            is_soon.eq(ahead[-1] | (ahead[:-1] < self.lead_ticks) | (ahead == self.lead_ticks)),
             *[getattr(source, name).eq(getattr(head, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             source.due.eq(head.due),
             source.lane.eq(self.number),
@@ -178,7 +177,7 @@ class DelayLanes(LiteXModule):
             self.words.eq(words_of(head.length)),
         ]
         fsm.act("LOOK",
-            NextValue(ahead, self.best - self.now - self.lead_ticks - 1),
+            NextValue(ahead, self.best - self.now),
             NextState("JUDGE"),
         )
         fsm.act("JUDGE",

@@ -14,6 +14,9 @@ RING_BITS     = 5  # Of the number of bits of an address in a ring.
 POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: full and empty differ.
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
+WAITING_MOST  = 1024 # Frames and ghosts that wait, at most,
+FRAMES_BITS   = WAITING_MOST.bit_length() # so many bits of their number,
+OCTETS_BITS   = FRAMES_BITS - 1 + LENGTH_BITS # and of their octets.
 
 def words_of(length):
     """Return how many words hold ``length`` octets."""
@@ -87,8 +90,8 @@ counted_layout = [ # Something happened in a queue.
     ("twice",   1),
     ("corrupt", 1),
     ("held",    1),
-    ("frames",  16), # That wait now,
-    ("octets",  32), # and their octets.
+    ("frames",  FRAMES_BITS), # That wait now,
+    ("octets",  OCTETS_BITS), # and their octets.
 ]
 
 sent_layout = [ # It is settled when a frame leaves.

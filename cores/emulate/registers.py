@@ -110,7 +110,8 @@ class DirectionPort(LiteXModule):
         # # #
 
         self.store     = store
-        self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks)
+        self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
+            with_trace=False)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.replay
         arms      = Signal()

@@ -47,27 +47,36 @@ class RingRooms(LiteXModule):
 
         # # #
 
-        put_write, put            = lut_ports(self, "promised", POSITION_BITS, LANES)
-        got_write, got, got_freed = lut_ports(self, "free", POSITION_BITS, LANES, readers=2)
-        set_size, size            = lut_ports(self, "sizes", RING_BITS, LANES)
-        used  = Signal(POSITION_BITS)
-        after = Signal(POSITION_BITS + 1)
-        least = Signal(POSITION_BITS + 1)
+        put_write, put   = lut_ports(self, "promised", POSITION_BITS, LANES)
+        room_write, room = lut_ports(self, "room", POSITION_BITS, LANES)
+        # What was freed is counted when nothing else changes the rooms.
+        is_freed = Signal()
+        lane     = Signal(LANE_BITS, reset_less=True)
+        words    = Signal(POSITION_BITS, reset_less=True)
+        counts   = Signal()
+        size     = Signal(POSITION_BITS)
+        change   = Signal(POSITION_BITS)
         self.comb += [
-            put.adr.eq(self.lane), got.adr.eq(self.lane), size.adr.eq(self.lane),
+            put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
-            used.eq(put.dat_r - got.dat_r),
-            after.eq(used + self.words),
-            least.eq(1 << size.dat_r),
             put_write.adr.eq(self.lane),
             put_write.we.eq(self.take | self.clear),
             put_write.dat_w.eq(Mux(self.clear, 0, put.dat_r + self.words)),
-            set_size.adr.eq(self.lane),
-            set_size.we.eq(self.clear),
-            set_size.dat_w.eq(self.bits),
-            got_freed.adr.eq(self.freed_lane),
-            got_write.adr.eq(Mux(self.clear, self.lane, self.freed_lane)),
-            got_write.we.eq(self.freed | self.clear),
-            got_write.dat_w.eq(Mux(self.clear, 0, got_freed.dat_r + self.freed_words)),
+            counts.eq(is_freed & ~self.take),
+            room.adr.eq(Mux(counts, lane, self.lane)),
+            room_write.adr.eq(room.adr),
+            room_write.we.eq(self.take | self.clear | counts),
+            size.eq(1 << self.bits),
+            change.eq(Mux(counts, words, ~self.words)),
+            room_write.dat_w.eq(Mux(self.clear, size, room.dat_r + change + (counts == 0))),
         ]
-        self.sync += self.fits.eq(after <= least)
+        self.sync += [
+            If(self.freed,
+                is_freed.eq(1),
+                lane.eq(self.freed_lane),
+                words.eq(self.freed_words),
+            ).Elif(counts,
+                is_freed.eq(0),
+            ),
+            If(~counts, self.fits.eq(self.words <= room.dat_r)),
+        ]

@@ -59,27 +59,30 @@ def add_service(engine):
         NextState("BURST"),
     )
     add_bucket(engine, product, tokens, burst, bucket, ends)
-    add_leave(engine, frame, of_frame, is_limited, bucket + tokens, [
-        If(engine.trace,
-            NextValue(engine.transits, 1),
-            NextValue(missing, octets),
-            NextState("TRANSIT"),
-        ).Else(
-            NextValue(engine.base, ends),
-            NextState("DEPART"),
-        ),
-    ])
+    add_leave(engine, frame, of_frame, is_limited, bucket + tokens, by_trace(engine, [
+        NextValue(engine.transits, 1),
+        NextValue(missing, octets),
+        NextState("TRANSIT"),
+    ], [
+        NextValue(engine.base, ends),
+        NextState("DEPART"),
+    ]))
     add_departure(engine, frame, of_frame, ends)
-    add_trace(engine, octets, ends, missing)
+    if engine.with_trace:
+        add_trace(engine, octets, ends, missing)
+
+def by_trace(engine, statements, others):
+    """Return what is done on a link with a trace, and on one without."""
+    return [If(engine.trace, *statements).Else(*others)] if engine.with_trace else others
 
 def add_bucket(engine, product, tokens, burst, bucket, ends):
     """Work out when the link is free again, and how full the bucket was; count the turns."""
     fsm = engine.fsm
-    full     = Signal(TIME_BITS)
+    empty    = Signal(TIME_BITS) # From when on an idle class would have all of its burst now.
     is_ahead = Signal(TIME_BITS)
     engine.comb += [
-        full.eq(engine.may + burst),
-        is_ahead.eq(full - engine.time),
+        empty.eq(engine.time - burst),
+        is_ahead.eq(engine.may - empty),
     ]
     fsm.act("BURST",
         engine.read("service_weight"),
@@ -93,7 +96,7 @@ def add_bucket(engine, product, tokens, burst, bucket, ends):
         engine.looked.eq(engine.number),
         # The link's product is there.
         If(~engine.trace, NextValue(ends, engine.time + product)),
-        NextValue(bucket, Mux(was_limited & ~is_ahead[-1], full, engine.time) - burst),
+        NextValue(bucket, Mux(was_limited & ~is_ahead[-1], engine.may, empty)),
         If((engine.turn == engine.number) & (engine.rest != 0),
             NextValue(engine.rest, engine.rest - 1),
         ).Else(
@@ -135,11 +138,7 @@ def add_departure(engine, frame, of_frame, ends):
     fsm.act("DEPART",
         served.valid.eq(~frame.ghost & ~frame.lost),
         If(served.ready | ~served.valid,
-            If(engine.trace,
-                NextState("TRANSIT"),
-            ).Else(
-                NextState("PICK"),
-            ),
+            *by_trace(engine, [NextState("TRANSIT")], [NextState("PICK")]),
         ),
     )
 
