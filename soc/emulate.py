@@ -13,20 +13,28 @@ from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
 from liteprobe.cores.emulate.store import BlockStore, SdramStore
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
+from liteprobe.cores.transmit.forward_path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
+from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import burst_port, sdram_places
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
 SHOWN_WORDS  = {False: 16, True: 384}
 # From the start to tick 0, as the MAC has it: the start is seen a tick later.
-ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD
+ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD - STAMP_TICKS # The path has no stamp.
 
 # Directions ---------------------------------------------------------------------------------------
 
-def forward_source(config):
-    """Return what a transmit path has in the place of a replay, where frames that go through the network leave by it."""
-    return ForwardSource(BUFFER_WORDS, SHOWN_WORDS[config.stores_in_sdram])
+def add_leave(soc, number):
+    """Send what leaves the network on a PHY: registers ``port<n>_tx``."""
+    if number < 2 - soc.probe_config.directions:
+        soc.add_transmit(number, soc.phys[number])
+        return
+    source = ForwardSource(BUFFER_WORDS, SHOWN_WORDS[soc.probe_config.stores_in_sdram])
+    path   = ForwardTransmit(source, soc.carries_management(number), soc.phys[number].tx_ticks)
+    path.add_csr()
+    soc.join_transmit(number, path)
 
 def add_emulator(soc):
     """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""

@@ -27,7 +27,7 @@ from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.cores.bus.bus import BusRegister
 from liteprobe.soc.datagrams import add_datagrams, add_slots
-from liteprobe.soc.emulate import add_emulator, forward_source
+from liteprobe.soc.emulate import add_emulator, add_leave
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.cores.management.lease import Lease
 from liteprobe.cores.management.mdio import Mdio
@@ -121,7 +121,7 @@ class ProbeSoC(SoCCore):
         if config.generates:
             self.add_start()
             for number, phy in enumerate(self.phys):
-                self.add_transmit(number, phy)
+                add_leave(self, number) if config.emulates else self.add_transmit(number, phy)
         if config.emulates:
             add_emulator(self)
         elif config.monitors:
@@ -259,8 +259,6 @@ class ProbeSoC(SoCCore):
         streams = replay = sets = None
         if config.replays:
             replay = ReplaySource()
-        if config.emulates and number in range(2 - config.directions, 2):
-            replay = forward_source(config)
         if config.makes_sets:
             sets = SetsSource(SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4))
         if config.sends_streams:
@@ -268,15 +266,7 @@ class ProbeSoC(SoCCore):
             streams = StreamSource([] if sets is None else [sets.user])
         path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
         path.add_csr()
-        path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
-        self.add_module(name=f"port{number}_tx", module=path)
-        self.comb += [
-            path.source.connect(phy.sink),
-            path.phy_link_up.eq(phy.link_up),
-            path.start_strobe.eq(self.gate.strobe[number]),
-            path.lease_ended.eq(self.probe.lease.ended),
-            self.gate.ready[number].eq(path.ready),
-        ]
+        self.join_transmit(number, path)
         if streams is None and sets is not None:
             bus = path.headers.bus
             self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
@@ -289,6 +279,19 @@ class ProbeSoC(SoCCore):
             add_stream_memories(self, f"port{number}", path)
             bus = streams.headers_bus
         self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
+
+    def join_transmit(self, number, path):
+        """Join a transmit path to its PHY and to what starts programs: module ``port<n>_tx``."""
+        phy  = self.phys[number]
+        path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
+        self.add_module(name=f"port{number}_tx", module=path)
+        self.comb += [
+            path.source.connect(phy.sink),
+            path.phy_link_up.eq(phy.link_up),
+            path.start_strobe.eq(self.gate.strobe[number]),
+            path.lease_ended.eq(self.probe.lease.ended),
+            self.gate.ready[number].eq(path.ready),
+        ]
 
     def add_receive(self, number, phy):
         """Measure what a PHY receives, and record its probe frames.

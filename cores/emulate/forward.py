@@ -35,7 +35,7 @@ frame_layout = [ # That is read.
 class ForwardSource(LiteXModule):
     """Describes the frames that leave to a transmit port, and brings their octets; a program without an end.
 
-    Takes the place of a `ReplaySource` in a `TransmitPath`.
+    For a `ForwardTransmit`.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class ForwardSource(LiteXModule):
         Up to where the words of a lane are in the store.
     freed, freed_lane, freed_words : Signal(), Signal(4), Signal(22), out
         Pulse: the words of a frame have left the store.
-    elapsed : Signal(64), in
-        Of the program.
+    elapsed : Signal(32), in
+        Ticks of the program, modulo.
     is_taken : Signal(), in
         Pulse: the pacer took the descriptor that is shown.
     is_late, is_sent : Signal(), in
@@ -65,12 +65,10 @@ class ForwardSource(LiteXModule):
         Of each frame that started after its tick; must be taken before the next one starts. ``ticks`` are some 30 too few.
     spoils : Signal(), out
         The frame at ``source`` wants a wrong FCS; a level that stands while it is shown.
-    source : Endpoint(descriptor_description(with_replay=True)), out
+    source : Endpoint(descriptor_description(True, DUE_BITS)), out
     fetch : Endpoint([("data", 32)]), out
     start, stop : Signal(), in
         As of `ReplaySource`.
-    is_past : Signal(), in
-        As there, but this source doesn't look at it.
     is_primed, is_active : Signal(), out
         From ``start`` until the end is taken, the first one once nothing is left of a program before.
 
@@ -86,18 +84,17 @@ class ForwardSource(LiteXModule):
         self.freed       = Signal()
         self.freed_lane  = Signal(LANE_BITS)
         self.freed_words = Signal(POSITION_BITS)
-        self.elapsed     = Signal(64)
+        self.elapsed     = Signal(DUE_BITS)
         self.is_idle     = Signal()
         self.is_taken    = Signal()
         self.is_late     = Signal()
         self.is_sent     = Signal()
         self.late        = stream.Endpoint(late_layout)
         self.spoils      = Signal()
-        self.source      = stream.Endpoint(descriptor_description(with_replay=True))
+        self.source      = stream.Endpoint(descriptor_description(True, DUE_BITS))
         self.fetch       = stream.Endpoint([("data", 32)])
         self.start       = Signal()
         self.stop        = Signal()
-        self.is_past     = Signal()
         self.is_primed   = Signal()
         self.is_active   = Signal()
 
@@ -140,31 +137,26 @@ class ForwardSource(LiteXModule):
 
     def add_show(self, shown_words):
         """Show a frame once enough of it is here."""
-        source, frames, frame = self.source, self.frames, self.frame
+        source, frame = self.source, self.frame
         words    = Signal(WORDS_BITS)
         is_here  = Signal()
-        distance = Signal((DUE_BITS, True))
-        due      = Signal((64, True), reset_less=True)
         is_due   = Signal() # Or so soon that it can't be shown in time.
         to_go    = Signal(DUE_BITS)
         self.comb += [
             words.eq(words_of(frame.length)),
             is_here.eq((self.level >= shown_words) | (self.level >= words)),
-            distance.eq(frames.source.due - self.elapsed[:DUE_BITS]),
-            to_go.eq(frame.due - self.elapsed[:DUE_BITS] - SHOW_TICKS),
+            to_go.eq(frame.due - self.elapsed - SHOW_TICKS),
             is_due.eq(to_go[-1]),
-            source.due.eq(due),
+            source.due.eq(frame.due),
             source.length.eq(frame.length),
-            source.snap.eq(frame.length),
-            source.fetch.eq(1),
             source.first.eq(1),
             source.last.eq(1),
             self.freed_lane.eq(frame.lane),
             self.freed_words.eq(words),
         ]
-        self.add_show_states(is_here, is_due, due, distance)
+        self.add_show_states(is_here, is_due)
 
-    def add_show_states(self, is_here, is_due, due, distance):
+    def add_show_states(self, is_here, is_due):
         """Take frames, wait for their octets and show them, from the start to the end."""
         source, frames, frame = self.source, self.frames, self.frame
         was_idle = Signal()
@@ -185,7 +177,6 @@ class ForwardSource(LiteXModule):
                 frames.source.ready.eq(1),
                 NextValue(self.had_to, self.had_to),
                 NextValue(frame.raw_bits(), frames.source.payload.raw_bits()),
-                NextValue(due, self.elapsed + distance),
                 NextState("ARRIVE"),
             ),
         )
@@ -240,7 +231,7 @@ class ForwardSource(LiteXModule):
         waited   = Signal(reset_less=True)
         ticks    = Signal(DUE_BITS, reset_less=True)
         lag      = Signal(DUE_BITS)
-        self.comb += lag.eq(self.elapsed[:DUE_BITS] - self.frame.due)
+        self.comb += lag.eq(self.elapsed - self.frame.due)
         self.sync += [
             If(self.is_late, was_late.eq(1)),
             If(self.is_taken,

@@ -89,8 +89,8 @@ class DirectionPort(LiteXModule):
     Parameters
     ----------
     receive : ForwardPath
-    transmit : TransmitPath
-        Whose ``replay`` is a `ForwardSource`.
+    transmit : ForwardTransmit
+        Whose ``forward`` is a `ForwardSource`.
     store : FrameStore
     limits : Limits
 
@@ -113,18 +113,18 @@ class DirectionPort(LiteXModule):
         self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
             with_trace=False)
         self.mover     = mover     = FrameMover(store)
-        self.forward   = forward   = transmit.replay
+        self.forward   = forward   = transmit.forward
         arms      = Signal()
         is_begun  = Signal() # The time is that of this program.
         runs      = Signal()
         elapsed   = transmit.elapsed.elapsed
         self.comb += [
             arms.eq(self.arm & ~transmit.is_busy),
-            transmit.replay_arm.eq(arms),
+            transmit.forward_arm.eq(arms),
             emulation.start.eq(arms),
             mover.anew.eq(arms),
             mover.drains.eq(~runs),
-            runs.eq(transmit.of_replay & (transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
+            runs.eq((transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
             emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:NOW_BITS])),
             receive.runs.eq(runs & is_begun),
             receive.origin.eq(self.origin),

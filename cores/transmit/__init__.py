@@ -11,16 +11,18 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
-from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
+from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TransmitState
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
 from liteprobe.cores.transmit.elapsed import Elapsed
+from liteprobe.cores.transmit.fetch import FrameFetch
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, program_layout, stamp_layout, word_description
 from liteprobe.cores.transmit.management.to_line import ManagementQueue
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.programs.all_programs import add_sources
-from liteprobe.cores.transmit.programs.replay import add_spoils
+from liteprobe.cores.transmit.programs.stamps import add_stamp_settings, add_time
+from liteprobe.cores.transmit.programs.forward import FORWARD_DUE_BITS, FORWARD_ELAPSED_BITS, add_forward
 from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
@@ -100,6 +102,8 @@ class TransmitPath(LiteXModule):
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     """
+    forward = None # Of a `ForwardTransmit`.
+
     def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, streams=None, replay=None, sets=None):
         self.program      = Record(program_layout)
         self.program_write = Signal()
@@ -127,15 +131,20 @@ class TransmitPath(LiteXModule):
         self.streams   = streams
         self.replay    = replay
         self.sets      = sets
-        self.schedule  = TrainSchedule()
-        self.announce  = Announcer(with_stamps, replay is not None)
-        self.build     = FrameBuild(data_width, with_headers)
+        if self.forward is None:
+            self.schedule = TrainSchedule()
+            self.announce = Announcer(with_stamps, replay is not None)
+            self.build    = FrameBuild(data_width, with_headers)
+        else:
+            self.announce = Announcer(with_replay=True, due_bits=FORWARD_DUE_BITS)
+            self.fetch    = FrameFetch(with_zeros=False, due_bits=FORWARD_DUE_BITS)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
-        self.pace      = TrainPacer(pad_ticks)
-        self.stamp     = Stamp()
+        self.pace      = TrainPacer(pad_ticks, with_time=self.forward is None)
+        if self.forward is None:
+            self.stamp = Stamp()
         self.mac       = TransmitMAC()
-        self.elapsed   = Elapsed()
+        self.elapsed   = Elapsed(64 if self.forward is None else FORWARD_ELAPSED_BITS)
         self.counters  = TransmitCounters()
         self.is_busy   = Signal() # From arm to the end of the program, in ``sys``.
         self.taken     = Signal() # A program begins.
@@ -146,30 +155,33 @@ class TransmitPath(LiteXModule):
         self.of_replay  = Signal() # It is a trace.
         self.of_sets    = Signal() # It is of sets.
         self.is_other   = self.of_streams if replay is None else self.of_streams | self.of_replay # It has another schedule.
-        self.descriptors = stream.Endpoint(descriptor_description(replay is not None))
-        self.add_stream()
-        self.add_program()
-        self.add_state()
-        self.add_time(clock, pad_ticks)
-        self.add_counters()
-        add_sources(self, pad_ticks)
+        if self.forward is None:
+            self.descriptors = stream.Endpoint(descriptor_description(replay is not None))
+            self.add_stream()
+            self.add_program()
+            self.add_state()
+            self.add_schedule()
+            add_time(self, clock, pad_ticks)
+            self.add_counters()
+            add_sources(self, pad_ticks)
+        else:
+            add_forward(self)
+            self.add_state()
+            self.add_counters()
         if with_management:
             self.add_management()
 
     def add_stream(self):
         """Join the stages in the order of the data."""
-        spoils = getattr(self.replay, "spoils", None) # A frame leaves with a wrong FCS.
         self.comb += [
             self.descriptors.connect(self.announce.sink),
             self.announce.source.connect(self.pace.descriptors, omit={name for name, _ in stamp_layout}),
             self.crossing.source.connect(self.converter.sink),
             self.converter.source.connect(self.pace.sink),
             self.pace.source.connect(self.stamp.sink, omit={"ready"}),
-            self.stamp.source.connect(self.mac.sink, omit={"ready"} if spoils is None else {"ready", "error"}),
+            self.stamp.source.connect(self.mac.sink, omit={"ready"}),
             self.mac.source.connect(self.source, omit={"ready"}),
         ]
-        if spoils is not None:
-            add_spoils(self, spoils)
         if self.replay is None:
             self.comb += [
                 self.announce.build.connect(self.build.sink),
@@ -206,23 +218,7 @@ class TransmitPath(LiteXModule):
             self.schedule.interval_gap.eq(interval_gap),
         ]
         if self.streams is None and self.replay is None and self.sets is None:
-            self.add_stamp_settings(shown)
-
-    def add_stamp_settings(self, shown):
-        """Tell the stamp of the program: its settings stand still."""
-        stamp = self.stamp
-        self.comb += [
-            stamp.payload_offset.eq(shown.payload_offset),
-            stamp.checksum_enable.eq(shown.checksum_enable),
-            stamp.checksum_seed.eq(shown.checksum_seed),
-            stamp.enable.eq(1),
-            stamp.is_late.eq(0),
-            stamp.offset.eq(shown.payload_offset + STAMP_OFFSET),
-            stamp.octets.eq(STAMP_OCTETS - 1),
-            stamp.shift.eq(0),
-            stamp.nibble.eq(0),
-            stamp.mend.eq(0),
-        ]
+            add_stamp_settings(self, shown)
 
     def add_state(self):
         """Start and stop the source, and say how far the program is."""
@@ -242,9 +238,9 @@ class TransmitPath(LiteXModule):
             finished.i.eq(self.pace.finished),
             stopping.i.eq(is_stopped),
             self.pace.stop.eq(stopping.o),
+            self.pace.start_strobe.eq(self.start_strobe),
+            self.ready.eq(self.pace.ready),
             self.begins.eq(begin[-1]),
-            self.schedule.start.eq(self.begins & ~self.is_other),
-            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
             If(self.is_busy,
                 self.state.eq(paced),
                 If((paced == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),
@@ -263,21 +259,12 @@ class TransmitPath(LiteXModule):
             ),
         ]
 
-    def add_time(self, clock, pad_ticks):
-        """Give pacer and stamp the one time, and the gate its handshake."""
-        now = Signal(64, reset_less=True) # Half of the way across the chip.
-        self.sync.timebase += now.eq(clock.now)
-        sfd = self.mac.sfd
-        for _ in range(pad_ticks):
-            later = Signal()
-            self.sync.timebase += later.eq(sfd)
-            sfd = later
+    def add_schedule(self):
+        """Start and stop trains."""
+        is_stopped = self.is_stopped
         self.comb += [
-            self.pace.now.eq(now),
-            self.stamp.now.eq(now),
-            self.stamp.sfd.eq(sfd),
-            self.pace.start_strobe.eq(self.start_strobe),
-            self.ready.eq(self.pace.ready),
+            self.schedule.start.eq(self.begins & ~self.is_other),
+            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
         ]
 
     def add_counters(self):

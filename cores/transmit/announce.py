@@ -31,25 +31,27 @@ class Announcer(LiteXModule):
         Show what the stamp needs to know of each frame, too.
     with_replay : bool
         Descriptors may ask for octets of the ring.
+    due_bits : int
+        Of ``due`` in descriptors; with fewer than 64 it is modulo, and none may be due in half of that range.
 
     Attributes
     ----------
-    sink : Endpoint(descriptor_description(with_replay)), in, ``sys``
-    build : Endpoint(descriptor_description(with_replay)), out, ``sys``
+    sink : Endpoint(descriptor_description(with_replay, due_bits)), in, ``sys``
+    build : Endpoint(descriptor_description(with_replay, due_bits)), out, ``sys``
         The same, without the empty ones.
     source : Endpoint(pace_description(with_stamps)), out, ``timebase``
-    elapsed : Signal((64, True)), in, ``sys``
+    elapsed : Signal((due_bits, True)), in, ``sys``
         Ticks since the start of the program, never ahead of those of the pacer.
     stop : Signal(), in, ``sys``
         Level: hold nothing back, for the pacer throws it away.
     is_past : Signal(), out, ``sys``
         With replay: the descriptor at ``sink``, valid or not, was due before ``elapsed``.
     """
-    def __init__(self, with_stamps=False, with_replay=False):
-        self.sink    = sink   = stream.Endpoint(descriptor_description(with_replay))
-        self.build   = build  = stream.Endpoint(descriptor_description(with_replay))
+    def __init__(self, with_stamps=False, with_replay=False, due_bits=64):
+        self.sink    = sink   = stream.Endpoint(descriptor_description(with_replay, due_bits))
+        self.build   = build  = stream.Endpoint(descriptor_description(with_replay, due_bits))
         self.source  = source = stream.Endpoint(pace_description(with_stamps))
-        self.elapsed = Signal((64, True))
+        self.elapsed = Signal((due_bits, True))
         self.stop    = Signal()
         if with_replay:
             self.is_past = Signal()
@@ -99,7 +101,7 @@ class Announcer(LiteXModule):
     def add_due(self):
         """Tell whether the frame is due soon, and when, within what the pacer can tell apart."""
         near, most   = log2_int(HORIZON), log2_int(OVERDUE_MAX)
-        ahead        = Signal(64) # Ticks until it is due, in two's complement.
+        ahead        = Signal(len(self.elapsed)) # Ticks until it is due, in two's complement.
         oldest       = Signal(DUE_BITS)
         is_overdue   = Signal()
         self.is_near = Signal()
@@ -107,7 +109,7 @@ class Announcer(LiteXModule):
         self.comb += [
             ahead.eq(self.sink.due - self.elapsed),
             self.is_near.eq(ahead[-1] | (ahead[near:-1] == 0)),
-            is_overdue.eq(ahead[-1] & (ahead[most:-1] != 2**(63 - most) - 1)),
+            is_overdue.eq(ahead[-1] & (ahead[most:-1] != 2**(len(ahead) - 1 - most) - 1)),
             oldest.eq(self.elapsed[:DUE_BITS] - OVERDUE_MAX),
             self.due.eq(Mux(is_overdue, oldest, self.sink.due[:DUE_BITS])),
         ]

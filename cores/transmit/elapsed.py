@@ -13,7 +13,11 @@ from liteprobe.cores.transmit.due import LEAD_TICKS
 # Elapsed Ticks ------------------------------------------------------------------------------------
 
 class Elapsed(LiteXModule):
-    """Extends the pacer's count of ticks to 64 bits; in ``sys``.
+    """Extends the pacer's count of ticks; in ``sys``.
+
+    Parameters
+    ----------
+    bits : int
 
     Attributes
     ----------
@@ -21,13 +25,13 @@ class Elapsed(LiteXModule):
         Ticks since the start of the program, modulo 2^20, as they came across. Must be new every 2^20 ticks or sooner.
     is_running : Signal(), in
         The program has started: ``ticks`` counts.
-    elapsed : Signal((64, True)), out
+    elapsed : Signal((bits, True)), out
         Some 30 ticks old; about as many before 0 as pass from a start until then, while the program hasn't started.
     """
-    def __init__(self):
+    def __init__(self, bits=64):
         self.ticks      = Signal(DUE_BITS)
         self.is_running = Signal()
-        self.elapsed    = Signal((64, True), reset=-LEAD_TICKS)
+        self.elapsed    = Signal((bits, True), reset=-LEAD_TICKS)
 
         # # #
 

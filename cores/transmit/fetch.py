@@ -21,17 +21,24 @@ class FrameFetch(LiteXModule):
 
     A word a cycle, no latency.
 
+    Parameters
+    ----------
+    with_zeros : bool
+        Without, all octets of each frame are there: ``snap`` counts for nothing.
+    due_bits : int
+        As of `Announcer`.
+
     Attributes
     ----------
-    sink : Endpoint(descriptor_description(with_replay=True)), in
+    sink : Endpoint(descriptor_description(True, due_bits)), in
         Of the settings: ``length``, and ``snap``, at most the length.
     octets : Endpoint([("data", 32)]), in
         As many words as hold ``snap`` octets are taken for each frame; what is behind these octets in the last one counts for
         nothing.
     source : Endpoint(word_description(32)), out
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(descriptor_description(with_replay=True))
+    def __init__(self, with_zeros=True, due_bits=64):
+        self.sink   = sink   = stream.Endpoint(descriptor_description(True, due_bits))
         self.octets = octets = stream.Endpoint([("data", DATA_WIDTH)])
         self.source = source = stream.Endpoint(word_description(DATA_WIDTH))
 
@@ -39,20 +46,16 @@ class FrameFetch(LiteXModule):
 
         word    = Signal(WORDS_BITS)
         is_last = Signal()
-        is_kept = Signal() # Some of the word is octets of the ring.
+        is_kept = Signal(reset=1) # Some of the word is octets of the ring.
         is_full = Signal() # All of it.
         is_end  = Signal() # The word behind these.
         is_past = Signal() # It was.
-        kept    = Signal(DATA_WIDTH//8)
+        kept    = Signal(DATA_WIDTH//8, reset=2**(DATA_WIDTH//8) - 1)
         tail    = sink.snap[:2]
         behind  = Signal(WORDS_BITS) # Number of the next word.
         self.comb += [
             behind.eq(word + 1),
             is_last.eq(Mux(sink.length[:2] != 0, word, behind) == sink.length[2:]),
-            is_end.eq(word == sink.snap[2:]),
-            is_full.eq(~is_end & ~is_past),
-            is_kept.eq(is_full | (is_end & (tail != 0))),
-            *[kept[n].eq(is_full | (is_end & (tail > n))) for n in range(DATA_WIDTH//8)],
             source.valid.eq(sink.valid & (octets.valid | ~is_kept)),
             source.last.eq(is_last),
             source.last_be.eq(Mux(is_last, last_be_of_length(sink.length, DATA_WIDTH), 0)),
@@ -60,6 +63,13 @@ class FrameFetch(LiteXModule):
             octets.ready.eq(sink.valid & is_kept & source.ready),
             sink.ready.eq(source.valid & source.ready & is_last),
         ]
+        if with_zeros:
+            self.comb += [
+                is_end.eq(word == sink.snap[2:]),
+                is_full.eq(~is_end & ~is_past),
+                is_kept.eq(is_full | (is_end & (tail != 0))),
+                *[kept[n].eq(is_full | (is_end & (tail > n))) for n in range(DATA_WIDTH//8)],
+            ]
         self.sync += If(source.valid & source.ready,
             word.eq(behind),
             If(is_end, is_past.eq(1)),

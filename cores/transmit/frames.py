@@ -52,16 +52,16 @@ stamp_layout = [
     ("stamp_mend",       1), # The two octets from stamp_offset + 6 are the checksum of an IPv4 header, the stamp is part of it.
 ]
 
-def descriptor_description(with_replay=False):
+def descriptor_description(with_replay=False, due_bits=64):
     """A frame before it is built, or fetched: what stands in it, and when it leaves.
 
-    ``due``: whole ticks since the start of its program, in two's complement. ``final``: it is the last of its program. An
-    ``empty`` one is not a frame: it only says that the program ends here.
+    ``due``: whole ticks since the start of its program, in two's complement, or modulo. ``final``: it is the last of its
+    program. An ``empty`` one is not a frame: it only says that the program ends here.
     """
     return EndpointDescription([
         ("sequence", 32),
         ("length",   LENGTH_BITS),
-        ("due",      64),
+        ("due",      due_bits),
         ("final",    1),
         ("empty",    1),
     ] + build_layout + stamp_layout + (fetch_layout if with_replay else []))

@@ -31,6 +31,8 @@ class TrainPacer(LiteXModule):
     ----------
     pad_ticks : int
         Whole ticks from the MAC's source to the PHY's pads, where ``start_time`` is that of the first SFD.
+    with_time : bool
+        Without, no program is ``timed``, and ``start_time`` and ``now`` are not looked at.
 
     It knows nothing of a program but its start: each frame brings the tick at which it is due. A frame starts in the first
     tick at or after that one in which the line is free and the frame is there. A management frame starts only where its slot
@@ -79,7 +81,7 @@ class TrainPacer(LiteXModule):
     finished : Signal(), out
         One pulse as the state turns idle.
     """
-    def __init__(self, pad_ticks=0):
+    def __init__(self, pad_ticks=0, with_time=True):
         self.descriptors        = stream.Endpoint(pace_description())
         self.sink               = stream.Endpoint(octet_description())
         self.management         = stream.Endpoint(octet_description())
@@ -106,7 +108,8 @@ class TrainPacer(LiteXModule):
         # # #
 
         self.due        = DueTime()
-        self.start_at   = StartTime()
+        if with_time:
+            self.start_at = StartTime()
         self.line       = Line()
         self.fsm        = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
         self.start      = Signal()
@@ -121,10 +124,8 @@ class TrainPacer(LiteXModule):
             self.line.choose_management.eq(self.start_management),
             self.line.probe_hold.eq(self.descriptors.hold),
             self.line.management_hold.eq(self.management_hold),
-            self.start_at.now.eq(self.now),
-            self.start_at.start_time.eq(self.start_time),
             self.due.runs.eq(self.runs),
-            self.due.lead.eq(Mux(self.timed, TIMED_LEAD_TICKS - pad_ticks, LEAD_TICKS)),
+            self.due.lead.eq(Mux(self.timed, TIMED_LEAD_TICKS - pad_ticks, LEAD_TICKS) if with_time else LEAD_TICKS),
             self.due.due.eq(self.descriptors.due),
             self.due.is_there.eq(self.descriptors.valid),
             self.elapsed.eq(self.due.elapsed),
@@ -135,7 +136,9 @@ class TrainPacer(LiteXModule):
         ]
         self.add_starts()
         self.add_descriptors()
-        self.add_waiting()
+        self.add_waiting(with_time)
+        if with_time:
+            self.add_time()
         self.add_running()
         self.add_lateness()
         self.add_management()
@@ -170,7 +173,7 @@ class TrainPacer(LiteXModule):
             self.is_quiet.eq(line.is_free & ~line.is_sending & ~line.is_discarding),
         ]
 
-    def add_waiting(self):
+    def add_waiting(self, with_time):
         """Take a program from arm to its start."""
         fsm = self.fsm
         fsm.act("IDLE",
@@ -186,10 +189,17 @@ class TrainPacer(LiteXModule):
             If(self.stop,
                 NextState("DRAIN"),
             ).Elif(self.start_strobe,
-                If(self.timed, NextState("WAIT")).Else(NextState("RUN")),
+                If(self.timed, NextState("WAIT")).Else(NextState("RUN")) if with_time else NextState("RUN"),
             ),
         )
-        fsm.act("WAIT",
+
+    def add_time(self):
+        """Let a timed program wait for its time."""
+        self.comb += [
+            self.start_at.now.eq(self.now),
+            self.start_at.start_time.eq(self.start_time),
+        ]
+        self.fsm.act("WAIT",
             self.state.eq(TransmitState.WAITING),
             self.in_program.eq(1),
             If(self.stop,
@@ -248,6 +258,7 @@ class TrainPacer(LiteXModule):
         is_allowed = Signal()
         had_to     = Signal()
         is_begun   = Signal()
+        is_far     = fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
@@ -260,7 +271,7 @@ class TrainPacer(LiteXModule):
             ),
             is_allowed.eq(
                 ~self.in_program
-                | (fsm.ongoing("WAIT") & self.start_at.is_far)
+                | is_far
                 | (fsm.ongoing("RUN") & (self.due.fits | lonely[-1]))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),

@@ -56,6 +56,24 @@ STREAM_STROBES = {
     "streams_end":   "Write: end these streams while the program runs.",
 }
 
+FORWARD_STATUS = ("state", "sent", "late", "underruns", "link_up")
+MANAGEMENT     = ("management_sent", "management_held", "management_dropped")
+
+def add_forward_registers(path):
+    """Give a TransmitPath that forwards its registers: what begins is said elsewhere."""
+    stop = CSRStorage(1, name="stop", description=STROBES["stop"])
+    path._stop = stop
+    path.comb += path.stop.eq(stop.re)
+    add_status(path, (*FORWARD_STATUS[:-1], *MANAGEMENT * hasattr(path, "management"), FORWARD_STATUS[-1]))
+
+def add_status(path, names):
+    """Give a path registers of what it says of itself."""
+    for name in names:
+        signal   = getattr(path, name)
+        register = CSRStatus(len(signal), name=name, description=STATUS[name])
+        setattr(path, f"_{name}", register)
+        path.comb += register.status.eq(signal)
+
 def add_stream_registers(path):
     """Give a TransmitPath the registers of its streams."""
     for name, (width, description) in STREAM_SETTINGS.items():
@@ -89,8 +107,4 @@ def add_registers(path):
         register = CSRStorage(1, name=name, description=description)
         setattr(path, f"_{name}", register)
         path.comb += getattr(path, name).eq(register.re | ends.get(name, 0))
-    for name, description in STATUS.items():
-        signal   = getattr(path, name)
-        register = CSRStatus(len(signal), name=name, description=description)
-        setattr(path, f"_{name}", register)
-        path.comb += register.status.eq(signal)
+    add_status(path, STATUS)

@@ -12,6 +12,7 @@ from liteprobe.cores.transmit.frames import octet_description
 
 STAGES      = 4 # Octets between the sum and the place of its complement, and the two octets themselves.
 STAMP_BITS  = 64
+STAMP_TICKS = 5 # From octet to octet.
 PLACE_TICKS = 3 # From where the walk is decided upon to the first octet of the stamp.
 PART        = 16 # Bits of the time in which an octet is looked for at first.
 MEND_OFFSET = 6 # From the identification of IPv4 to the checksum of its header.

@@ -181,7 +181,6 @@ class Emulation:
         for port in ports:
             self._notes |= dict.fromkeys(port.free(probe.timebase))
             port.sends_for = self
-            port.transmit.attach(is_attached=False)
         try:
             self._load_and_start()
         except BaseException:

@@ -29,7 +29,7 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.sim.models.emulator.counts import Counts
 from liteprobe.sim.models.emulator.draws import ClassDraws, Frame
 from liteprobe.sim.models.emulator.settings import ClassSettings
-from liteprobe.sim.models.probe import BUILD_TICKS, ModelProbe
+from liteprobe.sim.models.probe import BUILD_TICKS, PROGRAM, ModelProbe
 
 SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
 STRIDE = 0x01000000
@@ -54,10 +54,16 @@ REGISTERS = {
     "management": (1, False),
 }
 
+OF_TRAINS = {*PROGRAM, "attached", "arm", "clear", "first_late", "disturbed"}  # No port of an emulator sends any.
+
 
 def extended(register_map: dict[str, Any], directions: int, with_trace: bool) -> dict[str, Any]:
     """Return the map of a probe with what an emulator has more."""
     registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
+    for port in range(2):
+        for name in OF_TRAINS:
+            del registers[f"port{port}_tx_{name}"]
+        del memories[f"port{port}_header"]
     address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
     named = {f"direction{n}_{name}": one for n in range(directions) for name, one in REGISTERS.items()}
     for name, (words, is_writable) in {**named, "filter_control": (1, True)}.items():

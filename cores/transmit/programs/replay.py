@@ -7,7 +7,6 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.transmit.fetch import FrameFetch
 from liteprobe.cores.transmit.programs.choice import OtherPrograms
 
@@ -40,14 +39,4 @@ def add_fetch(path):
         ).Else(
             path.build.source.connect(words),
         ),
-    ]
-
-def add_spoils(path, spoils):
-    """Let a frame leave with a wrong FCS where ``spoils`` stands while its descriptor is shown: from its start on."""
-    path.spoiled = spoiled = LevelCrossing("timebase")
-    is_spoiled   = Signal()
-    path.sync.timebase += If(path.pace.is_begun, is_spoiled.eq(spoiled.o))
-    path.comb += [
-        spoiled.i.eq(spoils),
-        path.mac.sink.error.eq(path.stamp.source.error | is_spoiled),
     ]
