@@ -26,6 +26,7 @@ class Ecp5Board:
     lut_sites, block_rams : int, of the device.
     with_serial, with_pcie : bool
     sdram_bytes : int, that a probe can use; 0: none.
+    sdram_banks : int, banks of 2 MiB that an emulator can use, of the least of its chips.
     spare_bytes : int
         Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
     flash_offset : int, where firmware lies in the flash, behind the bitstream.
@@ -69,6 +70,11 @@ class Ecp5Board:
     def phy_kind(self):
         """Return the kind of its PHYs: what a probe sets up in them."""
         return next(kind for kind in PHY_KINDS if kind.name == self.parts.phy.name)
+
+    @property
+    def sdram_banks(self):
+        """Return the banks of its SDRAM."""
+        return min((chip.banks for chip in self.parts.sdrams), default=0)
 
     def phy(self, port):
         """Return the PHY of one port; the PHY delays both clocks."""

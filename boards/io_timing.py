@@ -79,7 +79,7 @@ PHY_88E1512 = Phy("88E1512", 1.2, 2.0, 1.2, 2.0, tx_setup=1.0 - 2.0, tx_hold=1.0
 
 @dataclass(frozen=True)
 class Sdram:
-    """A SDRAM at CL 2: access time, output hold, setup and hold of its inputs; tRCD and tRP."""
+    """A SDRAM at CL 2: access time, output hold, setup and hold of its inputs; tRCD and tRP; banks of 2 MiB."""
     name   : str
     access : float
     output : float
@@ -87,17 +87,18 @@ class Sdram:
     hold   : float
     rcd    : float
     rp     : float
+    banks  : int = 4
 
 # M12L64322A (2S) rev. 1.0, p. 6 and 7: tSAC (CL 2), tOH, tSS, tSH, tRCD, tRP.
 M12L64322A_5 = Sdram("M12L64322A-5", 6.0, 2.0, 1.5, 1.0, 15.0, 15.0)
 M12L64322A_6 = Sdram("M12L64322A-6", 7.0, 2.0, 2.0, 1.0, 18.0, 18.0)
 M12L64322A_7 = Sdram("M12L64322A-7", 8.0, 2.0, 2.0, 1.5, 21.0, 21.0)
 # M12L16161A (2R) rev. 1.0, p. 5 and 6: the same.
-M12L16161A_5 = Sdram("M12L16161A-5", 5.0, 2.0, 2.0, 1.0, 15.0, 15.0)
-M12L16161A_7 = Sdram("M12L16161A-7", 6.0, 2.0, 2.0, 1.0, 20.0, 20.0)
+M12L16161A_5 = Sdram("M12L16161A-5", 5.0, 2.0, 2.0, 1.0, 15.0, 15.0, 2)
+M12L16161A_7 = Sdram("M12L16161A-7", 6.0, 2.0, 2.0, 1.0, 20.0, 20.0, 2)
 # W9816G6JH rev. A02, 9.5, p. 15: tAC (CL 2), tOH, the longest of tDS, tAS, tCKS and tCMS, and of tDH, tAH, tCKH and tCMH.
-W9816G6JH_6 = Sdram("W9816G6JH-6", 5.5, 2.0, 1.5, 0.7, 18.0, 18.0)
-W9816G6JH_7 = Sdram("W9816G6JH-7", 5.5, 2.0, 1.5, 1.0, 20.0, 18.0)
+W9816G6JH_6 = Sdram("W9816G6JH-6", 5.5, 2.0, 1.5, 0.7, 18.0, 18.0, 2)
+W9816G6JH_7 = Sdram("W9816G6JH-7", 5.5, 2.0, 1.5, 1.0, 20.0, 18.0, 2)
 # EM638325 rev. 1.7, p. 18: tAC2, tOH, tIS, tIH. Grades 5 and 5.5 have no CL 2.
 EM638325_6 = Sdram("EM638325-6", 6.0, 2.0, 1.5, 1.0, 18.0, 18.0)
 EM638325_7 = Sdram("EM638325-7", 6.0, 2.5, 1.75, 1.0, 21.0, 21.0)

@@ -49,5 +49,9 @@ class BoardLimits(Protocol):
         """SDRAM that a probe can use; 0: none."""
 
     @property
+    def sdram_banks(self) -> int:
+        """Banks of its SDRAM, of 2 MiB each, that an emulator can use."""
+
+    @property
     def spare_bytes(self) -> int:
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""

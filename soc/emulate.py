@@ -11,12 +11,13 @@ from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
 from liteprobe.cores.emulate.store import BlockStore, SdramStore
+from liteprobe.cores.emulate.trace import BlockTrace, SdramTrace
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.forward_path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
-from liteprobe.soc.main_ram import burst_port, sdram_places
+from liteprobe.soc.main_ram import add_place, burst_port, sdram_places
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
@@ -80,7 +81,9 @@ def add_direction(soc, number):
     config   = soc.probe_config
     out      = 1 - number
     transmit = getattr(soc, f"port{out}_tx")
-    port     = DirectionPort(soc.arrive_ports[number], transmit, frame_store(soc, number), direction_limits(config))
+    store    = frame_store(soc, number)
+    trace    = add_trace(soc, number) if config.trace_entries else None
+    port     = DirectionPort(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
     origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
@@ -102,3 +105,14 @@ def frame_store(soc, number):
         return BlockStore(config.store_words, BUFFER_WORDS)
     place = sdram_places(config, soc.board)[f"emulate{number}"]
     return SdramStore(burst_port(soc), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
+
+def add_trace(soc, number):
+    """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""
+    config, name = soc.probe_config, f"direction{number}_trace"
+    if not config.stores_in_sdram:
+        trace = BlockTrace(config.trace_entries)
+        soc.add_memory(name, trace.bus, trace.words)
+        return trace
+    port  = burst_port(soc, writes=False)
+    place = add_place(soc, name, f"trace{number}")
+    return SdramTrace(port, place.origin//4, config.trace_entries)

@@ -10,12 +10,13 @@ from migen import ClockDomainsRenamer
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.interconnect import wishbone
 
+from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
 
-SDRAM_BYTES    = 4*BANKS*ROWS*COLUMNS
+BANK_BYTES     = 4*ROWS*COLUMNS
 FIRMWARE_BYTES = 1024*1024 # Of the SDRAM, where it is main RAM.
 ORIGIN         = 0x48000000 # Of a SDRAM that isn't main RAM.
 
@@ -27,19 +28,27 @@ class Place(NamedTuple):
     size:   int
 
 def sdram_places(config, board):
-    """Return who has which part of the SDRAM: ``firmware``, ``sets``, ``replay<n>`` where wanted, ``capture`` the rest."""
+    """Return who has which part of the SDRAM: those that are wanted, ``capture`` the rest."""
     wanted = {"firmware": FIRMWARE_BYTES} if config.main_ram_kind(board) == "sdram" else {}
     if config.replays:
         wanted |= {"sets": 4*TABLE_ENTRIES} if config.makes_sets else {}
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
+        if config.trace_entries:
+            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
         places[name] = Place(at, size)
         at += size
-    places["capture"] = Place(at, SDRAM_BYTES - at)
+    places["capture"] = Place(at, BANK_BYTES*sdram_banks(config, board) - at)
+    if places["capture"].size < 0:
+        raise ValueError(f"the SDRAM of {board.name} is {-places['capture'].size} bytes too small: lower store_words")
     return places
+
+def sdram_banks(config, board):
+    """Return the banks of the SDRAM that are used: two, which all boards have; of an emulator, all."""
+    return board.sdram_banks if config.stores_in_sdram else BANKS
 
 def add_sdram(soc, name, origin):
     """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready.
@@ -52,14 +61,15 @@ def add_sdram(soc, name, origin):
     soc.sdram_phy = phy
     sdram = SdramController(phy, clk_freq,
         with_bursts      = config.monitors or config.shares_sdram,
-        with_late_answer = board.with_late_sdram and not has_clock)
+        with_late_answer = board.with_late_sdram and not has_clock,
+        banks            = sdram_banks(config, board))
     soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
     memory    = sdram
     if has_clock:
         soc.memory_crossing = memory = MemoryCrossing(sdram)
     if config.shares_sdram:
         soc.burst_ports = BurstPorts(memory.burst)
-    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=SDRAM_BYTES, mode="rwx"))
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*sdram.banks, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
     soc.sdram_ready  = memory.ready
     return memory.ready
@@ -87,6 +97,13 @@ def burst_port(soc, writes=True):
         add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", origin)
     # Else there is one user, and the controller's own port is enough.
     return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
+
+def add_place(soc, name, part):
+    """Let the host find a part of the SDRAM as the memory ``name``, within the SDRAM's region; return its `Place`."""
+    place = sdram_places(soc.probe_config, soc.board)[part]
+    soc.bus.add_region(name,
+        SoCRegion(origin=soc.sdram_region.origin + place.origin, size=place.size, mode="rw", linker=True))
+    return place
 
 def ring_address(soc, number=0):
     """Return where the ring of a port that replays begins in the SDRAM, words."""

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
 from liteprobe.soc.board_limits import BoardLimits
 
 STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
-LARGEST_STORE_WORDS = {"sdram": 1 << 18, "block": 1 << 15}
+LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
 # Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
 RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 33, 24, 3, 3
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
+LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +31,21 @@ class NetworkConfig:
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
     store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
     longest : octets of the longest frame without FCS, 1536 or 9018.
+    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none.
     """
 
     directions: int = 2
     store: str = "sdram"
-    store_words: int = 1 << 18
+    store_words: int = 1 << 19
     entries: int = 1024
     longest: int = 1536
+    trace_entries: int = 0
 
     @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
-        in_store = 0 if self.store == "sdram" else self.store_words // STORE_RAM_WORDS
+        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_entries
+        in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
         direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
         return RAMS + SDRAM_RAMS * (self.store == "sdram") + self.directions * direction
 
@@ -62,3 +67,6 @@ class NetworkConfig:
         ):
             if not least <= value <= most or value & (value - 1):
                 raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
+        most = LARGEST_TRACE[self.store]
+        if self.trace_entries and (not 0 < self.trace_entries <= most or self.trace_entries & (self.trace_entries - 1)):
+            raise ValueError(f"trace_entries {self.trace_entries} is not 0 or a power of two up to {most}: use {most}")

@@ -7,11 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.integration.soc import SoCRegion
-
 from liteprobe.cores.transmit.programs.replay_port import ReplayPort
 from liteprobe.cores.transmit.programs.set_registers import SetRegisters
-from liteprobe.soc.main_ram import burst_port, ring_address, sdram_places
+from liteprobe.soc.main_ram import add_place, burst_port, ring_address
 
 def add_replays(soc):
     """Give each port of ``soc`` its ring; what fills the rings is added with the management link (`add_datagrams`)."""
@@ -32,6 +30,4 @@ def add_replay(soc, number, path):
 
 def add_table(soc):
     """Let the host find the table of sets in the SDRAM: memory ``sets_table``, a part of the SDRAM's region."""
-    place = sdram_places(soc.probe_config, soc.board)["sets"]
-    soc.bus.add_region("sets_table",
-        SoCRegion(origin=soc.sdram_region.origin + place.origin, size=place.size, mode="rw", linker=True))
+    add_place(soc, "sets_table", "sets")

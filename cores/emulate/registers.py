@@ -93,6 +93,8 @@ class DirectionPort(LiteXModule):
         Whose ``forward`` is a `ForwardSource`.
     store : FrameStore
     limits : Limits
+    trace : TraceReader or None
+        Of opportunities, where links can have them.
 
     Attributes
     ----------
@@ -103,7 +105,7 @@ class DirectionPort(LiteXModule):
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
     """
-    def __init__(self, receive, transmit, store, limits):
+    def __init__(self, receive, transmit, store, limits, trace=None):
         self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
 
@@ -150,6 +152,12 @@ class DirectionPort(LiteXModule):
             forward.is_sent.eq(transmit.counters.pulses["sent"]),
             forward.late.connect(emulation.late),
         ]
+        if trace is not None:
+            self.trace = trace
+            self.comb += [
+                trace.start.eq(arms),
+                trace.source.connect(emulation.opportunities),
+            ]
         # The origin is there long before tick 0: the lead is longer.
         self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
         settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks
@@ -182,6 +190,10 @@ class DirectionPort(LiteXModule):
         self._origin    = CSRStatus(NOW_BITS, name="origin",
             description="Tick of the probe's clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)
+        if hasattr(self, "trace"):
+            self._trace_entries = WriteOnlyCSR(len(self.trace.count), name="trace_entries",
+                description="Opportunities of the trace; before arm.")
+            self.comb += self.trace.count.eq(self._trace_entries.storage)
         for name, (value, description) in self.constants.items():
             setattr(self, f"_{name}", CSRStatus(32, reset=value, name=name, description=description))
         for name, description in COUNTS.items():

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
 from liteprobe.cores.crossing import HandshakeCrossing, LevelCrossing, NumberCrossing, StreamCrossing
-from liteprobe.cores.memory.sdram import BURST_WORDS, BurstPort
+from liteprobe.cores.memory.sdram import BANKS, BURST_WORDS, BurstPort
 
 READS    = 8 # Requests whose words are still to come, at most.
 REQUESTS = 8 # Taken by a crossing and not through, at most: they fill the way there and back.
@@ -22,13 +22,18 @@ QUEUE    = 512 # Words: those of REQUESTS that write; those of READS, so that no
 class QueuedPort(BurstPort):
     """Is a burst port that takes requests before the one before is through.
 
+    Parameters
+    ----------
+    banks : int
+        As of `BurstPort`.
+
     Attributes
     ----------
     last, through : Signal(4)
         Number of the last request that was taken, and of the last one of the memory that is through; both wrap.
     """
-    def __init__(self):
-        BurstPort.__init__(self)
+    def __init__(self, banks=BANKS):
+        BurstPort.__init__(self, banks)
         self.last    = Signal(NUMBERS)
         self.through = Signal(NUMBERS)
 
@@ -66,7 +71,7 @@ class BurstPorts(LiteXModule):
     def add_port(self, writes=True):
         """Return a new port; one that never writes takes fewer wires."""
         assert not self.finalized
-        self.ports.append(type(self.memory)())
+        self.ports.append(type(self.memory)(self.memory.banks))
         self.writers += [len(self.ports) - 1]*writes
         return self.ports[-1]
 
@@ -171,7 +176,7 @@ class MemoryCrossing(LiteXModule):
     """
     def __init__(self, sdram):
         self.bus   = wishbone.Interface(data_width=32, address_width=32, addressing="word")
-        self.burst = QueuedPort()
+        self.burst = QueuedPort(sdram.burst.banks)
         self.ready = Signal()
 
         # # #

@@ -18,7 +18,7 @@ T_REFRESH  = 64e-3/4096
 T_POWER_UP = 200e-6
 REFRESHES_AT_START = 8
 START_CYCLES       = 3 # From the last command of the start to the first one behind it, at least.
-# Of the smallest of them, M12L16161A; of the others, which have 4 banks, these are a half: 4 MiB are plenty.
+# Of the smallest of them, M12L16161A; of the others, which have 4 banks, these are a half, and plenty for most.
 BANKS, ROWS, COLUMNS = 2, 2048, 256
 PRECHARGE_ALL = 1 << 10 # Of the address.
 
@@ -73,11 +73,11 @@ BURST_WORDS = 64 # At most; all of one row.
 BURST_LEAST = 16 # So many go before the processor's turn, if it waits.
 
 class BurstPort:
-    """Asks a `SdramController` for several words that follow one another.
+    """Asks a `SdramController` that uses so many banks for several words that follow one another.
 
     Attributes
     ----------
-    request : Endpoint([("address", 20), ("rest", 6), ("write", 1)])
+    request : Endpoint([("address", 20 with two banks), ("rest", 6), ("write", 1)])
         First word, words less one, all within a row (256 words). Taken when the one before it is through.
     write_data, takes : Signal(32), Signal(); to the controller, and from it
         Word to write; must be there from the request on. The next one in the cycle after ``takes``.
@@ -86,8 +86,9 @@ class BurstPort:
     busy : Signal(); from the controller
         A request was taken and is not through: words that were written are in the SDRAM once it has fallen.
     """
-    def __init__(self):
-        bits = log2_int(BANKS*ROWS*COLUMNS)
+    def __init__(self, banks=BANKS):
+        bits = log2_int(banks*ROWS*COLUMNS)
+        self.banks      = banks
         self.request    = stream.Endpoint([("address", bits), ("rest", log2_int(BURST_WORDS)), ("write", 1)])
         self.write_data = Signal(32)
         self.takes      = Signal()
@@ -106,12 +107,11 @@ class SdramController(LiteXModule):
     Parameters
     ----------
     phy : LiteDRAM's PHY of the chip, at full rate: ``dfi`` and ``settings``.
-    clk_freq : float, Hz
-        Frequency at which the chip's times are kept.
-    with_bursts : bool
-        Give it ``burst``.
+    clk_freq : float, Hz, frequency at which the chip's times are kept.
+    with_bursts : bool, whether it has ``burst``.
     with_late_answer : bool
         Answer the bus a cycle later, from registers: where the chip's pins are far from what asks.
+    banks : int, that are used.
 
     Attributes
     ----------
@@ -127,9 +127,9 @@ class SdramController(LiteXModule):
     Limits: no open rows; BL = 1.
     Source: JEDEC 21-C, section 3.11.5 (SDRAM commands and start); LiteDRAM's DFI, and its delays (litedram/core/crossbar.py).
     """
-    def __init__(self, phy, clk_freq, with_bursts=False, with_late_answer=False):
+    def __init__(self, phy, clk_freq, with_bursts=False, with_late_answer=False, banks=BANKS):
         self.bus   = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
-        self.burst = BurstPort() if with_bursts else None
+        self.burst = BurstPort(banks) if with_bursts else None
         self.ready = Signal()
 
         # # #
@@ -139,6 +139,7 @@ class SdramController(LiteXModule):
         self.address = Signal.like(dfi.address)
         self.pace    = SdramPace(clk_freq)
 
+        self.banks = banks
         self.column, bank, self.row = self.split(bus.adr)
         self.bank = Signal.like(dfi.bank)
         self.comb += [
@@ -176,7 +177,7 @@ class SdramController(LiteXModule):
 
     def split(self, address):
         """Return column, bank and row of the address of a word."""
-        bits = [log2_int(n) for n in (COLUMNS, BANKS, ROWS)]
+        bits = [log2_int(n) for n in (COLUMNS, self.banks, ROWS)]
         return [address[sum(bits[:n]):sum(bits[:n + 1])] for n in range(3)]
 
     def add_start(self, cl):
@@ -273,7 +274,6 @@ class SdramController(LiteXModule):
         is_turn  = Signal() # The bus was served last.
         arrives  = Signal(latency)
         reads    = Signal()
-        parts    = self.split(request.address)
         self.comb += [
             request.ready.eq(~active),
             burst.read_data.eq(dfi.rddata),
@@ -288,7 +288,7 @@ class SdramController(LiteXModule):
                 active.eq(1),
                 is_write.eq(request.write),
                 rest.eq(request.rest),
-                *[part.eq(value) for part, value in zip((column, bank, row), parts)],
+                *[part.eq(value) for part, value in zip((column, bank, row), self.split(request.address))],
             ),
             If(self.answers, is_turn.eq(1)),
             If(fsm.ongoing("BURST"), is_turn.eq(0)),

@@ -15,7 +15,7 @@ from litex.build.sim.common import sim_special_overrides
 from litex.soc.interconnect import stream
 
 from litedram.common import PhySettings
-from litedram.modules import M12L16161A
+from litedram.modules import M12L64322A
 from litedram.phy.model import SDRAMPHYModel
 
 from liteeth.common import eth_phy_description
@@ -245,6 +245,7 @@ class Board:
     with_serial = True
     with_pcie = False
     sdram_bytes = SDRAM_BYTES
+    sdram_banks = 4
     memory_clk_freq = TICKS_FREQ
     with_late_sdram = False
     spare_bytes = 0
@@ -301,7 +302,7 @@ class Board:
             read_latency=3,
             write_latency=0,
         )
-        phy = SDRAMPHYModel(M12L16161A(clk_freq, "1:1"), settings, clk_freq=clk_freq)
+        phy = SDRAMPHYModel(M12L64322A(clk_freq, "1:1"), settings, clk_freq=clk_freq)
         if has_clock:
             self.domains.add_memory(Fraction(int(clk_freq), int(TICKS_FREQ)))
             phy = ClockDomainsRenamer("memory")(phy)

@@ -23,6 +23,7 @@ class Board:
     with_serial: bool = True
     with_pcie: bool = False
     sdram_bytes: int = 0
+    sdram_banks: int = 0
     spare_bytes: int = 0
 
 
@@ -51,6 +52,7 @@ REFUSED = [
     ({"preset": "emulator", "store": "tape"}, "choose one of sdram, block"),
     ({"preset": "emulator", "store": "block", "store_words": 10000}, "a power of two from 8192 to 32768: use 32768"),
     ({"preset": "emulator", "store": "block", "store_words": 8192, "entries": 100}, "a power of two from 64 to 4096"),
+    ({"preset": "emulator", "store": "block", "store_words": 8192, "trace_entries": 100}, "power of two up to 4096"),
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),

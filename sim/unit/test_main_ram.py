@@ -35,6 +35,16 @@ def test_sets_and_a_ring_a_port_lie_between_firmware_and_capture():
     }
     assert places("replay", with_cpu=False, ports=1) == {"sets": (0, 256), "replay0": (256, 512), "capture": (768, 3328)}
 
+def test_an_emulator_has_all_banks_for_its_stores_and_traces():
+    assert places("emulator", trace_entries=1 << 16) == {
+        "firmware": (0, 1024), "emulate0": (1024, 2048), "emulate1": (3072, 2048), "trace0": (5120, 512), "trace1": (5632, 512),
+        "capture": (6144, 2048),
+    }
+
+def test_an_emulator_whose_stores_are_larger_than_the_memory_is_refused():
+    with pytest.raises(ValueError, match="1048576 bytes too small: lower store_words"):
+        places("emulator", store_words=1 << 20)
+
 @pytest.mark.parametrize("freq", [80e6, None])
 def test_each_user_of_a_probe_that_replays_has_a_port_of_its_own(freq):
     target = board("colorlight_i9")

@@ -193,6 +193,9 @@ class Emulated:
                 registers.write_memory(
                     f"direction{number}_settings", 2 * BANK_WORDS + DELAY_ENTRIES, one.pattern_memory()
                 )
+            if one.trace:
+                registers.write_memory(f"direction{number}_trace", 0, [word for entry in one.trace for word in entry])
+                registers.write(f"direction{number}_trace_entries", len(one.trace))
             registers.write(f"direction{number}_arm", 1)
         self.probe.wait(30e-6)
         states = [registers.read(f"port{1 - number}_tx_state") for number in settings]
