@@ -132,7 +132,7 @@ class TransmitPath(LiteXModule):
         self.build     = FrameBuild(data_width, with_headers)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
-        self.pace      = TrainPacer(pad_ticks)
+        self.pace      = TrainPacer(pad_ticks, getattr(replay, "patience_bits", None))
         self.stamp     = Stamp()
         self.mac       = TransmitMAC()
         self.elapsed   = Elapsed()

@@ -31,6 +31,9 @@ class TrainPacer(LiteXModule):
     ----------
     pad_ticks : int
         Whole ticks from the MAC's source to the PHY's pads, where ``start_time`` is that of the first SFD.
+    patience_bits : int or None
+        After so many ticks (as a power of two) a management frame goes before the next one of the program, which is late then;
+        None: never.
 
     It knows nothing of a program but its start: each frame brings the tick at which it is due. A frame starts in the first
     tick at or after that one in which the line is free and the frame is there. A management frame starts only where its slot
@@ -79,7 +82,7 @@ class TrainPacer(LiteXModule):
     finished : Signal(), out
         One pulse as the state turns idle.
     """
-    def __init__(self, pad_ticks=0):
+    def __init__(self, pad_ticks=0, patience_bits=None):
         self.descriptors        = stream.Endpoint(pace_description())
         self.sink               = stream.Endpoint(octet_description())
         self.management         = stream.Endpoint(octet_description())
@@ -113,6 +116,7 @@ class TrainPacer(LiteXModule):
         self.is_begun   = Signal() # The tick after a start, which is known late in its own.
         self.in_program = Signal()
         self.runs       = Signal() # From the start of the program on.
+        self.yields     = None if patience_bits is None else Signal() # A management frame goes first.
         self.comb += [
             self.sink.connect(self.line.probe),
             self.management.connect(self.line.management),
@@ -139,6 +143,8 @@ class TrainPacer(LiteXModule):
         self.add_running()
         self.add_lateness()
         self.add_management()
+        if self.yields is not None:
+            self.add_patience(patience_bits)
 
     def add_starts(self):
         """Start each frame of the program that runs when it is due."""
@@ -149,7 +155,8 @@ class TrainPacer(LiteXModule):
             self.is_there.eq(self.sink.valid & self.descriptors.valid & ~self.descriptors.empty & ~line.is_discarding),
             self.start.eq(self.due.is_due & line.is_free & is_open),
         ]
-        self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
+        opens         = self.is_there & self.fsm.ongoing("RUN") & ~self.stop
+        self.sync.timebase += is_open.eq(opens if self.yields is None else opens & ~self.yields)
 
     def add_descriptors(self):
         """Take the descriptor of each frame that has started, two ticks after it did, or was thrown away; and an empty one."""
@@ -248,6 +255,7 @@ class TrainPacer(LiteXModule):
         is_allowed = Signal()
         had_to     = Signal()
         is_begun   = Signal()
+        fits       = self.due.fits | lonely[-1]
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
@@ -261,7 +269,7 @@ class TrainPacer(LiteXModule):
             is_allowed.eq(
                 ~self.in_program
                 | (fsm.ongoing("WAIT") & self.start_at.is_far)
-                | (fsm.ongoing("RUN") & (self.due.fits | lonely[-1]))),
+                | (fsm.ongoing("RUN") & (fits if self.yields is None else fits | self.yields))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),
             self.management_held.eq(is_begun & had_to),
@@ -271,3 +279,13 @@ class TrainPacer(LiteXModule):
                 had_to.eq(1),
             ),
         ]
+
+    def add_patience(self, bits):
+        """Let a management frame go before the program's next one, once it has waited so long."""
+        waits = Signal(bits + 1) # Ticks; stops once its top bit is set.
+        self.comb += self.yields.eq(waits[-1])
+        self.sync.timebase += If(~self.management_waiting | self.start_management,
+            waits.eq(0),
+        ).Elif(~waits[-1],
+            waits.eq(waits + 1),
+        )
