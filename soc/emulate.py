@@ -18,10 +18,12 @@ from liteprobe.cores.transmit.forward_path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places
+from liteprobe.soc.network import LONGEST
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
 SHOWN_WORDS  = {False: 16, True: 384}
+MOVE_TICKS   = 3 # At most, in which a word goes to the store: a cycle of the slowest ``sys``.
 # From the start to tick 0, as the MAC has it: the start is seen a tick later.
 ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD - STAMP_TICKS # The path has no stamp.
 
@@ -74,6 +76,8 @@ def direction_limits(config):
         arrival_ticks = longest + 4 + 512,
         lead_ticks    = 4096 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
+        # The words of a frame of 1536 octets are moved in the ticks above.
+        move_ticks    = MOVE_TICKS*(longest - LONGEST[0])//4,
     )
 
 def add_direction(soc, number):

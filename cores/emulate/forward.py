@@ -18,6 +18,8 @@ from liteprobe.cores.transmit.frames import descriptor_description
 
 AHEAD       = 8   # Frames that are read ahead.
 SHOW_TICKS  = 128 # From a frame that is shown to its first start.
+# A network has no end, and its line may be full: a management frame goes after 1 ms (2^17 ticks) all the same.
+PATIENCE_BITS = 17
 
 frame_layout = [ # That is read.
     ("due",     DUE_BITS),
@@ -74,6 +76,8 @@ class ForwardSource(LiteXModule):
 
     While it isn't active all departures go, and so does what was read.
     """
+    patience_bits = PATIENCE_BITS # As of `TrainPacer`.
+
     def __init__(self, buffer_words, shown_words):
         self.departures  = stream.Endpoint(departure_layout)
         self.read        = stream.Endpoint(request_layout)

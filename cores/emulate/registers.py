@@ -34,6 +34,7 @@ class Limits(NamedTuple):
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
     engine_ticks : what the engine takes at most, for what it does in its load's limit
+    move_ticks : what the longest frame takes more until it is in the store
     """
     waiting:       int
     entries:       int
@@ -41,6 +42,7 @@ class Limits(NamedTuple):
     arrival_ticks: int
     lead_ticks:    int
     engine_ticks:  int
+    move_ticks:    int
 
 # Origin -------------------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class DirectionPort(LiteXModule):
             ]
         # The origin is there long before tick 0: the lead is longer.
         self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
-        settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks
+        settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks + limits.move_ticks
         self.counts      = {name: Signal(32, name=f"{name}_count") for name in COUNTS}
         for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own)):
             self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))

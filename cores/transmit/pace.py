@@ -33,6 +33,9 @@ class TrainPacer(LiteXModule):
         Whole ticks from the MAC's source to the PHY's pads, where ``start_time`` is that of the first SFD.
     with_time : bool
         Without, no program is ``timed``, and ``start_time`` and ``now`` are not looked at.
+    patience_bits : int or None
+        After so many ticks (as a power of two) a management frame goes before the next one of the program, which is late then;
+        None: never.
 
     It knows nothing of a program but its start: each frame brings the tick at which it is due. A frame starts in the first
     tick at or after that one in which the line is free and the frame is there. A management frame starts only where its slot
@@ -81,7 +84,7 @@ class TrainPacer(LiteXModule):
     finished : Signal(), out
         One pulse as the state turns idle.
     """
-    def __init__(self, pad_ticks=0, with_time=True):
+    def __init__(self, pad_ticks=0, with_time=True, patience_bits=None):
         self.descriptors        = stream.Endpoint(pace_description())
         self.sink               = stream.Endpoint(octet_description())
         self.management         = stream.Endpoint(octet_description())
@@ -116,6 +119,7 @@ class TrainPacer(LiteXModule):
         self.is_begun   = Signal() # The tick after a start, which is known late in its own.
         self.in_program = Signal()
         self.runs       = Signal() # From the start of the program on.
+        self.yields     = None if patience_bits is None else Signal() # A management frame goes first.
         self.comb += [
             self.sink.connect(self.line.probe),
             self.management.connect(self.line.management),
@@ -142,6 +146,8 @@ class TrainPacer(LiteXModule):
         self.add_running()
         self.add_lateness()
         self.add_management()
+        if self.yields is not None:
+            self.add_patience(patience_bits)
 
     def add_starts(self):
         """Start each frame of the program that runs when it is due."""
@@ -152,7 +158,8 @@ class TrainPacer(LiteXModule):
             self.is_there.eq(self.sink.valid & self.descriptors.valid & ~self.descriptors.empty & ~line.is_discarding),
             self.start.eq(self.due.is_due & line.is_free & is_open),
         ]
-        self.sync.timebase += is_open.eq(self.is_there & self.fsm.ongoing("RUN") & ~self.stop)
+        opens         = self.is_there & self.fsm.ongoing("RUN") & ~self.stop
+        self.sync.timebase += is_open.eq(opens if self.yields is None else opens & ~self.yields)
 
     def add_descriptors(self):
         """Take the descriptor of each frame that has started, two ticks after it did, or was thrown away; and an empty one."""
@@ -259,6 +266,7 @@ class TrainPacer(LiteXModule):
         had_to     = Signal()
         is_begun   = Signal()
         is_far     = fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0
+        fits       = self.due.fits | lonely[-1]
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
@@ -272,7 +280,7 @@ class TrainPacer(LiteXModule):
             is_allowed.eq(
                 ~self.in_program
                 | is_far
-                | (fsm.ongoing("RUN") & (self.due.fits | lonely[-1]))),
+                | (fsm.ongoing("RUN") & (fits if self.yields is None else fits | self.yields))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),
             self.management_held.eq(is_begun & had_to),
@@ -282,3 +290,13 @@ class TrainPacer(LiteXModule):
                 had_to.eq(1),
             ),
         ]
+
+    def add_patience(self, bits):
+        """Let a management frame go before the program's next one, once it has waited so long."""
+        waits = Signal(bits + 1) # Ticks; stops once its top bit is set.
+        self.comb += self.yields.eq(waits[-1])
+        self.sync.timebase += If(~self.management_waiting | self.start_management,
+            waits.eq(0),
+        ).Elif(~waits[-1],
+            waits.eq(waits + 1),
+        )

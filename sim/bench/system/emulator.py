@@ -45,12 +45,14 @@ from liteprobe.sim.bench.system.replay import Packet, write
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.draws import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
+from liteprobe.soc.config import ProbeConfig
 
 NOWHERE = "cable?loss=100%"
 ETHERNET, IPV4 = 14, bytes.fromhex("08004500002800000000")
 FIRST_PROTOCOL = 100  # Of class 0; that of class 7 is named by no rule.
 PROTOCOL_OCTET = 23
 STORE_BITS_LEAST = 9
+PROBE_MAC = ProbeConfig.mac_address.to_bytes(6, "big")
 DRAINED_TICKS = 1 << 17  # From the last arrival until all have left, in these tests.
 #: Words that go on while there is background.
 OF_GHOSTS = {
@@ -223,8 +225,15 @@ class Emulated:
             5e-6 + max(made[-1].time_ns - made[0].time_ns for made in traffic.values()) * 1e-9 + 30e-6 + more_s
         )
 
-    def pins(self, port: int, way: str, anew: bool = True) -> list[Seen]:
-        """Return what stood on the pins of a port since the start of the program: ``in`` or ``out``."""
+    def pins(self, port: int, way: str, anew: bool = True, is_own: bool = False) -> list[Seen]:
+        """Return what stood on the pins of a port since the start of the program, without management in band.
+
+        Parameters
+        ----------
+        way : ``in`` or ``out``.
+        anew : since the start of the program, not of the simulation.
+        is_own : management alone.
+        """
         self.link.sync()
         stamps, frames = read_pcap(self.files / f"pins.port{port}.{way}.pcap")
         rows = read_truth(self.files / "truth")
@@ -236,7 +245,10 @@ class Emulated:
             Seen(int(stamp) // TICK_NS, int(stamp) // TICK_NS in bad, octets)
             for stamp, octets in zip(stamps, frames, strict=True)
         ]
-        return seen[self.taken[2 * port + (way == "out")] :] if anew else seen
+        place = 6 * (way == "out")  # Of the address of the receiver or the sender.
+        is_shared = port == 0 and self.link.is_in_band
+        seen = [one for one in seen if is_own == (is_shared and one.octets[place : place + 6] == PROBE_MAC)]
+        return seen[self.taken[2 * port + (way == "out")] :] if anew and not is_own else seen
 
     def compare(
         self, number: int, settings: Settings, switches: Sequence[tuple[int, Sequence[int]]] = (), slip: int = 0
