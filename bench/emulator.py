@@ -7,13 +7,15 @@ short. ``theory`` holds the reference, which knows nothing of the gateware, to t
 priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces). ``engine`` takes random frames
 through random networks in the compiled gateware of a direction, and compares each fate, departure and counter with the reference;
 ``speed`` finds the least clock at which it takes a full line.
-``cern`` fetches a web site through the reference, with background, by TCP stacks on simulated time, as CERN did. ``netem`` sends
+``cern`` fetches a web site through the reference, with background, by TCP stacks on simulated time, as CERN did;
+``cern_soc`` does so, shortened, through the whole simulated probe, and compares it frame by frame. ``netem`` sends
 the same frames through netem of a user-mode kernel, too.
 """
 
 import sys
 
 from _emulator_cern import cern
+from _emulator_cern_soc import cern_soc
 from _emulator_engine import engine
 from _emulator_netem import netem
 from _emulator_speed import speed
@@ -25,6 +27,7 @@ ROWS: dict[str, Row] = {
     "engine": engine,
     "speed": speed,
     "cern": cern,
+    "cern_soc": cern_soc,
     "netem": netem,
 }
 

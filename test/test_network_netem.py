@@ -3,10 +3,13 @@
 """netem's words, as tc-netem(8) has them: what they become, what is said to differ, what is refused."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.document.network import read_network
+from liteprobe.host.traffic.document.network_write import write_network
 from liteprobe.host.traffic.network import (
     Bernoulli,
     Direction,
@@ -157,6 +160,8 @@ def test_a_plain_delay_differs_in_nothing() -> None:
         ("delay 10parsec", "'10parsec' is not a delay of netem: give a time like 20ms"),
         ("delay -5ms", "'-5ms' is not a delay"),
         ("delay nan", "'nan' is not a delay"),
+        ("delay 8.59s", "a delay of 8.59 s is out of range"),
+        ("delay 10ms 9s", "a jitter of 9 s is out of range"),
         ("delay 1ms delay 2ms", "'delay' is given twice"),
         ("delay 1ms latency 2ms", "'latency' is given twice"),
         ("loss 101%", "a loss of 101 % is out of range"),
@@ -184,3 +189,38 @@ def test_what_is_wrong_or_cannot_be_done_is_refused(text: str, words: str) -> No
     with pytest.raises(UsageError) as caught:
         from_netem(text)
     assert words in str(caught.value)
+
+
+#: Of tc-netem(8), and of what people write about it: what no other test here has.
+OTHERS = (
+    *("delay 3ms 1ms 75% distribution pareto", "delay 100ms 20ms distribution uniform", "delay 5ms 10ms", "delay 0"),
+    *(
+        "loss 15.3% 25% delay 200ms 40ms 25% reorder 5% 50%",
+        "loss state 5% 50%",
+        "loss random 0.5%",
+        "loss 0% corrupt 0%",
+    ),
+    *("duplicate 9% 50% corrupt 5% 25%", "gap 0 delay 10ms reorder 10%", "delay 10ms 2ms reorder 50%", "limit 10"),
+    *(
+        "rate 100mbit 24 0 0",
+        "rate 256kbit delay 0.5s",
+        "rate 1mbit 20 limit 50",
+        "seed 42 loss 5%",
+        "latency 5ms drop 1%",
+    ),
+    *("dev eth0 root netem delay 97ms", "sudo tc qdisc add dev enp0s3 root handle 1: netem delay 200ms limit 1000"),
+)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_others_write_is_a_network_that_a_document_gives_back(text: str) -> None:
+    network, _ = from_netem(text)
+    assert write_network(read_network(write_network(network), "netem.yaml", Path())) == write_network(network)
+
+
+@pytest.mark.parametrize(
+    "text", ["slot 800us 1200us packets 50", "delay 10ms ; reboot", "loss 1/3", "rate 1mbit limit 0", "gap 1"]
+)
+def test_what_others_write_is_refused_with_what_to_do(text: str) -> None:
+    with pytest.raises(UsageError, match="give"):
+        from_netem(text)

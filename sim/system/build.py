@@ -206,7 +206,7 @@ def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
     # What takes longest first: the last ones then fill the gaps.
     with ThreadPoolExecutor(JOBS) as pool:
         objects = list(pool.map(compile_unit, [own[0], *shared, *own[1:]]))
-    run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread"], folder, log)
+    run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread", "-ldl"], folder, log)
     for unit in own:
         (folder / f"{unit.stem}.o").unlink()
 

@@ -57,6 +57,8 @@ private:
     std::string answer(unsigned probe, const std::string &command, std::istringstream &words);
     void inject(Node &node, unsigned port, const std::string &hex);
     size_t play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path);
+    void put_station(Node &node, const std::string &port, const std::string &start, const std::string &number, std::istringstream &words);
+    std::string seen(const Node &node, uint64_t port) const;
     void start_receivers();
     void fill_flashes();
     void wait(int milliseconds);
@@ -309,6 +311,12 @@ std::string Session::answer(unsigned probe, const std::string &command, std::ist
         std::getline(words >> std::ws, path);
         return "ok " + std::to_string(play(node, first, second, third, path));
     }
+    if (command == "station") {
+        put_station(node, first, second, third, words);
+        return "ok";
+    }
+    if (command == "seen")
+        return "ok " + seen(node, parse_count("port", first, 0, TEST_PORTS - 1));
     if (command == "pps") {
         node.timing.add_pulse(first, second, node.tick);
         return "ok";
@@ -323,7 +331,7 @@ std::string Session::answer(unsigned probe, const std::string &command, std::ist
         node.set_rate(parse_rate(first));
         return "ok";
     }
-    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, gnss, network, replay, rate (of a pair), sync or quit");
+    throw UsageError("command '" + command + "' is unknown: run, time, link, inject, play, pps, station, seen, gnss, network, replay, rate (of a pair), sync or quit");
 }
 
 // The octets go to the pins as they are; only the gap before them is kept.
@@ -342,6 +350,28 @@ size_t Session::play(Node &node, const std::string &port, const std::string &sta
     uint64_t ns = parse_count("start", start, 0, 1'000'000'000'000);
     uint64_t rounds = parse_count("repeats", repeats, 0, 1'000'000'000);
     return node.players[number].play(path, std::max(node.tick + PREAMBLE, ns / NS_PER_TICK), rounds);
+}
+
+// `number seed is_kept lengths library`; the library is last, because it may hold spaces.
+void Session::put_station(Node &node, const std::string &port, const std::string &start, const std::string &number, std::istringstream &words) {
+    std::string seed, is_kept, lengths, library;
+    words >> seed >> is_kept >> lengths;
+    std::getline(words >> std::ws, library);
+    StationSetup setup;
+    setup.start_tick = std::max(node.tick + 1, parse_count("start", start, 0, 1'000'000'000'000) / NS_PER_TICK);
+    setup.number = static_cast<unsigned>(parse_count("number", number, 1, 254));
+    setup.seed = parse_count("seed", seed, 1, ~0ull);
+    setup.is_kept = parse_count("is_kept", is_kept, 0, 1) != 0;
+    std::istringstream each(lengths);
+    for (std::string length; std::getline(each, length, ',');)
+        setup.lengths.push_back(static_cast<uint32_t>(parse_count("lengths", length, 0, 0xffffffff)));
+    node.stations[parse_count("port", port, 0, TEST_PORTS - 1)]->put(library, setup);
+}
+
+// Of a test port's line: frames played into it, whether more are to come, and what the station there says.
+std::string Session::seen(const Node &node, uint64_t port) const {
+    const Player &player = node.players[port];
+    return std::to_string(player.played()) + (player.due() == NEVER ? " 0 " : " 1 ") + node.stations[port]->seen();
 }
 
 int Session::benchmark() {

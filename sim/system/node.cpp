@@ -28,7 +28,8 @@ Node::Node(const Oscillator &clock, Truth &own, Truth &line) : oscillator(clock)
 
 void Node::connect(const WireSpec &spec, unsigned port, Feeder &to) {
     paths.push_back(make_path(spec, port, taps[port], to));
-    taps[port].sink = paths.back().get();
+    stations.push_back(std::make_unique<Station>(feeders[port], *paths.back()));
+    taps[port].sink = stations.back().get();
 }
 
 void Node::end_reset() {
@@ -66,6 +67,9 @@ void Node::after_edge() {
     for (auto &player : players)
         if (player.due() <= tick)
             player.advance(tick);
+    for (auto &station : stations)
+        if (station->due() <= tick)
+            station->advance(tick);
     timing.step(tick, top.pps_out, top.gnss_tx);
     top.pps = timing.pps;
     top.gnss_rx = timing.gnss_rx;

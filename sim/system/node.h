@@ -12,6 +12,7 @@
 #include "oscillator.h"
 #include "pins.h"
 #include "player.h"
+#include "station.h"
 #include "timing.h"
 #include "uart.h"
 #include "variant.h"
@@ -40,6 +41,7 @@ public:
     std::vector<Feeder> feeders;
     std::vector<Player> players;  // One a test port.
     std::vector<std::unique_ptr<Path>> paths;  // That lead away from it.
+    std::vector<std::unique_ptr<Station>> stations;  // One a test port.
     std::unique_ptr<Uart> uart;
     Timing timing;
     Flash flash;

@@ -80,6 +80,7 @@ void Player::advance(uint64_t tick) {
         Delivery delivery{packets_[index_].frame, 0};
         delivery.foreign = true;
         out_.from_wire(std::move(delivery));
+        played_++;
         if (++index_ == packets_.size()) {
             index_ = 0;
             start_ = tick + packets_.back().frame->octets.size() + IFG + PREAMBLE;

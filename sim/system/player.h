@@ -19,6 +19,7 @@ public:
     // What it played before is forgotten. Returns the frames of the file. Throws UsageError.
     size_t play(const std::string &path, uint64_t start, uint64_t repeats);
     uint64_t due() const { return due_; }
+    uint64_t played() const { return played_; }  // Frames, of all files.
     void advance(uint64_t tick);
 
 private:
@@ -35,6 +36,7 @@ private:
     size_t index_ = 0;
     uint64_t start_ = 0, left_ = 0;  // Rounds still to play; NEVER: without end.
     uint64_t due_ = NEVER;
+    uint64_t played_ = 0;
 };
 
 }  // namespace liteprobe

@@ -10,7 +10,7 @@ import pytest
 from liteprobe.sim.bench.emulator import cern
 from liteprobe.sim.bench.emulator.cern import DELAY, Kind, Transfer
 from liteprobe.sim.bench.emulator.stations import build
-from liteprobe.sim.bench.emulator.stations.network import Simulation
+from liteprobe.sim.bench.emulator.stations.network import CLASS, PREAMBLE, Simulation
 from liteprobe.sim.bench.emulator.stations.station import CLIENT, SERVER
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
@@ -32,7 +32,7 @@ def fetched(kind: Kind, load: float, is_kept: bool, seed: int = 0) -> Transfer:
 
 def through(lengths: Sequence[int] = SITE, is_kept: bool = True, **own: int) -> Simulation:
     """Return a simulation on a network of one class, at 10 Mb/s."""
-    both = Settings(bank_words({0: {"delay": DELAY, "overhead": 24, **own}}, {"octet": OCTET << 16}))
+    both = Settings(bank_words({CLASS: {"delay": DELAY, "overhead": 24, **own}}, {"octet": OCTET << 16}))
     return Simulation(both, both, list(lengths), is_kept, 1)
 
 def test_a_site_is_as_long_as_it_is_said_to_be() -> None:
@@ -40,7 +40,7 @@ def test_a_site_is_as_long_as_it_is_said_to_be() -> None:
 
 def way(length: int) -> int:
     """Return the ticks from one station to the other: service, delay, and the frame's own octets with its FCS."""
-    return (length + 24) * OCTET + DELAY + length + 4
+    return PREAMBLE + (length + 24) * OCTET + DELAY + length + 4
 
 def test_frames_come_on_their_ticks() -> None:
     one = through([1])
@@ -89,5 +89,5 @@ def test_what_is_lost_is_sent_again() -> None:
     assert lossy.tick > clean.tick
 
 def test_a_network_without_delay_is_refused() -> None:
-    with pytest.raises(ValueError, match="give class 0 a delay"):
+    with pytest.raises(ValueError, match=f"give class {CLASS} a delay"):
         through(delay=0)

@@ -12,6 +12,7 @@ from typing import ClassVar
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
+from liteprobe.host.device.link.sim_stations import Seen, Station
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.traffic import programs
 
@@ -246,6 +247,17 @@ class SimLink(EtherboneLink):
             When it is not a capture of Ethernet frames.
         """
         return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
+
+    def put_station(self, port: int, station: Station, start_ns: int) -> None:
+        """Put a station with a TCP/IP stack at the end of a port's line; its time begins at ``start_ns`` of the simulation's."""
+        lengths = ",".join(map(str, station.lengths))
+        words = f"{station.number} {station.seed} {int(station.is_kept)} {lengths} {station.library.absolute()}"
+        self._process.command(f"{self._prefix}station {port} {start_ns} {words}")
+
+    def seen(self, port: int) -> Seen:
+        """Return what was played into a port, and what came to the station at the end of its line."""
+        played, is_playing, *counts = map(int, self._process.command(f"{self._prefix}seen {port}").split())
+        return Seen(played, bool(is_playing), *counts)
 
     def network_counts(self) -> str:
         """Return how many datagrams the network took, lost, doubled and delayed, towards the probe and back."""

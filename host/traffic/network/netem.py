@@ -305,7 +305,8 @@ class _Translator:
         at_once = 1 / (gap - 1 + 1 / share)
         if at_once == 1:
             raise UsageError(
-                "with 'reorder 100%' all frames go at once: leave out the delay, or give a gap or a smaller share"
+                "with 'reorder 100%', or 'gap 1' alone, all frames go at once: leave out the delay, or give a longer gap or a "
+                "smaller share"
             )
         extent, jitter = found.delay_ns, found.one.jitter
         if jitter:  # What is held back has the jitter around the delay: the probe adds what is above the shortest.

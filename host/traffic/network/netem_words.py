@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
+from liteprobe.cores.formats import TICK_NS
+from liteprobe.cores.formats.emulate import WAIT_MAX
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.nearest import nearest
 
@@ -78,7 +80,10 @@ class NetemWords:
 
     def time_ns(self, what: str) -> Fraction:
         """Return a time (ns)."""
-        return self._quantity(what, TIMES, "a time like 20ms; without a unit it is us")
+        time_ns = self._quantity(what, TIMES, "a time like 20ms; without a unit it is us")
+        if time_ns >= WAIT_MAX * TICK_NS:
+            raise UsageError(f"{what} of {float(time_ns / 10**9):g} s is out of range: give less than 8.59 s")
+        return time_ns
 
     def rate_bps(self) -> Fraction:
         """Return a rate (b/s)."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import FINE_BITS, Background, ClassCounter
-from liteprobe.sim.bench.emulator.stations.network import Simulation
+from liteprobe.sim.bench.emulator.stations.network import CLASS, Simulation
 from liteprobe.sim.bench.emulator.stations.station import CLIENT
 from liteprobe.sim.models.emulator.direction import AROUND
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
@@ -29,11 +29,25 @@ SIGMA = 1.2 # Of the logarithm of a file's length: some are twenty times as long
 
 TICKS_S = 10**9 // TICK_NS
 DELAY = 12_500_000 // TICK_NS
-OCTET = 8 * 100 # Nanoseconds, at 10 Mb/s.
-QUEUE = 128
 GHOST = 1514
-SERVICE = (GHOST + AROUND) * OCTET // TICK_NS
 BURST = 32 # Frames, on average.
+
+@dataclass(frozen=True)
+class Line:
+    """A direction without its background.
+
+    Attributes
+    ----------
+    octet, delay : int
+        Ticks of an octet on the link; from its end on.
+    queue : int
+        Frames.
+    """
+    octet: int = 100 # 10 Mb/s.
+    delay: int = DELAY
+    queue: int = 128
+
+CERN = Line()
 
 class Kind(Enum):
     """How the background comes."""
@@ -71,13 +85,14 @@ def site(files: int = FILES, octets: int = SITE_OCTETS) -> list[int]:
     ends = np.rint(np.cumsum(shares) / shares.sum() * octets).astype(np.int64)
     return [int(length) for length in np.diff(ends, prepend=0)]
 
-def settings(kind: Kind, load: float, seed: int) -> Settings:
-    """Return a direction: rate, queue, delay, and a background that asks for this share of the rate."""
-    own = {"delay": DELAY, "limit_frames": QUEUE, "overhead": AROUND}
+def fields(kind: Kind, load: float, seed: int, line: Line = CERN) -> dict[str, int]:
+    """Return the settings of the class of a direction: queue, delay, and a background that asks for this share of the rate."""
+    own = {"delay": line.delay, "limit_frames": line.queue, "overhead": AROUND}
     if load:
+        service = (GHOST + AROUND) * line.octet
         random = np.random.default_rng([SITE_SEED, seed])
-        ticks, fraction = divmod(round((SERVICE << FINE_BITS) / load), 1 << FINE_BITS)
-        own |= {"ghost_length": GHOST, "ghost_phase": int(random.integers(4 * SERVICE))}
+        ticks, fraction = divmod(round((service << FINE_BITS) / load), 1 << FINE_BITS)
+        own |= {"ghost_length": GHOST, "ghost_phase": int(random.integers(4 * service))}
         own |= {"ghost_seed_low": int(random.integers(1, 2**32)), "ghost_seed_high": int(random.integers(2**32))}
         match kind:
             case Kind.CONSTANT:
@@ -88,8 +103,12 @@ def settings(kind: Kind, load: float, seed: int) -> Settings:
                 # Frames of a burst come as fast as a line of 1 Gb/s brings them.
                 gap = GHOST + AROUND
                 own |= {"background": Background.RANDOM_ON_OFF, "ghost_ticks": gap, "ghost_burst": 2**32 // BURST}
-                own |= {"ghost_pause": round(BURST * SERVICE / load - (BURST - 1) * gap)}
-    return Settings(bank_words({0: own}, {"octet": OCTET * 2**FINE_BITS // TICK_NS}))
+                own |= {"ghost_pause": round(BURST * service / load - (BURST - 1) * gap)}
+    return own
+
+def settings(kind: Kind, load: float, seed: int) -> Settings:
+    """Return a direction of CERN's network."""
+    return Settings(bank_words({CLASS: fields(kind, load, seed)}, {"octet": CERN.octet << FINE_BITS}))
 
 def transfer(kind: Kind, load: float, is_kept: bool, seed: int, lengths: list[int], limit_s: float) -> Transfer:
     """Fetch a site through the network."""

@@ -251,7 +251,12 @@ class Emulated:
         return seen[self.taken[2 * port + (way == "out")] :] if anew and not is_own else seen
 
     def compare(
-        self, number: int, settings: Settings, switches: Sequence[tuple[int, Sequence[int]]] = (), slip: int = 0
+        self,
+        number: int,
+        settings: Settings,
+        switches: Sequence[tuple[int, Sequence[int]]] = (),
+        slip: int = 0,
+        drained: int = DRAINED_TICKS,
     ) -> list[str]:
         """Hold what left the pins of a direction, and what it counted, against the reference; return what differs.
 
@@ -262,6 +267,7 @@ class Emulated:
         switches : ticks, and words of the banks that hold from there on.
         slip : ticks by which an arrival's stamp may differ from its SFD: 1 where clocks differ. Then only delays are held, and
             the settings must be such that they don't depend on arrivals but by their own.
+        drained : ticks from the last arrival until all have left.
         """
         origin = self.read(number, "origin") - 1  # The clock's count is 1 in the harness's tick 0.
         model, came = Direction(settings), []
@@ -272,7 +278,7 @@ class Emulated:
             if not seen.is_bad and 60 <= length <= self.read(number, "longest") and seen.tick >= origin:
                 model.arrive(seen.tick - origin, length, class_of(seen.octets))
                 came.append(seen.octets)
-        model.advance(max(frame.time for frame in model.frames) + DRAINED_TICKS if model.frames else 0)
+        model.advance(max(frame.time for frame in model.frames) + drained if model.frames else 0)
         wanted = [(tick, *damaged(model.frames[frame], came[frame])) for tick, frame in model.departures]
         found = self.pins(1 - number, "out")
         wrong = [] if len(found) == len(wanted) else [f"{len(found)} frames left, not {len(wanted)}"]

@@ -19,6 +19,7 @@ struct station_progress {
 	uint32_t wrong;       /* Octets of content, or responses, that aren't what the server has. */
 	uint32_t connections; /* Opened. */
 	uint32_t repeats;     /* Fetches begun anew since their connection broke. */
+	uint32_t resent;      /* Segments that this station, client or server, sent again. */
 };
 
 extern struct station_progress web_progress;

@@ -5,12 +5,14 @@
 
 from heapq import heappop, heappush
 
+from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.sim.bench.emulator.stations.station import CLIENT, SERVER, Station
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings
 
 FCS = 4
-CLASS = 0 # Of all that the stations send.
+PREAMBLE = 8 # With the SFD; what a station sends at a tick has its first octet on the line in the next one.
+CLASS = UNMATCHED_CLASS # Of all that the stations send.
 ORDER = (CLIENT, SERVER)
 
 class Path:
@@ -22,11 +24,11 @@ class Path:
         self.least = self.direction.bank.classes[CLASS].delay
         self.free = 0
         if self.least < 1:
-            raise ValueError("a network that delays nothing: give class 0 a delay of 1 tick or more")
+            raise ValueError(f"a network that delays nothing: give class {CLASS} a delay of 1 tick or more")
 
     def send(self, tick: int, frame: bytes) -> None:
         """Let a frame leave the station at a tick, or when its line is free."""
-        start = max(tick, self.free)
+        start = max(tick + PREAMBLE, self.free)
         self.free = start + len(frame) + AROUND
         self.direction.arrive(start, len(frame), CLASS)
         self.octets.append(frame)
@@ -39,6 +41,15 @@ class Path:
 class Simulation:
     """A client, a server and the network between them.
 
+    Parameters
+    ----------
+    there, back : Settings
+        Of the direction from the client to the server, and back.
+    lengths, is_kept, seed
+        As of `Station`.
+    start : int
+        The tick of the network at which the stations start; backgrounds begin at 0.
+
     Attributes
     ----------
     tick : int
@@ -46,17 +57,17 @@ class Simulation:
     sent : list of (tick, destination, frame)
         All that arrived at a station.
     """
-    def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int) -> None:
+    def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int, start: int = 0) -> None:
         self.stations = {number: Station(number, lengths, is_kept, 2 * seed + number) for number in ORDER}
         # By the station that sends.
         self.paths = {CLIENT: Path(there, SERVER), SERVER: Path(back, CLIENT)}
         self.files = len(lengths)
-        self.tick = 0
+        self.start = self.tick = start
         self.coming: list[tuple[int, int, int, bytes]] = [] # Tick, order, destination, frame.
         self.order = 0
         self.sent: list[tuple[int, int, bytes]] = []
         self.least = min(path.least for path in self.paths.values())
-        self.timers = {number: station.next_timer() for number, station in self.stations.items()}
+        self.timers = {number: start + station.next_timer() for number, station in self.stations.items()}
         for number in ORDER:
             self.hand_out(number)
 
@@ -64,7 +75,7 @@ class Simulation:
         """Let what a station has to send leave; see when it wants to be called."""
         for frame in self.stations[number].take_out():
             self.paths[number].send(self.tick, frame)
-        self.timers[number] = self.stations[number].next_timer()
+        self.timers[number] = self.start + self.stations[number].next_timer()
 
     def step(self) -> None:
         """Go on to the next event, or so far that what the stations send now hasn't arrived."""
@@ -76,12 +87,12 @@ class Simulation:
                 heappush(self.coming, (tick, self.order, path.destination, frame))
         for number in ORDER:
             if self.timers[number] <= self.tick:
-                self.stations[number].run_timers(self.tick)
+                self.stations[number].run_timers(self.tick - self.start)
                 self.hand_out(number)
         while self.coming and self.coming[0][0] <= self.tick:
             tick, _, number, frame = heappop(self.coming)
             self.sent.append((tick, number, frame))
-            self.stations[number].take_in(tick, frame)
+            self.stations[number].take_in(tick - self.start, frame)
             self.hand_out(number)
 
     def run(self, until: int) -> bool:
@@ -93,6 +104,11 @@ class Simulation:
             if len(self.sent) > before:
                 done = self.stations[CLIENT].progress().files == self.files
         return done
+
+    def go_on(self, until: int) -> None:
+        """Go on until a tick, whatever the client has."""
+        while self.tick < until:
+            self.step()
 
     def count(self, counter: int) -> int:
         """Return a counter of both directions."""

@@ -12,6 +12,7 @@
 #include "netif/ethernet.h"
 
 #include "client.h"
+#include "resent.h"
 #include "server.h"
 
 #define FRAME_MIN     60
@@ -53,6 +54,7 @@ static err_t put_out(struct netif *netif, struct pbuf *frame)
 	}
 	memset(frames[place], 0, FRAME_MIN);
 	pbuf_copy_partial(frame, frames[place], frame->tot_len, 0);
+	resent_look(frames[place], frame->tot_len);
 	lengths[place] = LWIP_MAX(frame->tot_len, FRAME_MIN);
 	waiting++;
 
@@ -160,4 +162,5 @@ unsigned int station_take_out(uint8_t *octets)
 void station_read_progress(struct station_progress *progress)
 {
 	*progress = web_progress;
+	progress->resent = resent_segments;
 }

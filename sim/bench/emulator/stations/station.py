@@ -19,12 +19,13 @@ NEVER = 2**64 - 1
 
 @dataclass(frozen=True)
 class Progress:
-    """What a client has, as client.h lists it."""
+    """What a client has, as client.h lists it; what either station sent again."""
     files: int
     octets: int
     wrong: int
     connections: int
     repeats: int
+    resent: int
 
 NAMES = tuple(field.name for field in fields(Progress))
 
