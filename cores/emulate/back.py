@@ -32,6 +32,8 @@ STATUS = {
     "link_up":            (1,  "The PHY's link is up."),
 }
 
+STORE_WORDS = 512 # For management, which waits for a frame at most: one answer beside that which leaves.
+
 # Free Line ----------------------------------------------------------------------------------------
 
 class FreeLine(LiteXModule):
@@ -144,7 +146,7 @@ class WayBack(LiteXModule):
     def add_receive(self, longest, store_octets):
         """Keep good frames, and count the others."""
         self.mac   = mac   = ReceiveMAC()
-        self.store = store = FrameStore(octets=store_octets)
+        self.store = store = FrameStore(octets=store_octets, is_packed=True)
         words   = Signal(max=longest//4 + 2) # Before the present one; stops behind the longest frame.
         is_long = Signal()
         ended   = Signal()
@@ -184,7 +186,7 @@ class WayBack(LiteXModule):
 
     def add_management(self):
         """Send management before all else."""
-        self.management = management = ManagementQueue()
+        self.management = management = ManagementQueue(STORE_WORDS)
         self.started    = started    = PulseCrossing("timebase", "sys")
         self.management_sink, self.management_has_room = management.sink, management.has_room
         self.comb += [
