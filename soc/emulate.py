@@ -8,6 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.emulate.arrive import ForwardPath
+from liteprobe.cores.emulate.back import WayBack
 from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
 from liteprobe.cores.emulate.store import BlockStore, SdramStore
@@ -30,22 +31,39 @@ ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD - STAMP_TICKS # The 
 # Directions ---------------------------------------------------------------------------------------
 
 def add_leave(soc, number):
-    """Send what leaves the network on a PHY: registers ``port<n>_tx``."""
+    """Send on a PHY what leaves the network, or what goes back where it has one direction: registers ``port<n>_tx``."""
     if number < 2 - soc.probe_config.directions:
-        soc.add_transmit(number, soc.phys[number])
+        add_back(soc)
         return
     source = ForwardSource(BUFFER_WORDS, SHOWN_WORDS[soc.probe_config.stores_in_sdram])
     path   = ForwardTransmit(source, soc.carries_management(number), soc.phys[number].tx_ticks)
     path.add_csr()
     soc.join_transmit(number, path)
 
+def add_back(soc):
+    """Let the frames of port 1 leave by port 0 as they came."""
+    limits = direction_limits(soc.probe_config)
+    back   = WayBack(limits.longest, staging_octets(limits), soc.carries_management(0))
+    back.add_csr()
+    names  = {"eth_rx": "eth_rx1", "timebase": soc.add_local_timebase("tx0")}
+    soc.add_module(name="port0_tx", module=ClockDomainsRenamer(names)(back))
+    soc.comb += [
+        soc.phys[1].source.connect(back.sink),
+        back.source.connect(soc.phys[0].sink),
+        back.phy_link_up.eq(soc.phys[0].link_up),
+    ]
+
+def staging_octets(limits):
+    """Return the size of a memory for frames as they come in."""
+    return 1 << (2*limits.longest).bit_length()
+
 def add_emulator(soc):
     """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
     config     = soc.probe_config
-    soc.filter = FilterTables(config.ports)
+    soc.filter = FilterTables(config.directions)
     soc.filter.add_csr()
     soc.add_memory("filter", soc.filter.bus, soc.filter.words)
-    soc.arrive_ports = [add_arrive(soc, number) for number in range(config.ports)]
+    soc.arrive_ports = [add_arrive(soc, number) for number in range(config.directions)]
     for number in range(config.directions):
         add_direction(soc, number)
 
@@ -57,7 +75,7 @@ def add_arrive(soc, number):
     path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
         config.mac_address if soc.carries_management(number) else None,
         longest        = limits.longest,
-        staging_octets = 1 << (2*limits.longest).bit_length(),
+        staging_octets = staging_octets(limits),
         pad_ticks      = phy.rx_ticks)
     domain = soc.add_local_timebase(f"rx{number}")
     path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)

@@ -90,7 +90,7 @@ class ForwardPath(LiteXModule):
         # # #
 
         self.arrivals = arrivals = Arrivals(TickClock(clock), True, wait_cycles, with_management=management_mac is not None,
-            pad_ticks=pad_ticks)
+            pad_ticks=pad_ticks, is_packed=True)
         self.sink, self.management_source = arrivals.sink, arrivals.management_source
         self.parser  = parser = arrivals.parser
         self.staging = staging = Staging(staging_octets)

@@ -39,6 +39,8 @@ class Arrivals(LiteXModule):
         before it that became no frame.
     with_management : bool
         Stores frames ``for_management``.
+    is_packed : bool
+        As of `FrameStore`, of that.
     with_fields : bool
         With ``bit_errors``, ``passing`` and ``head``.
 
@@ -67,7 +69,7 @@ class Arrivals(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit. At least 32 cycles lie between frames that are classified.
     """
-    def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0, with_fields=False):
+    def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0, with_fields=False, is_packed=False):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.management_source = stream.Endpoint(eth_phy_description(32))
         self.for_management    = Signal()
@@ -104,14 +106,14 @@ class Arrivals(LiteXModule):
         ]
         self.comb += self.ready.eq(age == wait)
         if with_management:
-            self.add_management()
+            self.add_management(is_packed)
         if with_fields:
             self.add_fields()
         self.events = self.add_events(with_management)
 
-    def add_management(self):
+    def add_management(self, is_packed):
         """Store what is for the probe; a word later, when the parser knows."""
-        self.store = store = FrameStore()
+        self.store = store = FrameStore(is_packed=is_packed)
         source, sink = self.mac.source, store.sink
         self.sync += [
             sink.valid.eq(source.valid),

@@ -25,7 +25,9 @@ class FrameStore(LiteXModule):
     data_width : int
         Of ``sink``: 32 or 64 (bits).
     octets : int
-        What it holds; a power of two. The default holds two of the longest untagged frames, in two block RAMs.
+        What it holds; a power of two. The default holds two of the longest untagged frames.
+    is_packed : bool
+        Keep no bit for ``last``: ``last_be`` tells it, 0 but in the last word of any good frame. 36 bits fit block RAM, 37 don't.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class FrameStore(LiteXModule):
     stored, dropped : Signal(), out
         One cycle for each good frame that was kept, or that found too little room.
     """
-    def __init__(self, data_width=32, octets=4096):
+    def __init__(self, data_width=32, octets=4096, is_packed=False):
         self.sink    = sink   = stream.Endpoint(frame_layout(data_width))
         self.refuse  = Signal()
         self.source  = stream.Endpoint(eth_phy_description(32))
@@ -48,12 +50,13 @@ class FrameStore(LiteXModule):
         # # #
 
         depth  = octets//(data_width//8)
-        packed = Record([("data", data_width), ("last", 1), ("last_be", data_width//8)])
+        marks  = [("last_be", data_width//8)] if is_packed else [("last", 1), ("last_be", data_width//8)]
+        packed = Record([("data", data_width), *marks])
         memory = Memory(len(packed.raw_bits()), depth)
         self.specials += memory
         self.comb += [
             sink.ready.eq(1),
-            packed.data.eq(sink.data), packed.last.eq(sink.last), packed.last_be.eq(sink.last_be),
+            *[getattr(packed, name).eq(getattr(sink, name)) for name, _ in packed.layout],
         ]
         read, committed = self.add_write(memory, packed.raw_bits())
         self.add_read(memory, packed.layout, read, committed)
@@ -142,7 +145,7 @@ class FrameStore(LiteXModule):
                 out.data.eq(word.data[32*number:32*number + 32]),
                 out.last_be.eq(word.last_be[4*number:4*number + 4]),
             ] for number in range(words)}),
-            out.last.eq(word.last & (out.last_be != 0)),
+            out.last.eq((word.last if hasattr(word, "last") else 1) & (out.last_be != 0)),
             is_done.eq(is_valid & out.ready & (out.last | (half == words - 1))),
             buffer.source.connect(self.source),
         ]

@@ -25,6 +25,11 @@ WORD_OCTETS = 4
 class FrameStore(LiteXModule):
     """Holds whole frames until they may leave; in ``sys``.
 
+    Parameters
+    ----------
+    words : int
+        That it holds; a power of two, more than those of the longest frame.
+
     Never stalls its sink: while a train keeps the line busy, requests must still be obeyed (``stop``!), so a
     reply that finds no room is dropped whole and counted.
 
@@ -41,7 +46,7 @@ class FrameStore(LiteXModule):
     has_room : Signal(), out
         A frame of 1536 octets finds room, if it begins now; two cycles late.
     """
-    def __init__(self):
+    def __init__(self, words=STORE_WORDS):
         self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
         self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
         self.holds   = stream.Endpoint([("hold", 11)])
@@ -53,9 +58,9 @@ class FrameStore(LiteXModule):
         # Without this LiteX gives the memory a page of the CSR bus, wherever no path above excludes the store.
         self.autocsr_exclude = {"memory"}
 
-        bits          = log2_int(STORE_WORDS)
+        bits          = log2_int(words)
         self.read     = Signal(bits) # Next word to read.
-        self.memory   = Memory(8*WORD_OCTETS, STORE_WORDS)
+        self.memory   = Memory(8*WORD_OCTETS, words)
         self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("hold", 11)], STORE_FRAMES)
         self.specials += self.memory
         self.add_write(bits)
@@ -87,7 +92,7 @@ class FrameStore(LiteXModule):
         ]
         level = Signal(bits)
         self.comb += level.eq(write - self.read)
-        self.sync += self.has_room.eq((level < STORE_WORDS - FRAME_WORDS) & self.lengths.sink.ready)
+        self.sync += self.has_room.eq((level < 2**bits - FRAME_WORDS) & self.lengths.sink.ready)
         self.sync += If(sink.valid,
             write.eq(write + 1),
             words.eq(words + 1),

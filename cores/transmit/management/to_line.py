@@ -15,12 +15,16 @@ from liteprobe.cores.transmit.frames import octet_description, word_description
 from liteprobe.cores.transmit.line import Line
 from liteprobe.cores.transmit.wire.mac import TransmitMAC
 from liteprobe.cores.transmit.wire.width_converter import WidthConverter
-from liteprobe.cores.transmit.management.store import FrameStore
+from liteprobe.cores.transmit.management.store import STORE_WORDS, FrameStore
 
 # Management Queue ---------------------------------------------------------------------------------
 
 class ManagementQueue(LiteXModule):
     """Stores management frames and shows the next one, whole, to the line.
+
+    Parameters
+    ----------
+    words : as of `FrameStore`
 
     Attributes
     ----------
@@ -38,7 +42,7 @@ class ManagementQueue(LiteXModule):
     has_room : Signal(), out, ``sys``
         As of FrameStore.
     """
-    def __init__(self):
+    def __init__(self, words=STORE_WORDS):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(octet_description())
         self.waiting = Signal()
@@ -49,7 +53,7 @@ class ManagementQueue(LiteXModule):
 
         # # #
 
-        self.store  = store  = FrameStore()
+        self.store  = store  = FrameStore(words)
         self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
         self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
         self.converter = converter = WidthConverter(32)

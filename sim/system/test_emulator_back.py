@@ -1,0 +1,121 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""A whole simulated probe with a network of one direction: frames of port 1 leave port 0 as they came."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from liteprobe.cores.formats import TransmitState
+from liteprobe.sim.bench.system.emulator import (
+    Emulated,
+    bank,
+    delays,
+    emulating,
+    frame_with,
+    packets,
+    rings,
+)
+from liteprobe.sim.bench.system.replay import write
+from liteprobe.sim.models.emulator.settings import Settings
+from liteprobe.sim.models.way_back import Arrival, is_good, leaving
+from liteprobe.sim.system.build import build_probe
+
+WORDS = 1 << 15
+LONGEST = 1536
+OWN = bytes.fromhex("10e2d5000000")
+
+
+@pytest.fixture(scope="module")
+def build() -> Path:
+    """The probe of preset ``emulator`` with one direction, whose frames wait in block RAM, with Etherbone on a port of its own."""
+    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Path:
+    """Likewise, with Etherbone in band."""
+    return build_probe("shared", with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
+
+
+def came(emulated: Emulated) -> list[Arrival]:
+    """Return the frames that came to port 1."""
+    return [Arrival(seen.tick, seen.octets, seen.is_bad) for seen in emulated.pins(1, "in", anew=False)]
+
+
+def counted(emulated: Emulated, *names: str) -> list[int]:
+    """Return registers of the way back."""
+    return [emulated.probe.registers.read(f"port0_tx_{name}") for name in names]
+
+
+def check(emulated: Emulated, empty: int = 0) -> None:
+    """Hold what left port 0 and what was counted against the model; ``empty``: SFDs without an octet, which no capture shows."""
+    frames = came(emulated)
+    wanted = leaving(frames, LONGEST)
+    found = emulated.pins(0, "out", anew=False)
+    assert [seen.octets for seen in found] == [one.octets for one in wanted]
+    pairs = zip(found, wanted, strict=True)
+    assert [n for n, (seen, one) in enumerate(pairs) if not one.first <= seen.tick <= one.last] == []
+    assert not any(seen.is_bad for seen in found)
+    assert counted(emulated, "sent", "damaged", "full") == [len(wanted), len(frames) - len(wanted) + empty, 0]
+
+
+@pytest.mark.parametrize(("lengths", "count"), [((60, 60), 300), ((1514, 1514), 30), ((60, 1514), 80)])
+def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
+    build: Path, tmp_path: Path, lengths: tuple[int, int], count: int
+) -> None:
+    with emulating(build, tmp_path) as emulated:
+        emulated.name_classes()
+        settings = Settings(bank({}, {}, rings(11, WORDS), emulated.read(0, "least_delay")))
+        emulated.start({0: settings})
+        emulated.play({port: packets(count, port, 1.0, lengths) for port in range(2)})
+        check(emulated)
+        assert emulated.compare(0, settings) == []
+        assert set(delays(emulated, 0).tolist()) == {emulated.read(0, "least_delay")}
+        assert counted(emulated, "state", "link_up") == [TransmitState.IDLE, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hostile_frames_go_no_further_and_hurt_no_other(build: Path, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    with emulating(build, tmp_path) as emulated:
+        for length in [59, 60, LONGEST, LONGEST + 1, *(chance.randint(1, 2 * LONGEST) for _ in range(12))]:
+            octets = b"\x02" + chance.randbytes(length - 1)
+            emulated.link.inject(1, frame_with(octets, chance.choice([0, 0, 1 << chance.randrange(32)])))
+            emulated.probe.wait(30e-6)
+        emulated.link.inject(1, frame_with(bytes(70))[:8])  # No frame behind its SFD.
+        emulated.probe.wait(30e-6)
+        check(emulated, empty=1)
+        assert 0 < counted(emulated, "damaged")[0] < len(came(emulated))
+
+
+@pytest.mark.parametrize("clocks", ["--phase 0,1000,0", "--ppm 100,-100,0", "--ppm -100,100,0"])
+def test_clocks_of_another_phase_or_rate_lose_nothing(build: Path, tmp_path: Path, clocks: str) -> None:
+    with emulating(build, tmp_path, clocks=clocks) as emulated:
+        emulated.play({1: packets(60, 3, 1.0)})
+        found = [seen.octets for seen in emulated.pins(0, "out", anew=False)]
+        assert found == [frame.octets for frame in came(emulated)]
+        assert len(found) == 60 and counted(emulated, "sent", "damaged", "full") == [60, 0, 0]
+
+
+def test_management_in_band_goes_first_and_what_finds_no_space_is_counted(shared: Path, tmp_path: Path) -> None:
+    with emulating(shared, tmp_path, link="shared") as emulated:
+        made, path = packets(400, 4, 1.0, (1514, 1514)), tmp_path / "back.pcap"
+        write(path, made)
+        assert emulated.link.play(1, path, emulated.link.now_ns() + 5000) == len(made)
+        before = emulated.link.now_ns()
+        words = emulated.probe.registers.read_memory("direction0_settings", 0, 1000)
+        while emulated.link.now_ns() < before + made[-1].time_ns - made[0].time_ns:
+            assert (emulated.probe.registers.read_memory("direction0_settings", 0, 1000) == words).all()
+        emulated.probe.wait(100e-6)
+        good = [frame.octets for frame in came(emulated) if is_good(frame, LONGEST)]
+        out = [seen.octets for seen in emulated.pins(0, "out", anew=False)]
+        back = [octets for octets in out if octets[6:12] != OWN]
+        assert len(good) == len(made)
+        rest = iter(good)
+        assert all(octets in rest for octets in back)  # In order, each at most once.
+        sent, damaged, full, dropped = counted(emulated, "sent", "damaged", "full", "management_dropped")
+        assert (sent, damaged, full, dropped) == (len(back), 0, len(good) - len(back), 0)
+        assert full > 0
+        assert len(out) - len(back) > 5
