@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.draws import STATE_BITS, field, happens, next_state, word_address
+from liteprobe.cores.emulate.draws import field, happens, word_address
 from liteprobe.cores.emulate.kept import KeptClasses
 from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, fate_layout
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, ClassFlag
@@ -23,7 +23,6 @@ NUMBER_BITS = 32 # Of a frame's number.
 SHARE_BITS  = 5  # Of a bit in a word.
 
 class_layout = [ # What is kept of a class from frame to frame.
-    ("state",    STATE_BITS),  # Of its draws.
     ("number",   NUMBER_BITS), # Of the next frame.
     ("is_bad",   1),           # Gilbert-Elliott.
     ("quantile", ENTRY_BITS),  # Of the frame before.
@@ -68,7 +67,8 @@ class FateDrawer(LiteXModule):
     ----------
     settings : SettingsMemory
     switch : BankSwitch
-        Both as user ``fates``.
+    generators : ClassGenerators
+        All as user ``fates``.
 
     Attributes
     ----------
@@ -79,14 +79,15 @@ class FateDrawer(LiteXModule):
 
     Source: docs/design/emulator.md, "Frames".
     """
-    def __init__(self, settings, switch):
+    def __init__(self, settings, switch, generators):
         self.safe   = Signal(TICKS_BITS)
         self.sink   = sink   = stream.Endpoint(arrival_layout)
         self.source = source = stream.Endpoint(fate_layout)
 
         # # #
 
-        self.settings = settings
+        self.settings   = settings
+        self.generators = generators
         self.bank     = switch.banks["fates"]
         self.data     = settings.values["fates"]
         self.classes  = classes = KeptClasses(class_layout, "fates")
@@ -95,7 +96,9 @@ class FateDrawer(LiteXModule):
         self.drawn    = Record(fate_layout, reset_less=True)
         self.flags    = Signal(8, reset_less=True)
         self.step     = Signal(max=len(Step))
-        self.draw     = Signal(32)
+        self.draw     = generators.draw
+        self.draws    = Signal() # In this step,
+        self.waits    = Signal() # which is for the generators.
         self.looks_on = Signal() # For the frame's number in a list.
         self.is_seed  = Signal()
         self.seed     = Signal(max=4*CLASSES) # Class, and what is done of it.
@@ -111,8 +114,11 @@ class FateDrawer(LiteXModule):
         self.fsm = fsm = FSM(reset_state="SEED")
         fsm.act("SEED",
             self.is_seed.eq(1),
-            NextValue(self.seed, self.seed + 1),
-            If(self.seed == 4*CLASSES - 1, NextState("WAIT")),
+            self.waits.eq(generators.uses),
+            If(~self.waits,
+                NextValue(self.seed, self.seed + 1),
+                If(self.seed == 4*CLASSES - 1, NextState("WAIT")),
+            ),
         )
         fsm.act("WAIT",
             If(switch.pending["fates"] & ~ahead[-1],
@@ -122,7 +128,8 @@ class FateDrawer(LiteXModule):
             )
         )
         fsm.act("DRAW",
-            NextValue(self.step, Mux(self.looks_on, Step.AIM, self.step + 1)),
+            self.waits.eq(self.draws & generators.uses),
+            If(~self.waits, NextValue(self.step, Mux(self.looks_on, Step.AIM, self.step + 1))),
             If(self.step == Step.KEEP,
                 NextValue(self.step, 0),
                 NextState("GIVE"),
@@ -165,19 +172,19 @@ class FateDrawer(LiteXModule):
     def add_draws(self):
         """Draw in the steps of ``DRAWS``, and see what happens."""
         kept, drawn = self.kept, self.drawn
-        following = Signal(STATE_BITS)
         does      = Signal() # It happens.
         product   = Signal(32 + len(self.sink.length), reset_less=True)
         self.comb += [
-            following.eq(next_state(kept.state)),
-            self.draw.eq(following[32:]),
+            self.draws.eq(Reduce("OR", [self.step == step for step in DRAWS])),
+            self.settings.holds.eq(self.waits),
+            self.generators.numbers["fates"].eq(self.classes.number),
+            self.generators.steps["fates"].eq(self.draws),
             does.eq(happens(self.draw, self.data)),
             drawn.bit.eq(product[32 - 3:]),
         ]
         self.does = does
         self.comb += [
-            *self.put("state", following, Reduce("OR", [self.step == step for step in DRAWS])),
-            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.STATE),
+            *self.put("is_bad", kept.is_bad ^ does, (self.step == Step.STATE) & ~self.waits),
             *self.put("number", kept.number + 1, self.step == Step.KEEP),
         ]
         self.sync += [
@@ -205,13 +212,13 @@ class FateDrawer(LiteXModule):
             self.settings.quantile.eq(kept.quantile),
         ]
         repeats = Signal(reset_less=True)
-        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats)
+        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats & ~self.waits)
         self.sync += [
             If(self.step == Step.REPEAT, repeats.eq(self.does)),
             If(self.step == Step.QUANTILE,
                 drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
             ),
-            If((self.step == Step.RED) & drawn.held,
+            If((self.step == Step.RED) & drawn.held & ~self.waits,
                 drawn.delay.eq(drawn.delay + field(CLASS_FIELDS, "reorder_ticks", self.data)),
             ),
             If((self.step == Step.PATTERN) & has_jitter,
@@ -257,9 +264,11 @@ class FateDrawer(LiteXModule):
         self.comb += [
             *[read.eq(self.sink.number) for read in self.classes.reads.values()],
             self.classes.number.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
+            self.generators.seeds["fates"].eq(Cat(low, self.data)),
             # The last statement holds.
             If(self.is_seed & (self.seed[:2] == 2),
-                *[self.put(name, Cat(low, self.data) if name == "state" else 0) for name, _ in class_layout],
+                self.generators.puts["fates"].eq(1),
+                *[self.put(name, 0) for name, _ in class_layout],
             ),
         ]
         self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))
