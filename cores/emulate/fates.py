@@ -59,7 +59,7 @@ DRAWS = (Step.STATE, Step.LOSS, Step.DUPLICATE, Step.CORRUPT, Step.BIT, Step.REO
 class FateDrawer(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
-    It takes 19 cycles a frame; two more for each entry of a list that is behind.
+    It takes 20 cycles a frame; two more for each entry of a list that is behind.
 
     After a reset all states are those of the seeds.
 
@@ -73,7 +73,7 @@ class FateDrawer(LiteXModule):
     Attributes
     ----------
     safe : Signal(32), in
-        Every frame that came before this tick has been given to ``sink``.
+        Every frame that came before this tick has been given to ``sink``; the time of the frame that is there, a cycle later.
     sink : Endpoint(arrival_layout), in
     source : Endpoint(fate_layout), out
 
@@ -107,8 +107,10 @@ class FateDrawer(LiteXModule):
         self.add_delay()
         self.add_pattern()
         self.add_seeds()
-        ahead = Signal(TICKS_BITS)
-        self.comb += ahead.eq(Mux(sink.valid, sink.time, self.safe) - switch.at)
+        ahead     = Signal(TICKS_BITS)
+        was_valid = Signal() # The frame was there before: ``safe`` is its time.
+        self.sync += was_valid.eq(sink.valid & ~sink.ready)
+        self.comb += ahead.eq(self.safe - switch.at)
         self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in fate_layout]
         self.comb += [getattr(source, name).eq(getattr(sink, name)) for name, _ in arrival_layout]
         self.fsm = fsm = FSM(reset_state="SEED")
@@ -123,7 +125,7 @@ class FateDrawer(LiteXModule):
         fsm.act("WAIT",
             If(switch.pending["fates"] & ~ahead[-1],
                 switch.taken["fates"].eq(1),
-            ).Elif(sink.valid,
+            ).Elif(sink.valid & was_valid,
                 NextState("DRAW"),
             )
         )
