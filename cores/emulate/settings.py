@@ -65,8 +65,8 @@ class SettingsMemory(LiteXModule):
     Attributes
     ----------
     bus : wishbone.Interface, slave
-        Words 0 to 1023: the banks; 1024 to 2047: the delays; 2048 to 2559: the patterns. They are written only, and read as 0. An access takes
-        two cycles.
+        Words 0 to 1023: the banks; 1024 to 2047: the delays; 2048 to 2559: the patterns. They are written only, and read as 0.
+        An access takes two cycles.
     words, values : dict of Signal(10), Signal(32), in and out
         Of each of USERS: what is at an address of the banks, a cycle later.
     holds : Signal(), in
