@@ -24,6 +24,8 @@ class SharedWords(LiteXModule):
     ----------
     write, address, data : Signal(), Signal, Signal(32), in
         Of the bus.
+    read : Signal(32), out
+        What is at ``address``, a cycle later.
     addresses, values : lists of Signal and Signal(32), in and out
         Of each user: what is at its address, a cycle later.
     holds : Signal(), in
@@ -56,6 +58,8 @@ class SharedWords(LiteXModule):
                 user.adr.eq(address),
             ]
             self.values.append(user.dat_r)
+            if n == 0:
+                self.read = host.dat_r
 
 # Settings Memory ----------------------------------------------------------------------------------
 
@@ -65,8 +69,7 @@ class SettingsMemory(LiteXModule):
     Attributes
     ----------
     bus : wishbone.Interface, slave
-        Words 0 to 1023: the banks; 1024 to 2047: the delays; 2048 to 2559: the patterns. They are written only, and read as 0.
-        An access takes two cycles.
+        Words 0 to 1023: the banks; 1024 to 2047: the delays; 2048 to 2559: the patterns. An access takes two cycles.
     words, values : dict of Signal(10), Signal(32), in and out
         Of each of USERS: what is at an address of the banks, a cycle later.
     holds : Signal(), in
@@ -97,6 +100,7 @@ class SettingsMemory(LiteXModule):
         take   = Signal()
         self.comb += [
             take.eq(bus.cyc & bus.stb & ~bus.ack),
+            Case(place, {0: bus.dat_r.eq(banks.read), 1: bus.dat_r.eq(delays.read), "default": bus.dat_r.eq(lists.read)}),
         ]
         for number, memory in enumerate(places):
             self.comb += [
