@@ -15,7 +15,7 @@ MEAN_BITS = 16 # Behind the point.
 def add_admission(engine):
     """Let a QueueEngine admit or drop what comes; its class is ``number``, its time ``time``.
 
-    States: ARRIVE -> FRAMES -> OCTETS -> (RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
+    States: ARRIVE -> FLAGS -> FRAMES -> OCTETS -> (MEAN -> RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
     """
     arrivals, ghost, rooms = engine.arrivals, engine.ghost, engine.rooms
     length   = Signal(LENGTH_BITS)
@@ -75,9 +75,18 @@ def add_limits(engine, length, sum_octets, is_gone, is_full, is_early, mean):
         NextValue(mean, queue.mean),
         NextState("ADMIT"),
         If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone,
-            NextValue(mean, queue.mean + (behind >> weight)),
-            NextState("RED"),
+            NextState("MEAN"),
         ),
+    )
+    # A multiplier shifts.
+    power  = Signal(2**len(weight))
+    shifted = Signal((len(behind) + len(power), True), reset_less=True)
+    engine.comb += [power[n].eq(weight == len(power) - 1 - n) for n in range(len(power))]
+    engine.sync += shifted.eq(behind*Cat(power, Constant(0, 1)))
+    fsm.act("MEAN",
+        engine.read("red_least"),
+        NextValue(mean, queue.mean + (shifted >> (len(power) - 1))),
+        NextState("RED"),
     )
 
 def add_fate(engine, is_sent, is_full, is_early):
@@ -158,19 +167,13 @@ def add_red(engine, mean, is_early):
         chance.eq(product[MEAN_BITS:]),
         draw.eq(Mux(engine.is_ghost, engine.ghost.red, engine.arrivals.red)),
     ]
-    def frames(name):
-        return Cat(Constant(0, MEAN_BITS), engine.of(name))
-    gap_most = Signal(33)
-    least    = Signal(32)
-    most     = Signal(32)
-    engine.comb += [
-        least.eq(frames("red_least")),
-        most.eq(frames("red_most")),
-        gap_most.eq(mean - most),
-    ]
+    frames   = mean[MEAN_BITS:]
+    gap_most = Signal(17)
+    engine.comb += gap_most.eq(frames - engine.of("red_most"))
     fsm.act("RED",
         engine.read("red_slope"),
-        NextValue(above, mean - least),
+        NextValue(above[:MEAN_BITS], mean[:MEAN_BITS]),
+        NextValue(above[MEAN_BITS:], frames - engine.of("red_least")),
         NextValue(is_most, ~gap_most[-1]),
         NextState("SLOPE"),
     )

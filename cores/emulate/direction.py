@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.emulate.counts import ClassCounts
 from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.fates import FateDrawer
+from liteprobe.cores.emulate.generators import ClassGenerators
 from liteprobe.cores.emulate.ghosts import BackgroundTraffic
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
@@ -75,8 +76,9 @@ class Emulation(LiteXModule):
         safe = Signal(TICKS_BITS)
         self.settings = settings = SettingsMemory()
         self.switch   = switch   = BankSwitch()
-        self.fates    = fates    = anew(FateDrawer(settings, switch))
-        self.ghosts   = ghosts   = anew(BackgroundTraffic(settings, switch))
+        self.generators = generators = ClassGenerators()
+        self.fates    = fates    = anew(FateDrawer(settings, switch, generators))
+        self.ghosts   = ghosts   = anew(BackgroundTraffic(settings, switch, generators))
         self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
         self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
         self.counts   = counts   = anew(ClassCounts())

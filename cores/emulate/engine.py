@@ -77,7 +77,7 @@ class QueueEngine(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `RingRooms`.
 
-    What comes takes 8 cycles, with RED 11, and what is served 11, where counters and lanes don't stall it. Where something
+    What comes takes 8 cycles, with RED 12, and what is served 11, where counters and lanes don't stall it. Where something
     waits, the search for what is served takes one cycle more, with token buckets up to 9.
 
     Source: docs/design/emulator.md, "Queue".

@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.draws import STATE_BITS, field, happens, next_state, word_address
+from liteprobe.cores.emulate.draws import field, happens, word_address
 from liteprobe.cores.emulate.kept import KeptClasses
 from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, fate_layout
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, ClassFlag
@@ -23,7 +23,6 @@ NUMBER_BITS = 32 # Of a frame's number.
 SHARE_BITS  = 5  # Of a bit in a word.
 
 class_layout = [ # What is kept of a class from frame to frame.
-    ("state",    STATE_BITS),  # Of its draws.
     ("number",   NUMBER_BITS), # Of the next frame.
     ("is_bad",   1),           # Gilbert-Elliott.
     ("quantile", ENTRY_BITS),  # Of the frame before.
@@ -60,7 +59,7 @@ DRAWS = (Step.STATE, Step.LOSS, Step.DUPLICATE, Step.CORRUPT, Step.BIT, Step.REO
 class FateDrawer(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
-    It takes 19 cycles a frame; two more for each entry of a list that is behind.
+    It takes 20 cycles a frame; two more for each entry of a list that is behind.
 
     After a reset all states are those of the seeds.
 
@@ -68,25 +67,27 @@ class FateDrawer(LiteXModule):
     ----------
     settings : SettingsMemory
     switch : BankSwitch
-        Both as user ``fates``.
+    generators : ClassGenerators
+        All as user ``fates``.
 
     Attributes
     ----------
     safe : Signal(32), in
-        Every frame that came before this tick has been given to ``sink``.
+        Every frame that came before this tick has been given to ``sink``; the time of the frame that is there, a cycle later.
     sink : Endpoint(arrival_layout), in
     source : Endpoint(fate_layout), out
 
     Source: docs/design/emulator.md, "Frames".
     """
-    def __init__(self, settings, switch):
+    def __init__(self, settings, switch, generators):
         self.safe   = Signal(TICKS_BITS)
         self.sink   = sink   = stream.Endpoint(arrival_layout)
         self.source = source = stream.Endpoint(fate_layout)
 
         # # #
 
-        self.settings = settings
+        self.settings   = settings
+        self.generators = generators
         self.bank     = switch.banks["fates"]
         self.data     = settings.values["fates"]
         self.classes  = classes = KeptClasses(class_layout, "fates")
@@ -95,7 +96,9 @@ class FateDrawer(LiteXModule):
         self.drawn    = Record(fate_layout, reset_less=True)
         self.flags    = Signal(8, reset_less=True)
         self.step     = Signal(max=len(Step))
-        self.draw     = Signal(32)
+        self.draw     = generators.draw
+        self.draws    = Signal() # In this step,
+        self.waits    = Signal() # which is for the generators.
         self.looks_on = Signal() # For the frame's number in a list.
         self.is_seed  = Signal()
         self.seed     = Signal(max=4*CLASSES) # Class, and what is done of it.
@@ -104,25 +107,31 @@ class FateDrawer(LiteXModule):
         self.add_delay()
         self.add_pattern()
         self.add_seeds()
-        ahead = Signal(TICKS_BITS)
-        self.comb += ahead.eq(Mux(sink.valid, sink.time, self.safe) - switch.at)
+        ahead     = Signal(TICKS_BITS)
+        was_valid = Signal() # The frame was there before: ``safe`` is its time.
+        self.sync += was_valid.eq(sink.valid & ~sink.ready)
+        self.comb += ahead.eq(self.safe - switch.at)
         self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in fate_layout]
         self.comb += [getattr(source, name).eq(getattr(sink, name)) for name, _ in arrival_layout]
         self.fsm = fsm = FSM(reset_state="SEED")
         fsm.act("SEED",
             self.is_seed.eq(1),
-            NextValue(self.seed, self.seed + 1),
-            If(self.seed == 4*CLASSES - 1, NextState("WAIT")),
+            self.waits.eq(generators.uses),
+            If(~self.waits,
+                NextValue(self.seed, self.seed + 1),
+                If(self.seed == 4*CLASSES - 1, NextState("WAIT")),
+            ),
         )
         fsm.act("WAIT",
             If(switch.pending["fates"] & ~ahead[-1],
                 switch.taken["fates"].eq(1),
-            ).Elif(sink.valid,
+            ).Elif(sink.valid & was_valid,
                 NextState("DRAW"),
             )
         )
         fsm.act("DRAW",
-            NextValue(self.step, Mux(self.looks_on, Step.AIM, self.step + 1)),
+            self.waits.eq(self.draws & generators.uses),
+            If(~self.waits, NextValue(self.step, Mux(self.looks_on, Step.AIM, self.step + 1))),
             If(self.step == Step.KEEP,
                 NextValue(self.step, 0),
                 NextState("GIVE"),
@@ -165,19 +174,19 @@ class FateDrawer(LiteXModule):
     def add_draws(self):
         """Draw in the steps of ``DRAWS``, and see what happens."""
         kept, drawn = self.kept, self.drawn
-        following = Signal(STATE_BITS)
         does      = Signal() # It happens.
         product   = Signal(32 + len(self.sink.length), reset_less=True)
         self.comb += [
-            following.eq(next_state(kept.state)),
-            self.draw.eq(following[32:]),
+            self.draws.eq(Reduce("OR", [self.step == step for step in DRAWS])),
+            self.settings.holds.eq(self.waits),
+            self.generators.numbers["fates"].eq(self.classes.number),
+            self.generators.steps["fates"].eq(self.draws),
             does.eq(happens(self.draw, self.data)),
             drawn.bit.eq(product[32 - 3:]),
         ]
         self.does = does
         self.comb += [
-            *self.put("state", following, Reduce("OR", [self.step == step for step in DRAWS])),
-            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.STATE),
+            *self.put("is_bad", kept.is_bad ^ does, (self.step == Step.STATE) & ~self.waits),
             *self.put("number", kept.number + 1, self.step == Step.KEEP),
         ]
         self.sync += [
@@ -205,13 +214,13 @@ class FateDrawer(LiteXModule):
             self.settings.quantile.eq(kept.quantile),
         ]
         repeats = Signal(reset_less=True)
-        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats)
+        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats & ~self.waits)
         self.sync += [
             If(self.step == Step.REPEAT, repeats.eq(self.does)),
             If(self.step == Step.QUANTILE,
                 drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
             ),
-            If((self.step == Step.RED) & drawn.held,
+            If((self.step == Step.RED) & drawn.held & ~self.waits,
                 drawn.delay.eq(drawn.delay + field(CLASS_FIELDS, "reorder_ticks", self.data)),
             ),
             If((self.step == Step.PATTERN) & has_jitter,
@@ -257,9 +266,11 @@ class FateDrawer(LiteXModule):
         self.comb += [
             *[read.eq(self.sink.number) for read in self.classes.reads.values()],
             self.classes.number.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
+            self.generators.seeds["fates"].eq(Cat(low, self.data)),
             # The last statement holds.
             If(self.is_seed & (self.seed[:2] == 2),
-                *[self.put(name, Cat(low, self.data) if name == "state" else 0) for name, _ in class_layout],
+                self.generators.puts["fates"].eq(1),
+                *[self.put(name, 0) for name, _ in class_layout],
             ),
         ]
         self.sync += If(self.is_seed & (self.seed[:2] == 1), low.eq(self.data))

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.draws import STATE_BITS, happens, next_state
+from liteprobe.cores.emulate.draws import happens
 from liteprobe.cores.formats.emulate import FINE_BITS, Background
 from liteprobe.cores.transmit.sources.streams.exponential import ExponentialInterval
 
@@ -16,18 +16,14 @@ MEAN_BITS = 5 # Of a fraction of a tick, as ExponentialInterval has it.
 def add_draws(ghosts):
     """Let BackgroundTraffic draw for a ghost, while what it takes is read."""
     fsm = ghosts.fsm
-    following = Signal(STATE_BITS)
-    draw      = Signal(32)
     ghosts.u      = Signal(32, reset_less=True)
     ghosts.ends   = Signal(reset_less=True) # By the draw, the burst is over.
     ghosts.burst  = Signal(32, reset_less=True)
     ghosts.ticks  = Signal(32, reset_less=True)
     ghosts.rest   = Signal(FINE_BITS, reset_less=True)
-    step        = ghosts.put("state", following)
-    ghosts.comb += [
-        following.eq(next_state(ghosts.kept.state)),
-        draw.eq(following[32:]),
-    ]
+    generators   = ghosts.generators
+    draw         = generators.draw
+    step         = [generators.uses.eq(1), generators.steps["ghosts"].eq(1)]
     fsm.act("READ",
         ghosts.at("background"),
         NextState("READ_BURST"),
@@ -36,20 +32,20 @@ def add_draws(ghosts):
         ghosts.at("ghost_burst"),
         NextValue(ghosts.kind, ghosts.of("background")),
         NextValue(ghosts.u, Mux(draw == 0, 1, draw)),
-        step,
+        *step,
         NextState("READ_TICKS"),
     )
     fsm.act("READ_TICKS",
         ghosts.at("ghost_ticks"),
         NextValue(ghosts.burst, ghosts.data),
         NextValue(ghosts.ends, happens(draw, ghosts.data)),
-        step,
+        *step,
         NextState("READ_REST"),
     )
     fsm.act("READ_REST",
         ghosts.at("ghost_fraction"),
         NextValue(ghosts.ticks, ghosts.data),
-        step,
+        *step,
         NextState("READ_PAUSE"),
     )
     fsm.act("READ_PAUSE",

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.draws import STATE_BITS, field, word_address
+from liteprobe.cores.emulate.draws import field, word_address
 from liteprobe.cores.emulate.ghost_intervals import add_draws, add_interval
 from liteprobe.cores.emulate.kept import KeptClasses
 from liteprobe.cores.emulate.layouts import CLASS_BITS, LENGTH_BITS, TICKS_BITS, ghost_layout
@@ -16,7 +16,6 @@ from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, FINE_BITS, TI
 COUNT_BITS = 32
 
 class_layout = [ # What is kept of a class from ghost to ghost.
-    ("state",  STATE_BITS), # Of its draws; its high half is the last one, for RED.
     ("count",  COUNT_BITS), # Ghosts of the burst, or position in the pattern.
     ("time",   TIME_BITS),  # Of the ghost that comes next, fine;
     ("length", LENGTH_BITS),
@@ -33,7 +32,8 @@ class BackgroundTraffic(LiteXModule):
     ----------
     settings : SettingsMemory
     switch : BankSwitch
-        Both as user ``ghosts``.
+    generators : ClassGenerators
+        All as user ``ghosts``.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class BackgroundTraffic(LiteXModule):
 
     Source: docs/design/emulator.md, "Ghosts".
     """
-    def __init__(self, settings, switch):
+    def __init__(self, settings, switch, generators):
         self.safe     = Signal(TICKS_BITS)
         self.valid    = Signal()
         self.ready    = Signal()
@@ -56,7 +56,8 @@ class BackgroundTraffic(LiteXModule):
 
         # # #
 
-        self.settings = settings
+        self.settings   = settings
+        self.generators = generators
         self.switch   = switch
         self.bank     = switch.banks["ghosts"]
         self.data     = settings.values["ghosts"]
@@ -79,6 +80,7 @@ class BackgroundTraffic(LiteXModule):
         self.comb += [
             settings.words["ghosts"].eq(word_address(self.bank ^ self.looks_back, self.word, self.number)),
             classes.number.eq(self.number),
+            generators.numbers["ghosts"].eq(Mux(self.looks, self.looked, self.number)),
             # No search is for this one.
             *[read.eq(self.number if name == "count" else Mux(self.looks, self.looked, self.number))
                 for name, read in classes.reads.items()],
@@ -99,6 +101,7 @@ class BackgroundTraffic(LiteXModule):
         first  = Signal(TIME_BITS, reset_less=True)  # Of those that were looked at,
         chosen = Signal(CLASS_BITS, reset_less=True) # whose it is.
         is_any = Signal()
+        red    = Signal(32, reset_less=True) # The last draw for it: its generator has stood since.
         lead   = Signal(TIME_BITS)
         lowest = Signal(CLASS_BITS)
         after  = Signal(TICKS_BITS)  # Of the switch: the ghost, or, where there is none, what can come.
@@ -108,7 +111,7 @@ class BackgroundTraffic(LiteXModule):
             ghost.time.eq(first),
             ghost.number.eq(chosen),
             ghost.length.eq(self.kept.length),
-            ghost.red.eq(self.kept.state[32:]),
+            ghost.red.eq(red),
             after.eq(Mux(is_any, first[FINE_BITS:], self.safe) - self.switch.at),
         ]
         self.is_switching = Signal()
@@ -123,8 +126,11 @@ class BackgroundTraffic(LiteXModule):
             If(left == 0,
                 NextState("SHOW"),
             ).Else(
+                # In any case: so the generators needn't wait for the comparison.
+                self.generators.uses.eq(1),
                 If(~is_any | lead[-1],
                     NextValue(is_any, 1),
+                    NextValue(red, self.generators.state[32:]),
                     NextValue(first, self.kept.time),
                     NextValue(chosen, lowest),
                 ),
@@ -152,18 +158,21 @@ class BackgroundTraffic(LiteXModule):
         """Begin each class: seed, kind of background, its first ghost."""
         fsm = self.fsm
         self.is_seeding = Signal(reset=1)
+        low = Signal(32, reset_less=True)
         fsm.act("SEED",
             self.at("ghost_seed_low"),
             NextState("SEED_LOW"),
         )
         fsm.act("SEED_LOW",
             self.at("ghost_seed_high"),
-            self.put("state", self.data),
+            NextValue(low, self.data),
             NextState("SEED_HIGH"),
         )
         fsm.act("SEED_HIGH",
             self.at("background"),
-            self.put("state", Cat(self.kept.state[:32], self.data)),
+            self.generators.uses.eq(1),
+            self.generators.puts["ghosts"].eq(1),
+            self.generators.seeds["ghosts"].eq(Cat(low, self.data)),
             self.put("time", 0),
             NextState("BEGIN"),
         )

@@ -28,12 +28,15 @@ class SharedWords(LiteXModule):
         What is at ``address``, a cycle later.
     addresses, values : lists of Signal and Signal(32), in and out
         Of each user: what is at its address, a cycle later.
+    holds : Signal(), in
+        The first user's value stays.
     """
     def __init__(self, depth, users, name):
         self.write     = Signal()
         self.address   = Signal(max=depth)
         self.data      = Signal(32)
         self.addresses = [Signal(max=depth, name=f"{name}_address_{n}") for n in range(users)]
+        self.holds     = Signal()
         self.values    = []
 
         # # #
@@ -43,7 +46,9 @@ class SharedWords(LiteXModule):
         for n, address in enumerate(self.addresses):
             memory = Memory(32, depth, name=f"{name}_{n}")
             host   = memory.get_port(write_capable=True, mode=READ_FIRST)
-            user   = memory.get_port(mode=READ_FIRST)
+            user   = memory.get_port(mode=READ_FIRST, has_re=n == 0)
+            if n == 0:
+                self.comb += user.re.eq(~self.holds)
             setattr(self, f"memory_{n}", memory)
             self.specials += memory, host, user
             self.comb += [
@@ -67,6 +72,8 @@ class SettingsMemory(LiteXModule):
         Words 0 to 1023: the banks; 1024 to 2047: the delays; 2048 to 2559: the patterns. An access takes two cycles.
     words, values : dict of Signal(10), Signal(32), in and out
         Of each of USERS: what is at an address of the banks, a cycle later.
+    holds : Signal(), in
+        What ``fates`` read last stays there.
     quantile, delay : Signal(10), Signal(32), in and out
         An entry of the delays, likewise.
     patterns, pattern_values : dict of Signal(9), Signal(32), in and out
@@ -80,6 +87,7 @@ class SettingsMemory(LiteXModule):
         # # #
 
         self.banks    = banks    = SharedWords(2*BANK_WORDS, len(USERS), "banks")
+        self.holds    = banks.holds
         self.delays   = delays   = SharedWords(DELAY_ENTRIES, 1, "delays")
         self.lists    = lists    = SharedWords(PATTERN_WORDS, 2, "patterns")
         self.words    = dict(zip(USERS, banks.addresses))
