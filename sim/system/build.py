@@ -370,7 +370,8 @@ def build_probe(
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"
     options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
-    parameters = json.dumps({"link": link, "with_cpu": with_cpu, "memory": memory_mhz, "at_pace": at_pace, **options}, sort_keys=True)
+    asked = {"link": link, "with_cpu": with_cpu, "memory": memory_mhz, "at_pace": at_pace, **options}
+    parameters = json.dumps(asked, sort_keys=True)
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
     key = content_key(name, [*files, *harness_files()], parameters)
