@@ -115,7 +115,7 @@ class DirectionPort(LiteXModule):
 
         self.store     = store
         self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=False)
+            with_trace=trace is not None)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()

