@@ -138,3 +138,26 @@ def test_a_network_goes_on_when_its_host_is_killed(build: Path, tmp_path: Path) 
         emulated.play({0: packets(FRAMES, 9, 0.6)}, DRAIN_S)
         assert registers.read("port1_tx_state") == TransmitState.RUNNING
         assert emulated.compare(0, settings) == []
+
+
+def test_links_of_both_sides_drop_and_return_again_and_again_and_nothing_is_sent_twice(
+    build: Path, tmp_path: Path
+) -> None:
+    settings = {number: network(41 + number) for number in range(2)}
+    made = {port: packets(FRAMES, 15 + port, 1.0) for port in range(2)}
+    with emulating(build, tmp_path) as emulated:
+        emulated.name_classes()
+        emulated.start(settings)
+        emulated.play(made, -1.0e-3)
+        for port in (0, 1, 1, 0, 1):
+            emulated.link.set_link(port, False)
+            emulated.probe.wait(37e-6)
+            emulated.link.set_link(port, True)
+            emulated.probe.wait(81e-6)
+        emulated.probe.wait(1e-3 + DRAIN_S)
+        for number in range(2):
+            assert emulated.compare(number, settings[number]) == []
+            came = emulated.pins(number, "in")
+            assert sum(seen.is_bad for seen in came) == emulated.read(number, "damaged") > 0
+            assert emulated.total(number, ClassCounter.ARRIVED) == sum(not seen.is_bad for seen in came) < FRAMES
+        assert [emulated.total(number, ClassCounter.NO_STORE) for number in range(2)] == [0, 0]
