@@ -186,6 +186,7 @@ def test_a_signal_stops_it_and_shows_what_came(
         (["--expected", "50M", "--preset", "dsl"], "--expected goes with --from-netem"),
         (["--from-netem", "slot 1ms"], "netem's 'slot' can't be done"),
         (["--preset", "dsl", "--duration", "10"], "'10' has no unit: write 10s"),
+        (["--preset", "dsl", "--duration", "1e99s"], "up to 26 days: give --duration less"),
         (["--preset", "dsl", "--detach", "--duration", "1s"], "--detach leaves at once"),
         (["--attach", "--check"], "--attach has no network to show"),
     ],

@@ -3,10 +3,11 @@
 """Emulated networks from the first register to the result, over a model of the probe."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from liteprobe.cores.formats import Part, TransmitState
+from liteprobe.cores.formats import Part, PhyStatus, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
@@ -265,6 +266,16 @@ def test_a_link_that_is_down_is_an_error_before_and_a_note_meanwhile(fake: Fake)
             fake[0].values["port1_tx_link_up"] = 1
             result = emulation.wait(0.01)
     assert result.notes == ("the link of port 1 was down for a time: frames to it were lost on the line",)
+
+
+def test_a_link_of_100_mb_s_is_refused_with_its_speed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake[0].values["port0_tx_link_up"] = 0  # A port counts as up at 1 Gb/s alone.
+    status = PhyStatus.LINK | PhyStatus.FULL_DUPLEX | PhyStatus.SPEED_LOW
+    with Probe(fake[1]) as probe:
+        monkeypatch.setattr(probe.links, "_phys", SimpleNamespace(in_band=lambda port: status))
+        with pytest.raises(ProbeError, match="the link of port 0 is up at 100 Mb/s, and a probe measures at 1 Gb/s"):
+            probe.emulate(Network())
+    assert fake[0].running == [None, None]
 
 
 def test_a_probe_that_another_host_has_is_left_alone(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 """Two ports of the whole simulated probe joined by emulated networks, where clocks drift, links drop and hosts are killed."""
 
 import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,11 @@ import pytest
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
 from liteprobe.cores.formats.lease import LEASE_UNIT_BITS
-from liteprobe.host.errors import LeaseLostError
-from liteprobe.sim.bench.system.emulator import bank, emulating, packets, rings
+from liteprobe.host.errors import BusyError, LeaseLostError
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.network import Network
+from liteprobe.sim.bench.system.emulator import NOWHERE, bank, emulating, packets, rings
+from liteprobe.sim.bench.system.harness import free_running
 from liteprobe.sim.bench.system.replay import write
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.system.build import build_probe
@@ -138,3 +144,63 @@ def test_a_network_goes_on_when_its_host_is_killed(build: Path, tmp_path: Path) 
         emulated.play({0: packets(FRAMES, 9, 0.6)}, DRAIN_S)
         assert registers.read("port1_tx_state") == TransmitState.RUNNING
         assert emulated.compare(0, settings) == []
+
+
+def test_links_of_both_sides_drop_and_return_again_and_again_and_nothing_is_sent_twice(
+    build: Path, tmp_path: Path
+) -> None:
+    settings = {number: network(41 + number) for number in range(2)}
+    made = {port: packets(FRAMES, 15 + port, 1.0) for port in range(2)}
+    with emulating(build, tmp_path) as emulated:
+        emulated.name_classes()
+        emulated.start(settings)
+        emulated.play(made, -1.0e-3)
+        for port in (0, 1, 1, 0, 1):
+            emulated.link.set_link(port, False)
+            emulated.probe.wait(37e-6)
+            emulated.link.set_link(port, True)
+            emulated.probe.wait(81e-6)
+        emulated.probe.wait(1e-3 + DRAIN_S)
+        for number in range(2):
+            assert emulated.compare(number, settings[number]) == []
+            came = emulated.pins(number, "in")
+            assert sum(seen.is_bad for seen in came) == emulated.read(number, "damaged") > 0
+            assert emulated.total(number, ClassCounter.ARRIVED) == sum(not seen.is_bad for seen in came) < FRAMES
+        assert [emulated.total(number, ClassCounter.NO_STORE) for number in range(2)] == [0, 0]
+
+
+def test_a_host_that_is_killed_leaves_a_network_that_the_next_one_takes_over(build: Path, tmp_path: Path) -> None:
+    (tmp_path / "wan.yaml").write_text("both: {rate: 100Mbit, queue: 20}\n")
+    running = [TransmitState.RUNNING] * 2
+    with free_running(build, NOWHERE) as port:
+        url, register_map = f"etherbone://127.0.0.1:{port}?timeout=20", build / "csr.json"
+        command = [sys.executable, "-m", "liteprobe.host.cli", "emulate", "wan.yaml", "--probe", url]
+        host = subprocess.Popen([*command, "--map", str(register_map)], cwd=tmp_path)
+        try:
+            with Probe(url, register_map) as probe:
+
+                def states() -> list[int]:
+                    return [probe.registers.read(f"port{one}_tx_state") for one in range(2)]
+
+                end = time.monotonic() + 60
+                while states() != running and time.monotonic() < end:
+                    time.sleep(0.05)
+                assert states() == running
+                with pytest.raises(BusyError, match=r"in use by .* \(pid \d+\).*--steal"):
+                    probe.emulate(Network())
+                host.kill()  # SIGKILL.
+                assert host.wait(timeout=30) == -9
+                assert states() == running
+            with Probe(url, register_map, steal=True) as probe:
+                emulation = probe.emulate()
+                first, second = emulation.look(), emulation.look()
+                assert second.there.seconds > first.there.seconds > 0
+                assert {way: list(classes) for way, classes in emulation.counts.items()} == {
+                    "there": ["rest"],
+                    "back": ["rest"],
+                }
+                emulation.stop()
+                assert states() == [TransmitState.IDLE] * 2
+        finally:
+            host.kill()
+            host.wait()

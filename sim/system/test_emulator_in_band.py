@@ -32,9 +32,7 @@ ASKS = b"\xff" * 6 + STATION + ARP + bytes(18)
 @pytest.fixture(scope="module")
 def build() -> Path:
     """The probe of preset ``emulator`` for jumbo frames, which wait in block RAM, with Etherbone in band on port 0."""
-    return build_probe(
-        "shared", with_cpu=False, preset="emulator", store="block", store_words=WORDS, longest=LONGEST
-    )
+    return build_probe("shared", with_cpu=False, preset="emulator", store="block", store_words=WORDS, longest=LONGEST)
 
 
 def plain(delay: int, link: dict[str, int] | None = None) -> Settings:

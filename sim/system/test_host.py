@@ -4,10 +4,8 @@
 """The host library against the whole simulated probe: starts, clocks, faults, and many requests at once."""
 
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from liteprobe.cores.formats import TransmitState
 from liteprobe.host import Headers, NoProbeError, Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
+from liteprobe.sim.bench.system.harness import free_running
 
 DELAY_NS = 1000
 FREE_RUN_TIMEOUT_S = 20.0  # Longer than any stall of this machine: a datagram that is sent twice is a fault.
@@ -24,18 +23,6 @@ FREE_RUN_TIMEOUT_S = 20.0  # Longer than any stall of this machine: a datagram t
 
 def url(folder: Path, wire: str = "cable?delay=1us", more: str = "") -> str:
     return f"sim://{wire}{'&' if '?' in wire else '?'}build={folder}{more}"
-
-
-@contextmanager
-def free_running(folder: Path) -> Iterator[int]:
-    """Run a probe whose time flows by itself; gives its UDP port."""
-    command = [str(folder / "liteprobe-sim"), "--wire", "loopback", "--free-run"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin and process.stdout
-    try:
-        yield int(process.stdout.readline().removeprefix("listening "))
-    finally:
-        process.communicate("quit\n", timeout=30)
 
 
 # Trains -------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from liteprobe.host.traffic.network import Network
 from liteprobe.host.traffic.network.netem import from_netem
 from liteprobe.host.traffic.presets import preset
 
+DURATION_MOST_NS = 26 * 86400e9
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 
 
@@ -74,6 +75,8 @@ def network_of(args: argparse.Namespace) -> Network | None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
+    if args.duration and args.duration > DURATION_MOST_NS:
+        raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.attach:
         return None
     network = _read(args)

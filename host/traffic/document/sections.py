@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Kind, Schema, Source, Whole, line_of, text_of
-from liteprobe.host.traffic.nearest import nearest
+from liteprobe.host.traffic.nearest import is_near, nearest
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,11 @@ class Either:
 
     def read(self, node: yaml.Node, name: str, source: Source) -> Any:
         """Return what it is."""
-        return (self.mapping if isinstance(node, yaml.MappingNode) else self.plain).read(node, name, source)
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping.read(node, name, source)
+        if isinstance(self.plain, Choice) and text_of(node, name, source, self) not in self.plain.words:
+            raise source.at(node, f"{name} '{node.value}' is unknown: give {self.written}")
+        return self.plain.read(node, name, source)
 
     def schema(self) -> Schema:
         """Return its JSON Schema."""
@@ -74,9 +78,11 @@ class AnyOf:
 
     def read(self, node: yaml.Node, name: str, source: Source) -> Any:
         """Return what it is."""
-        if isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[a-z]+", node.value):
-            return self.words.read(node, name, source)
-        return self.other.read(node, name, source)
+        if not isinstance(node, yaml.ScalarNode) or not re.fullmatch(r"[a-z]+", node.value):
+            return self.other.read(node, name, source)
+        if node.value not in self.words.words and not is_near(node.value, self.words.words):
+            raise source.at(node, f"{name} '{node.value}' is unknown: give {self.written}")
+        return self.words.read(node, name, source)
 
     def schema(self) -> Schema:
         """Return its JSON Schema."""

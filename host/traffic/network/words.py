@@ -226,7 +226,7 @@ class _Maker:
             least = 8 * 10**9 * self._ticks_per_ns * FINE / WORD_MAX
             raise UsageError(
                 f"{what} of '{self._way}' has {float(rate_bps):g} b/s, and a probe can't be slower than "
-                f"{float(least) / 1000:.3f} kb/s"
+                f"{float(least) / 1000:.3f} kb/s: give that or more"
             )
         return round(octet * FINE)
 

@@ -76,7 +76,7 @@ class Harness:
         self.process = subprocess.Popen(
             [str(folder / "liteprobe-sim"), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.ports = [int(word) for word in self._line().split()[1:]] # Of a pair, one a probe.
+        self.ports = [int(word) for word in self._line().split()[1:]]  # Of a pair, one a probe.
         self.udp_port = self.ports[0]
 
     def _line(self) -> str:
@@ -116,7 +116,9 @@ class Harness:
     def __enter__(self) -> "Harness":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None:
             self.process.kill()
         self.close()
@@ -130,3 +132,15 @@ def probe_of(folder: Path, *options: str) -> Iterator[tuple[Harness, Probe]]:
         Probe(f"etherbone://127.0.0.1:{harness.udp_port}", map=folder / "csr.json") as probe,
     ):
         yield harness, probe
+
+
+@contextmanager
+def free_running(folder: Path, wire: str = "loopback") -> Iterator[int]:
+    """Run a probe whose time flows by itself; gives its UDP port."""
+    command = [str(folder / "liteprobe-sim"), "--wire", wire, "--free-run"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin and process.stdout
+    try:
+        yield int(process.stdout.readline().removeprefix("listening "))
+    finally:
+        process.communicate("quit\n", timeout=30)
