@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from liteprobe.host.cli import tables
+from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.run.emulate_figures import (
     DROPS,
     ClassDelays,
@@ -28,6 +29,7 @@ HEADS = {"no_store": "no store"}
 BAR = 10
 ENDS = {
     "done": "stopped after its time",
+    "finished": "stopped when its stations had done all",
     "stopped": "stopped",
     "interrupted": "interrupted",
     "detached": "left running",
@@ -63,10 +65,19 @@ def final(result: EmulationResult) -> RenderableType:
     last = result.last
     end = ENDS[result.end] if result.end else "still running"
     lines = [f"{last.there.seconds:,.3f} s, {end}. Clock {result.clock_state}.", *result.notes]
-    return Group(*(_panel(way) for way in last.ways), *(Text(line) for line in lines))
+    stations = [_stations(result.stations)] if result.stations else []
+    return Group(*(_panel(way) for way in last.ways), *stations, *(Text(line) for line in lines))
 
 
 # # #
+
+
+def _stations(report: StationsReport) -> RenderableType:
+    shown = tables.table("station", "port", "sent", "received", "octets", "wrong FCS", "sent again", text=1)
+    for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True)):
+        row = [tables.counted(value) for value in (one.sent + one.played, one.frames, one.octets)]
+        shown.add_row(Text(name, "bold"), str(port), *row, tables.bad(one.wrong), tables.counted(one.resent))
+    return Group(shown, Text(report.sentence))
 
 
 def _asked_way(way: str, direction: Direction) -> RenderableType:
