@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from liteprobe.host.cli import tables
@@ -126,12 +125,17 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
     heads = ["arrived", *(HEADS.get(name, name) for name in FATES)]
     wide = tables.table("class", *heads, text=1)
     tight = tables.table("class", *heads, text=1, is_tight=True)
+    least = tables.table("class", "arrived", "sent", "dropped", "late", text=1, is_tight=True)
     for one in classes:
+        few = [tables.counted(one.counts.arrived), tables.counted(one.counts.sent)]
+        least.add_row(
+            Text(one.name, "bold"), *few, tables.bad(one.counts.dropped, "dim"), tables.bad(one.counts.late, "dim")
+        )
         row: list[RenderableType] = [tables.counted(one.counts.arrived), tables.counted(one.counts.sent)]
         row += [tables.bad(getattr(one.counts, name), "dim") for name in FATES[1:]]
         for shown in (wide, tight):
             shown.add_row(Text(one.name, "bold"), *row)
-    return tables.Either(wide, tight)
+    return tables.Either(wide, tables.Either(tight, least))
 
 
 def _queues(classes: Sequence[ClassLook]) -> RenderableType:
@@ -145,7 +149,8 @@ def _queues(classes: Sequence[ClassLook]) -> RenderableType:
         counts = [tables.counted(value) for value in (queue.frames, queue.octets, queue.most)]
         if has_ghosts:
             counts += [tables.counted(one.counts.ghosts), tables.counted(one.counts.ghosts_dropped)]
-        bar = ProgressBar(total=max(queue.most, 1), completed=queue.frames, width=BAR)
+        full = -(-BAR * queue.frames // max(queue.most, 1))
+        bar = Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(Text(one.name, "bold"), bar, *rates, *counts)
         narrow.add_row(Text(one.name, "bold"), *rates, *counts)
     return tables.Either(wide, narrow)
@@ -157,7 +162,7 @@ def _delays(one: ClassLook) -> RenderableType:
     used = [number for number, count in enumerate(delays.counts) if count]
     first, last = used[0], used[-1]
     edges = delays.edges_ns
-    text = Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ", no_wrap=True)
+    text = Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ")
     text.append_text(tables.bars(delays.counts[first : last + 1]))
     text.append(f" {time_text(edges[last + 1])}   {span(delays)}")
     return text
