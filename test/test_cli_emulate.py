@@ -261,3 +261,15 @@ def test_an_emulation_of_a_view_is_made_of_looks(model: EmulatorProbe, tmp_path:
         shown = screen(emulation.look(), 120, 60)
         emulation.stop()
     assert lines_with(shown, "background", "dropped") and lines_with(shown, "1,234", "99")
+
+
+def test_a_small_screen_cuts_no_figure_and_an_empty_queue_has_an_empty_bar(
+    model: EmulatorProbe, tmp_path: Path
+) -> None:
+    with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
+        probe.wait(0.1)
+        look = emulation.look()
+    small = [screen(look, 60, 20, turn) for turn in range(2)]
+    assert lines_with(small[0], "class", "arrived", "sent", "dropped", "late")
+    assert lines_with(small[0], "voice") and not any("…" in text for text in small)
+    assert lines_with(screen(look, 120, 80), "rest ··········")

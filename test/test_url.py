@@ -9,6 +9,7 @@ import pytest
 
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.sim import SimOptions
+from liteprobe.host.device.link.sim_stations import StationsAsked
 from liteprobe.host.device.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
 from liteprobe.host.errors import NoProbeError, UsageError
 
@@ -40,6 +41,47 @@ def test_url_is_taken_apart(url: str, parsed: ProbeURL) -> None:
 )
 def test_options_of_the_host_are_kept_from_the_wire(url: str, options: SimOptions) -> None:
     assert sim_options(url) == options
+
+
+@pytest.mark.parametrize(
+    ("url", "stations"),
+    [
+        ("sim://emulator", StationsAsked()),
+        ("sim://emulator?files=7&octets=700&keep=0&seed=9", StationsAsked(True, 7, 700, False, 9)),
+        ("sim://emulator?stations=web", StationsAsked()),
+        ("sim://emulator?stations=none", StationsAsked(is_web=False)),
+        (
+            "sim://emulator?play=a.pcap,b.pcap&repeats=0",
+            StationsAsked(False, play=(Path("a.pcap"), Path("b.pcap")), repeats=0),
+        ),
+    ],
+)
+def test_an_emulator_has_stations_and_ports_that_nothing_else_joins(url: str, stations: StationsAsked) -> None:
+    assert sim_options(url) == SimOptions("cable?loss=100%", with_cpu=False, preset="emulator", stations=stations)
+
+
+def test_the_files_of_a_site_are_unlike_and_have_the_octets_that_were_asked_for() -> None:
+    assert StationsAsked(files=4, octets=80).lengths == (10, 20, 40, 10)
+    assert sum(StationsAsked(files=499, octets=1_600_001).lengths) == 1_600_001
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sim://emulator?stations=ftp", "stations is web or none"),
+        ("sim://emulator?delay=1ms", "an emulator has no option 'delay=1ms'"),
+        ("sim://emulator?files=0", "files '0' is not a number from 1 to 65536"),
+        ("sim://emulator?seed=0", "seed '0' is not a number from 1"),
+        ("sim://emulator?stations=web&play=a.pcap", "leave out play or stations=web"),
+        ("sim://emulator?play=a.pcap&files=3", "files is for stations=web"),
+        ("sim://emulator?repeats=3", "repeats is for captures"),
+        ("sim://emulator?play=a,b,c", "3 captures for 2 ports"),
+    ],
+)
+def test_what_an_emulator_cannot_be_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sim_options(url)
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("path", ["a & b/c=d", "100%", "a%26b", "x?y#z", "Größe/\udcff", "sim://a"])

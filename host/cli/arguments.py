@@ -190,7 +190,7 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         "--probe",
         metavar="URL",
         default=os.environ.get(PROBE_VARIABLE, usual),
-        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, etherbone://HOST[:PORT], "
+        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
         f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})",
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from liteprobe.host.cli import tables
+from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.run.emulate_figures import (
     DROPS,
     ClassDelays,
@@ -28,6 +28,7 @@ HEADS = {"no_store": "no store"}
 BAR = 10
 ENDS = {
     "done": "stopped after its time",
+    "finished": "stopped when its stations had done all",
     "stopped": "stopped",
     "interrupted": "interrupted",
     "detached": "left running",
@@ -63,10 +64,19 @@ def final(result: EmulationResult) -> RenderableType:
     last = result.last
     end = ENDS[result.end] if result.end else "still running"
     lines = [f"{last.there.seconds:,.3f} s, {end}. Clock {result.clock_state}.", *result.notes]
-    return Group(*(_panel(way) for way in last.ways), *(Text(line) for line in lines))
+    stations = [_stations(result.stations)] if result.stations else []
+    return Group(*(_panel(way) for way in last.ways), *stations, *(Text(line) for line in lines))
 
 
 # # #
+
+
+def _stations(report: StationsReport) -> RenderableType:
+    shown = tables.table("station", "port", "sent", "received", "octets", "wrong FCS", "sent again", text=1)
+    for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True)):
+        row = [tables.counted(value) for value in (one.sent + one.played, one.frames, one.octets)]
+        shown.add_row(Text(name, "bold"), str(port), *row, tables.bad(one.wrong), tables.counted(one.resent))
+    return Group(shown, Text(report.sentence))
 
 
 def _asked_way(way: str, direction: Direction) -> RenderableType:
@@ -115,12 +125,17 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
     heads = ["arrived", *(HEADS.get(name, name) for name in FATES)]
     wide = tables.table("class", *heads, text=1)
     tight = tables.table("class", *heads, text=1, is_tight=True)
+    least = tables.table("class", "arrived", "sent", "dropped", "late", text=1, is_tight=True)
     for one in classes:
+        few = [tables.counted(one.counts.arrived), tables.counted(one.counts.sent)]
+        least.add_row(
+            Text(one.name, "bold"), *few, tables.bad(one.counts.dropped, "dim"), tables.bad(one.counts.late, "dim")
+        )
         row: list[RenderableType] = [tables.counted(one.counts.arrived), tables.counted(one.counts.sent)]
         row += [tables.bad(getattr(one.counts, name), "dim") for name in FATES[1:]]
         for shown in (wide, tight):
             shown.add_row(Text(one.name, "bold"), *row)
-    return tables.Either(wide, tight)
+    return tables.Either(wide, tables.Either(tight, least))
 
 
 def _queues(classes: Sequence[ClassLook]) -> RenderableType:
@@ -134,7 +149,8 @@ def _queues(classes: Sequence[ClassLook]) -> RenderableType:
         counts = [tables.counted(value) for value in (queue.frames, queue.octets, queue.most)]
         if has_ghosts:
             counts += [tables.counted(one.counts.ghosts), tables.counted(one.counts.ghosts_dropped)]
-        bar = ProgressBar(total=max(queue.most, 1), completed=queue.frames, width=BAR)
+        full = -(-BAR * queue.frames // max(queue.most, 1))
+        bar = Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(Text(one.name, "bold"), bar, *rates, *counts)
         narrow.add_row(Text(one.name, "bold"), *rates, *counts)
     return tables.Either(wide, narrow)
@@ -146,7 +162,7 @@ def _delays(one: ClassLook) -> RenderableType:
     used = [number for number, count in enumerate(delays.counts) if count]
     first, last = used[0], used[-1]
     edges = delays.edges_ns
-    text = Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ", no_wrap=True)
+    text = Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ")
     text.append_text(tables.bars(delays.counts[first : last + 1]))
     text.append(f" {time_text(edges[last + 1])}   {span(delays)}")
     return text

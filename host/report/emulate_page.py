@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import emulate_plots, page
 from liteprobe.host.report.page import count, megabits, number, table
 from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
@@ -17,6 +18,7 @@ TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
 ENDS = {
     "done": "until its time was over",
+    "finished": "until its stations had done all",
     "stopped": "until it was stopped",
     "interrupted": "until it was interrupted",
     "detached": "and it was left running",
@@ -46,6 +48,15 @@ QUEUES = [
     "Background",
     "Of it<br>dropped",
 ]
+STATIONS = [
+    "Station",
+    "Port",
+    "Frames<br>sent",
+    "Received",
+    "Octets<br>received",
+    "Wrong FCS",
+    "Segments<br>sent again",
+]
 DEFINED = ("Frame length",)
 FATES_WORDS = (
     "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
@@ -63,6 +74,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
         *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
         _tiles(result),
         *(_way(result, way) for way in result.last.ways),
+        _stations(result.stations) if result.stations else "",
         f"<h2>How to read it</h2>\n<p>{escape(FATES_WORDS)}</p>",
         f"<h2>What was asked for</h2>\n<pre>{escape(write_network(result.network))}</pre>" if result.network else "",
         page.definitions(DEFINED),
@@ -85,6 +97,14 @@ def _tiles(result: EmulationResult) -> str:
         (count(sum(one.counts.late for one in classes)), "left after their tick"),
     ]
     return page.tiles_of(tiles)
+
+
+def _stations(report: StationsReport) -> str:
+    rows = [
+        [name, str(port), *map(count, (one.sent + one.played, one.frames, one.octets, one.wrong, one.resent))]
+        for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True))
+    ]
+    return f"<h2>Stations</h2>\n{table(STATIONS, rows)}<p>{escape(report.sentence)}</p>"
 
 
 def _way(result: EmulationResult, last: DirectionLook) -> str:

@@ -201,6 +201,8 @@ class Emulation:
             one.port.arm()
         await_ready(probe, ports, "the network")
         start_together(probe, ports, 0.0)
+        if probe.link.stations:
+            probe.link.stations.begin()
         for one in self._directions:
             self._set_change(one)
 
@@ -224,7 +226,13 @@ class Emulation:
         if left:
             self._note(f"{left} changes are not made, because this host has let go: they need it")
 
-    def wait(self, seconds: float | None = None, show: Show | None = None, look_s: float = LOOK_S) -> EmulationResult:
+    def wait(
+        self,
+        seconds: float | None = None,
+        show: Show | None = None,
+        look_s: float = LOOK_S,
+        is_done: Callable[[EmulationLook], bool] | None = None,
+    ) -> EmulationResult:
         """Look now and then for so many seconds of the probe's time, or until it ends, and return what came of it.
 
         Parameters
@@ -234,6 +242,8 @@ class Emulation:
             Given each look.
         look_s : float
             Between looks; up to 10 s.
+        is_done : callable or None
+            Given each look: whether that is the end, before its time.
 
         Raises
         ------
@@ -247,7 +257,7 @@ class Emulation:
                 if show:
                     show(look)
                 left = look_s if seconds is None else seconds - look.there.seconds
-                if left <= 0:
+                if left <= 0 or (is_done and is_done(look)):
                     break
                 self._probe.wait(min(look_s, left, self._until_change(look)))
                 look = self.look()
@@ -259,7 +269,8 @@ class Emulation:
                 end.results = [self.result()]
             self._end = ""
             raise
-        return self.result("done" if any(way.is_running for way in look.ways) else "stopped")
+        came = "finished" if is_done and is_done(look) else "done"
+        return self.result(came if any(way.is_running for way in look.ways) else "stopped")
 
     # Figures ------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
+from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.traffic.document.network_write import network_document
 from liteprobe.host.traffic.network.network import Network
 
@@ -172,10 +173,12 @@ class EmulationResult:
     samples : tuple of EmulationLook
         Looks on the way, some hundred at most.
     end : str
-        ``done``, ``stopped``, ``interrupted`` or ``detached``.
+        ``done``, ``finished`` (its stations had done all), ``stopped``, ``interrupted`` or ``detached``.
     clock_state : str
     notes : tuple of str
         What the reader must know, a sentence each.
+    stations : StationsReport or None
+        What the stations at the ports of a simulated emulator saw.
     """
 
     network: Network | None
@@ -184,6 +187,7 @@ class EmulationResult:
     end: str
     clock_state: str
     notes: tuple[str, ...]
+    stations: StationsReport | None = None
 
 
 class Extended:
@@ -247,6 +251,7 @@ def document(result: EmulationResult) -> dict[str, Any]:
         "end": result.end,
         "clock_state": result.clock_state,
         "notes": list(result.notes),
+        **({"stations": result.stations.document()} if result.stations else {}),
         **look_document(result.last),
     }
 

@@ -370,8 +370,7 @@ void Session::put_station(Node &node, const std::string &port, const std::string
 
 // Of a test port's line: frames played into it, whether more are to come, and what the station there says.
 std::string Session::seen(const Node &node, uint64_t port) const {
-    const Player &player = node.players[port];
-    return std::to_string(player.played()) + (player.due() == NEVER ? " 0 " : " 1 ") + node.stations[port]->seen();
+    return std::to_string(node.players[port].played()) + (node.players[port].due() == NEVER ? " 0 " : " 1 ") + node.stations[port]->seen();
 }
 
 int Session::benchmark() {

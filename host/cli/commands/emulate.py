@@ -9,17 +9,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from rich.live import Live
 
 from liteprobe.host.cli import emulate_view, tables
 from liteprobe.host.cli.arguments import STDOUT, read_text
 from liteprobe.host.cli.output import named, write_json
+from liteprobe.host.device.link.sim_stations import Stations
 from liteprobe.host.errors import UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.emulate import Emulation, Show, filter_of
+from liteprobe.host.run.emulate import LOOK_S, Emulation, Show, filter_of
 from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult
 from liteprobe.host.traffic.document.network import network_schema, read_network
 from liteprobe.host.traffic.document.network_write import write_network
@@ -28,6 +30,7 @@ from liteprobe.host.traffic.network.netem import from_netem
 from liteprobe.host.traffic.presets import preset
 
 DURATION_MOST_NS = 26 * 86400e9
+STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 
 
@@ -49,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
             emulation.detach()
             print("running; liteprobe emulate --attach looks at it, liteprobe stop ends it")
             return
-        _follow(args, emulation, facts)
+        _follow(args, emulation, facts, probe.link.stations)
 
 
 def network_of(args: argparse.Namespace) -> Network | None:
@@ -103,12 +106,20 @@ def _show_asked(args: argparse.Namespace, network: Network) -> None:
         tables.console().print(emulate_view.asked(network))
 
 
-def _follow(args: argparse.Namespace, emulation: Emulation, facts: dict[str, int | float | str | bool]) -> None:
-    """Look until the end; without a duration Ctrl-C is the end that is meant."""
+def _follow(
+    args: argparse.Namespace,
+    emulation: Emulation,
+    facts: dict[str, int | float | str | bool],
+    stations: Stations | None = None,
+) -> None:
+    """Look until the end; without a duration that is Ctrl-C, or when simulated stations have done all."""
     seconds = None if args.duration is None else args.duration / 1e9
     try:
         with _shown(args) as show:
-            result = emulation.wait(seconds, show, args.interval / 1e9)
+            look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else LOOK_S
+            is_done = partial(_have_done, stations) if stations and seconds is None else None
+            result = emulation.wait(seconds, show, look_s, is_done)
+            result = replace(result, stations=stations.report() if stations else None)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and end.exit_code == Interrupted().exit_code
@@ -121,6 +132,21 @@ def _follow(args: argparse.Namespace, emulation: Emulation, facts: dict[str, int
     finally:
         _let_go(args, emulation)
     finish(args, result, facts)
+
+
+def _have_done(stations: Stations, look: EmulationLook) -> bool:
+    """Return whether simulated stations have done all, and nothing of theirs is under way."""
+    report = stations.report()
+    if not report.are_done:
+        return False
+    for port, way in enumerate(look.ways):
+        counts = [one.counts for one in way.classes]
+        taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
+        left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
+        sent, seen = report.ports[port], report.ports[1 - port]
+        if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
+            return False
+    return True
 
 
 def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:

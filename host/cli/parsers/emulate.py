@@ -8,7 +8,7 @@ from pathlib import Path
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, output, rate_bps
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
-DEFAULT_PROBE = "sim://cable?preset=emulator&cpu=0&loss=100%"  # Ports that nothing joins but the network.
+DEFAULT_PROBE = "sim://emulator"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--attach", action="store_true", help="the one that runs: look at it, and leave it running")
     add_probe(parser, DEFAULT_PROBE)
     run = parser.add_argument_group("run")
-    run.add_argument("--duration", metavar="TIME", type=duration_ns, help="stop after it, like 10s (default: Ctrl-C)")
-    run.add_argument("--interval", metavar="TIME", type=duration_ns, default=1e9, help="between looks (default: 1s)")
+    run.add_argument(
+        "--duration",
+        metavar="TIME",
+        type=duration_ns,
+        help="stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
+    )
+    run.add_argument(
+        "--interval", metavar="TIME", type=duration_ns, help="between looks (default: 1s; of sim://emulator 10ms)"
+    )
     run.add_argument("--detach", action="store_true", help="start it, and leave it running; liteprobe stop ends it")
     run.add_argument("--check", action="store_true", help="only check it, and show what it does")
     run.add_argument("--yaml", action="store_true", help="print it as a document, and end")

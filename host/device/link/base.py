@@ -7,11 +7,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.errors import ProbeError
+
+if TYPE_CHECKING:
+    from liteprobe.host.device.link.sim_stations import Stations
 
 Words = NDArray[np.uint32]
 
@@ -43,6 +47,8 @@ class Link(ABC):
         Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
     replay_timeout_s : float
         For so long at least an answer to them is waited for before they are sent again (time of this host).
+    stations : Stations or None
+        Who sits at the ports of a simulated emulator, and begins with its network.
     map_file : Path or None
         The register map of the probe, where the link knows it.
     """
@@ -59,6 +65,7 @@ class Link(ABC):
     silence_s: float = 3.0
     replay_flight: int = 0
     replay_timeout_s: float = 0.002
+    stations: "Stations | None" = None
     map_file: Path | None = None
 
     @abstractmethod

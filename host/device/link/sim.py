@@ -12,7 +12,7 @@ from typing import ClassVar
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
-from liteprobe.host.device.link.sim_stations import Seen, Station
+from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.traffic import programs
 
@@ -60,6 +60,8 @@ class SimOptions:
         Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     probe : str
         Of a pair: which of the two this is, ``a`` or ``b``.
+    stations : StationsAsked or None
+        Of an emulator: who sits at its ports.
     """
 
     wire: str = "loopback"
@@ -77,6 +79,7 @@ class SimOptions:
     network: str = ""
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
+    stations: StationsAsked | None = None
 
 
 def build(options: SimOptions) -> Path:
@@ -180,6 +183,8 @@ class SimLink(EtherboneLink):
         super().__init__("127.0.0.1", port, Patience(LOOK_TIMEOUT_S, LOOK_TRIES))
         for test_port, capture in enumerate(options.play):
             self.play(test_port, capture, repeats=0)
+        if options.stations:
+            self.stations = Stations(self, options.stations)
 
     def idle(self) -> None:
         """Let a little of the simulated time pass."""

@@ -2,11 +2,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Stations at the ends of a simulated probe's lines: what they are, and what they have seen."""
 
-from dataclasses import dataclass
+import sys
+from dataclasses import asdict, dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any, Protocol
+
+from liteprobe.cores.formats import TICK_NS
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.traffic import programs
 
 CLIENT, SERVER = 1, 2
-TICK_NS = 8
+CLIENT_PORT = 1  # The way to it is 'there', which presets have as the way down.
+WEIGHTS = (1, 2, 4)
+AHEAD_NS = 100_000  # From now to their start: the network starts some microseconds after it was told to.
+BUILD = "liteprobe.sim.bench.emulator.stations.build"
 
 
 @dataclass(frozen=True)
@@ -66,3 +76,142 @@ class Seen:
     connections: int = 0
     repeats: int = 0
     resent: int = 0
+
+
+@dataclass(frozen=True)
+class StationsAsked:
+    """What a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures.
+
+    Attributes
+    ----------
+    is_web : bool
+    files, octets : int
+        Of the site: how many, how long together.
+    is_kept, seed : bool, int
+        As of `Station`.
+    play : tuple of Path
+        Captures, one for each port; "" plays none.
+    repeats : int
+        How often each is played; 0: without end.
+    """
+
+    is_web: bool = True
+    files: int = 3
+    octets: int = 20_000
+    is_kept: bool = True
+    seed: int = 1
+    play: tuple[Path, ...] = ()
+    repeats: int = 1
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Of the files: three by three one is short, one twice and one four times as long."""
+        weights = [WEIGHTS[number % len(WEIGHTS)] for number in range(self.files)]
+        ends = [end * self.octets // sum(weights) for end in accumulate(weights, initial=0)]
+        return tuple(after - before for before, after in pairwise(ends))
+
+
+@dataclass(frozen=True)
+class StationsReport:
+    """What the stations at both ports saw: of each port, and of the client how long it took (s), where it has all files."""
+
+    asked: StationsAsked
+    ports: tuple[Seen, ...]
+
+    @property
+    def seconds(self) -> float | None:
+        """Until the client had all files; None: it hasn't, or there is none."""
+        ticks = self.ports[CLIENT_PORT].done_ticks
+        return ticks * TICK_NS / 1e9 if self.asked.is_web and ticks else None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What is at ports 0 and 1."""
+        return ("server", "client") if self.asked.is_web else ("player", "player")
+
+    @property
+    def are_done(self) -> bool:
+        """Whether they have done all that was asked of them."""
+        return self.seconds is not None if self.asked.is_web else not any(one.is_playing for one in self.ports)
+
+    @property
+    def sentence(self) -> str:
+        """What came of the transfer, or of the captures."""
+        client = self.ports[CLIENT_PORT]
+        if not self.asked.is_web:
+            played = sum(one.played for one in self.ports)
+            return f"{played:,} frames played, {sum(one.frames for one in self.ports):,} received."
+        end = f"in {1e3 * self.seconds:,.3f} ms" if self.seconds else "so far"
+        what = f"{client.files:,} of {self.asked.files:,} files, {client.content:,} octets {end}"
+        right = "each as the server has it" if not client.misread else f"{client.misread:,} of them wrong"
+        begun = f", {client.repeats:,} begun anew" if client.repeats else ""
+        return f"{what}, {right}; connections: {client.connections:,}{begun}."
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        ports = [{"station": name, **asdict(one)} for name, one in zip(self.names, self.ports, strict=True)]
+        return {"seconds": self.seconds, "ports": ports}
+
+
+class StationsLink(Protocol):
+    """The link to a simulated probe that has stations."""
+
+    def now_ns(self) -> int:
+        """Return the simulated time."""
+
+    def put_station(self, port: int, station: Station, start_ns: int) -> None:
+        """Put a station at a port."""
+
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
+        """Play a capture into a port."""
+
+    def seen(self, port: int) -> Seen:
+        """Return what went over the line of a port."""
+
+
+class Stations:
+    """The stations at the ports of a simulated probe: they begin with the network.
+
+    Raises
+    ------
+    ProbeError
+        When there is no TCP/IP stack for them, with what to do.
+    """
+
+    def __init__(self, link: StationsLink, asked: StationsAsked) -> None:
+        self._link, self.asked = link, asked
+        self._library = stack() if asked.is_web else Path()
+
+    def begin(self) -> None:
+        """Let them begin anew, both at one time."""
+        start_ns = self._link.now_ns() + AHEAD_NS
+        asked = self.asked
+        if asked.is_web:
+            for port, number in enumerate((SERVER, CLIENT)):
+                station = Station(self._library, number, asked.lengths, asked.is_kept, 2 * asked.seed + number)
+                self._link.put_station(port, station, start_ns)
+        for port, capture in enumerate(asked.play):
+            self._link.play(port, capture, start_ns, asked.repeats)
+
+    def report(self) -> StationsReport:
+        """Return what they have seen."""
+        return StationsReport(self.asked, tuple(self._link.seen(port) for port in range(2)))
+
+
+def stack() -> Path:
+    """Return the TCP/IP stack of a station, compiled first where need be.
+
+    Raises
+    ------
+    ProbeError
+        When that can't be done here.
+    """
+    done = programs.run([sys.executable, "-m", BUILD], keep_output=True)
+    lines = done.output.strip().splitlines()
+    if done.code or not lines:
+        why = done.tail.strip().splitlines()[:1] or ["?"]
+        raise ProbeError(
+            f"the stations have no TCP/IP stack here ({why[0]}): it is lwIP, which is fetched once from Debian's source package, "
+            "and needs apt, a network and gcc. Without it give captures: sim://emulator?play=a.pcap,b.pcap"
+        )
+    return Path(lines[-1])

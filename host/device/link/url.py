@@ -3,7 +3,7 @@
 """Probe URLs: which probe, over which link."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
@@ -12,6 +12,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.link.sim import PROBES, SimLink, SimOptions
+from liteprobe.host.device.link.sim_stations import StationsAsked
 from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
 from liteprobe.host.errors import UsageError
 
@@ -24,6 +25,10 @@ EXAMPLES = {
 WIRES = ("loopback", "cable", "switch")
 PAIR = "pair"  # Two probes, joined by a cable or a switch.
 PAIR_WIRES = ("cable", "switch")
+EMULATOR = "emulator"  # A probe that emulates, and a station at each port.
+EMULATOR_WIRE = "cable?loss=100%"  # Ports that nothing joins but the network.
+EMULATOR_OPTIONS = ("stations", "files", "octets", "keep", "seed", "repeats")
+STATIONS = ("web", "none")
 PAIR_OPTIONS = ("probe", "oscillators", "wire")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
@@ -132,12 +137,16 @@ def sim_options(url: str) -> SimOptions:
     """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
     parsed = parse(url)
     wire = parsed.target.strip("/")
-    if wire not in (*WIRES, PAIR):
-        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR))}")
-    names = (*SIM_OPTIONS, *PAIR_OPTIONS) if wire == PAIR else SIM_OPTIONS
+    if wire not in (*WIRES, PAIR, EMULATOR):
+        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR, EMULATOR))}")
+    names = {PAIR: (*SIM_OPTIONS, *PAIR_OPTIONS), EMULATOR: (*SIM_OPTIONS, *EMULATOR_OPTIONS)}.get(wire, SIM_OPTIONS)
     own = {name: value for name, value in parsed.options.items() if name in names}
     of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
     is_pair = wire == PAIR
+    if wire == EMULATOR:
+        if of_wire:
+            raise _bad(url, "sim", f"an emulator has no option '{of_wire[0]}'")
+        return _emulator(url, own)
     wire = own.get("wire", "cable") if is_pair else wire
     if is_pair and wire not in PAIR_WIRES:
         raise _bad(url, "sim", f"a pair is joined by {' or '.join(PAIR_WIRES)}")
@@ -172,6 +181,34 @@ def sim_options(url: str) -> SimOptions:
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
     )
+
+
+def _emulator(url: str, own: dict[str, str]) -> SimOptions:
+    """Return what ``sim://emulator`` asks for: a cable's options, and stations."""
+    of_stations = {name: own.pop(name) for name in (*EMULATOR_OPTIONS, "play") if name in own}
+    query = "&".join(f"{name}={value}" for name, value in ({"preset": "emulator", "cpu": "0"} | own).items())
+    options = sim_options(f"sim://{EMULATOR_WIRE}&{query}")
+    is_web = of_stations.get("stations", "none" if "play" in of_stations else "web")
+    if is_web not in STATIONS:
+        raise _bad(url, "sim", f"stations is {' or '.join(STATIONS)}")
+    if is_web == "web" and "play" in of_stations:
+        raise _bad(url, "sim", "a station plays captures or has a TCP/IP stack: leave out play or stations=web")
+    for name in of_stations:
+        if name in (("repeats",) if is_web == "web" else ("files", "octets", "keep", "seed")):
+            raise _bad(url, "sim", f"{name} is for {'captures' if is_web == 'web' else 'stations=web'}")
+    numbers = {"files": (1, 65_536, 3), "octets": (0, 2**31, 20_000), "keep": (0, 1, 1), "seed": (1, 2**32, 1)}
+    numbers |= {"repeats": (0, 10**9, 1)}
+    found = {}
+    for name, (least, most, usual) in numbers.items():
+        text = of_stations.get(name, str(usual))
+        if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+            raise _bad(url, "sim", f"{name} '{text}' is not a number from {least} to {most}")
+        found[name] = int(text)
+    play = _files(url, of_stations["play"], SIM_PORTS, ("captures", "ports")) if "play" in of_stations else ()
+    asked = StationsAsked(
+        is_web == "web", found["files"], found["octets"], bool(found["keep"]), found["seed"], play, found["repeats"]
+    )
+    return replace(options, stations=asked)
 
 
 def other_of_pair(url: str) -> str | None:

@@ -6,6 +6,7 @@
 import hashlib
 import shutil
 import subprocess
+import sys
 import tarfile
 from functools import cache
 from pathlib import Path
@@ -66,3 +67,15 @@ def library() -> Path:
             raise RuntimeError(f"gcc failed:\n{done.stderr[-3000:]}")
         part.replace(found)
     return found
+
+def main() -> int:
+    """Print the library of a station, or what is lacking."""
+    try:
+        print(library())
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+if __name__ == "__main__":
+    sys.exit(main())
