@@ -5,6 +5,7 @@
 import csv
 import json
 import platform
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def head(form: str, command: Sequence[str]) -> dict[str, Any]:
         "format": form,
         "format_version": FORMAT_VERSION,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
+        "command": shlex.join(command),
         "environment": environment(),
     }
 
