@@ -39,6 +39,8 @@ UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the mar
 
 def most_ports(board: BoardLimits, preset: str) -> int:
     """Return how many test ports ``board`` can have, without a processor; 1 at the least."""
+    if Part.EMULATE in PRESETS[preset]: # Joins two, in as many directions as there is room for.
+        return min(2, board.ports)
     has_streams = Part.MONITOR not in PRESETS[preset] # A tester has its ports rather than its streams.
     fields  = {"preset": preset, "with_cpu": False, "with_streams": has_streams}
     choices = (ProbeConfig(ports=ports, **fields) for ports in range(board.ports, 1, -1))
@@ -169,6 +171,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
+            **({"--directions 1": replace(self, directions=1)} if self.emulates and self.directions > 1 else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
             **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name not in (self.preset, "emulator")},
         }

@@ -19,7 +19,8 @@ from liteprobe.boards import BOARDS
 from liteprobe.sim.board.netlist import NetlistWriter, top_of
 from liteprobe.sim.board.packed import Unpacker
 from liteprobe.sim.board.top import bidirectional, board_header, wrapper
-from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, harness_variant, write_verilog
+from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, write_verilog
+from liteprobe.sim.system.variant import harness_variant
 
 HERE = Path(__file__).resolve().parent
 TOP = "liteprobe"

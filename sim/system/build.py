@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
-from liteprobe.sim.system import FLASH_OFFSET
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
+from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
 
 TOP = "liteprobe_sim"
 HERE = Path(__file__).resolve().parent
@@ -51,7 +51,6 @@ COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = 2
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
-USUAL_HALF_TICKS, PACED_HALF_TICKS = 4, 5  # Of a cycle of ``sys``: 62.5 and 50 MHz.
 PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cpu-vexriscv"]
 
 
@@ -290,30 +289,8 @@ def tools() -> str:
 
 def harness_files() -> list[Path]:
     """Return the sources that every simulated probe is made of."""
-    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), HERE / "board.py", HERE / "build.py", HERE / "combinatorial.py"]
-
-
-def harness_variant(
-    link: str,
-    ip_address: str = "192.168.1.50",
-    uart_baud: int = 115200,
-    gnss_baud: int = 9600,
-    start_ticks: int = 0,
-    sys_half_ticks: int = USUAL_HALF_TICKS,
-) -> str:
-    """Return the C++ that tells the harness how the SoC is reached: the values of variant.h."""
-    address = int.from_bytes(bytes(int(part) for part in ip_address.split(".")), "big")
-    values = [
-        f"unsigned MANAGEMENT_PORT = {0 if link == 'shared' else 2};",
-        f"bool WITH_UART = {'true' if link == 'uart' else 'false'};",
-        f"uint32_t PROBE_IP = {address:#x}u;",
-        f"uint64_t UART_BAUD = {uart_baud}, GNSS_BAUD = {gnss_baud};",
-        f"uint32_t FLASH_OFFSET = {FLASH_OFFSET:#x}u;",
-        f"unsigned SYS_HALF_TICKS = {sys_half_ticks};",
-        f"uint64_t START_TICKS = {start_ticks};",
-    ]
-    lines = [f"const {value}" for value in values]
-    return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])
+    own = [HERE / f"{name}.py" for name in ("board", "build", "combinatorial", "variant")]
+    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), *own]
 
 
 def build_probe(

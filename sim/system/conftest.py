@@ -18,9 +18,9 @@ from liteprobe.sim.system.build import (
     build_probe,
     content_key,
     harness_files,
-    harness_variant,
     write_verilog,
 )
+from liteprobe.sim.system.variant import harness_variant
 
 
 @pytest.fixture(scope="session")
