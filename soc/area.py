@@ -40,9 +40,9 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-EMULATOR = Area(2458, 12442)  # The filter, and the way back where there is one direction.
-DIRECTION = Area(11510, 42893)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
-SDRAM_STORE = Area(697, 2825)  # Of an emulator whose frames wait in the SDRAM.
+EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
+DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
+SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.

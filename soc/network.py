@@ -15,7 +15,7 @@ LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
 # Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
-RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 21, 28, 3, 3
+RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
 LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
