@@ -258,7 +258,6 @@ class TrainPacer(LiteXModule):
         is_allowed = Signal()
         had_to     = Signal()
         is_begun   = Signal()
-        is_far     = fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
             is_there.eq(Cat(1, is_there[:-1])),
@@ -271,7 +270,7 @@ class TrainPacer(LiteXModule):
             ),
             is_allowed.eq(
                 ~self.in_program
-                | is_far
+                | (fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0)
                 | (fsm.ongoing("RUN") & (self.due.fits | lonely[-1]))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),
