@@ -38,7 +38,7 @@ def add_leave(soc, number):
     source = ForwardSource(BUFFER_WORDS, SHOWN_WORDS[soc.probe_config.stores_in_sdram])
     path   = ForwardTransmit(source, soc.carries_management(number), soc.phys[number].tx_ticks)
     path.add_csr()
-    soc.join_transmit(number, path)
+    soc.join_transmit(number, path, soc.add_local_timebase(f"tx{number}"))
 
 def add_back(soc):
     """Let the frames of port 1 leave by port 0 as they came."""

@@ -121,7 +121,7 @@ class ProbeSoC(SoCCore):
         if config.generates:
             self.add_start()
             for number, phy in enumerate(self.phys):
-                add_leave(self, number) if config.emulates else self.add_transmit(number, phy)
+                self.add_transmit(number, phy)
         if config.emulates:
             add_emulator(self)
         elif config.monitors:
@@ -256,6 +256,8 @@ class ProbeSoC(SoCCore):
     def add_transmit(self, number, phy):
         """Send programs on a PHY: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams."""
         config  = self.probe_config
+        if config.emulates:
+            return add_leave(self, number)
         streams = replay = sets = None
         if config.replays:
             replay = ReplaySource()
@@ -266,7 +268,7 @@ class ProbeSoC(SoCCore):
             streams = StreamSource([] if sets is None else [sets.user])
         path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
         path.add_csr()
-        self.join_transmit(number, path)
+        self.join_transmit(number, path, self.add_local_timebase(f"tx{number}"))
         if streams is None and sets is not None:
             bus = path.headers.bus
             self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
@@ -280,14 +282,12 @@ class ProbeSoC(SoCCore):
             bus = streams.headers_bus
         self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
 
-    def join_transmit(self, number, path):
+    def join_transmit(self, number, path, domain):
         """Join a transmit path to its PHY and to what starts programs: module ``port<n>_tx``."""
-        phy  = self.phys[number]
-        path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
-        self.add_module(name=f"port{number}_tx", module=path)
+        phy = self.phys[number]
+        self.add_module(name=f"port{number}_tx", module=ClockDomainsRenamer({"timebase": domain})(path))
         self.comb += [
-            path.source.connect(phy.sink),
-            path.phy_link_up.eq(phy.link_up),
+            path.source.connect(phy.sink), path.phy_link_up.eq(phy.link_up),
             path.start_strobe.eq(self.gate.strobe[number]),
             path.lease_ended.eq(self.probe.lease.ended),
             self.gate.ready[number].eq(path.ready),

@@ -21,7 +21,7 @@ from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, pr
 from liteprobe.cores.transmit.management.to_line import ManagementQueue
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.programs.all_programs import add_sources
-from liteprobe.cores.transmit.programs.stamps import add_stamp_settings, add_time
+from liteprobe.cores.transmit.programs.stamps import add_stamp_settings
 from liteprobe.cores.transmit.programs.forward import FORWARD_DUE_BITS, FORWARD_ELAPSED_BITS, add_forward
 from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
 from liteprobe.cores.transmit.sources.train import TrainSchedule
@@ -160,8 +160,7 @@ class TransmitPath(LiteXModule):
             self.add_stream()
             self.add_program()
             self.add_state()
-            self.add_schedule()
-            add_time(self, clock, pad_ticks)
+            self.add_time(clock, pad_ticks)
             self.add_counters()
             add_sources(self, pad_ticks)
         else:
@@ -216,6 +215,8 @@ class TransmitPath(LiteXModule):
                 "count", "repeats", "length", "interval_fraction", "payload_offset", "fill", "checksum_enable", "checksum_seed")],
             self.schedule.interval.eq(interval),
             self.schedule.interval_gap.eq(interval_gap),
+            self.schedule.start.eq(self.begins & ~self.is_other),
+            self.schedule.stop.eq(self.is_stopped if self.sets is None else self.is_stopped | self.sets.ends),
         ]
         if self.streams is None and self.replay is None and self.sets is None:
             add_stamp_settings(self, shown)
@@ -259,12 +260,19 @@ class TransmitPath(LiteXModule):
             ),
         ]
 
-    def add_schedule(self):
-        """Start and stop trains."""
-        is_stopped = self.is_stopped
+    def add_time(self, clock, pad_ticks):
+        """Give pacer and stamp the one time."""
+        now = Signal(64, reset_less=True) # Half of the way across the chip.
+        self.sync.timebase += now.eq(clock.now)
+        sfd = self.mac.sfd
+        for _ in range(pad_ticks):
+            later = Signal()
+            self.sync.timebase += later.eq(sfd)
+            sfd = later
         self.comb += [
-            self.schedule.start.eq(self.begins & ~self.is_other),
-            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
+            self.pace.now.eq(now),
+            self.stamp.now.eq(now),
+            self.stamp.sfd.eq(sfd),
         ]
 
     def add_counters(self):

@@ -46,11 +46,11 @@ class FrameFetch(LiteXModule):
 
         word    = Signal(WORDS_BITS)
         is_last = Signal()
-        is_kept = Signal(reset=1) # Some of the word is octets of the ring.
+        is_kept = Signal(reset=not with_zeros) # Some of the word is octets of the ring.
         is_full = Signal() # All of it.
         is_end  = Signal() # The word behind these.
         is_past = Signal() # It was.
-        kept    = Signal(DATA_WIDTH//8, reset=2**(DATA_WIDTH//8) - 1)
+        kept    = Signal(DATA_WIDTH//8, reset=0 if with_zeros else 2**(DATA_WIDTH//8) - 1)
         tail    = sink.snap[:2]
         behind  = Signal(WORDS_BITS) # Number of the next word.
         self.comb += [

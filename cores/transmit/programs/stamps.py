@@ -24,18 +24,3 @@ def add_stamp_settings(path, shown):
         stamp.nibble.eq(0),
         stamp.mend.eq(0),
     ]
-
-def add_time(path, clock, pad_ticks):
-    """Give pacer and stamp of a TransmitPath the one time."""
-    now = Signal(64, reset_less=True) # Half of the way across the chip.
-    path.sync.timebase += now.eq(clock.now)
-    sfd = path.mac.sfd
-    for _ in range(pad_ticks):
-        later = Signal()
-        path.sync.timebase += later.eq(sfd)
-        sfd = later
-    path.comb += [
-        path.pace.now.eq(now),
-        path.stamp.now.eq(now),
-        path.stamp.sfd.eq(sfd),
-    ]
