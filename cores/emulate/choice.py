@@ -27,7 +27,6 @@ def add_choice(engine):
     engine.serve_time = Signal(TIME_BITS, reset_less=True)
     engine.chosen     = Signal.like(engine.number) # of this class.
     engine.scans_opportunity = Signal() # Only what can be served at once counts.
-    engine.to_scan    = Signal(CLASSES) # Classes to look at.
     safe      = Signal(TICKS_BITS, reset_less=True)
     frame     = Signal(TIME_BITS)
     until     = Signal(TIME_BITS)
@@ -90,7 +89,6 @@ def add_comparison(engine):
         ).Elif(~engine.is_any | (engine.comes & wait[-1]),
             NextState("DECIDE"),
         ).Else(
-            NextValue(engine.to_scan, waiting.is_there),
             NextValue(engine.scans_opportunity, 0),
             NextState("SCAN"),
         )
@@ -131,9 +129,12 @@ def add_eligibility(engine, until):
 def add_scan(engine):
     """Find the class that is served next, and when; a class a cycle, in the order of service."""
     fsm = engine.fsm
-    to_scan = engine.to_scan
-    engine.turn    = turn    = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
-    engine.rest    = rest    = Signal(8) # and how many more it may send.
+    engine.turn = turn = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
+    engine.rest = rest = Signal(8) # and how many more it may send.
+    to_scan  = Signal(CLASSES) # Classes to look at, but for
+    at       = Signal.like(turn) # this one, which is looked at now.
+    is_last  = Signal() # All were.
+    left     = Signal(CLASSES)
     in_turn  = Signal(CLASSES)
     later    = Signal(CLASSES)
     ahead    = Signal(CLASSES)
@@ -142,18 +143,24 @@ def add_scan(engine):
     wait     = Signal(TIME_BITS)
     sooner   = Signal(TIME_BITS)
     engine.comb += [
+        # The next one is found while one is looked at; the first one before.
+        left.eq(Mux(fsm.ongoing("SCAN"), to_scan, engine.waiting.is_there)),
         *[in_turn[n].eq((turn < n) | ((turn == n) & (rest != 0))) for n in range(CLASSES)],
-        later.eq(to_scan & in_turn),
-        ahead.eq(Mux((engine.service == Service.STRICT) | (later == 0), to_scan, later)),
+        later.eq(left & in_turn),
+        ahead.eq(Mux((engine.service == Service.STRICT) | (later == 0), left, later)),
         *[If(ahead[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
         wait.eq(engine.base - engine.may),
         sooner.eq(engine.may - engine.serve_time),
-        may_now.eq(~(engine.is_limited >> lowest)[0] | ~wait[-1]),
+        may_now.eq(~(engine.is_limited >> at)[0] | ~wait[-1]),
+    ]
+    engine.sync += [
+        to_scan.eq(left & ~(1 << lowest)),
+        at.eq(lowest),
+        is_last.eq(left == 0),
     ]
     fsm.act("SCAN",
-        engine.looked.eq(lowest),
-        NextValue(to_scan, to_scan & ~(1 << lowest)),
-        If(to_scan == 0,
+        engine.looked.eq(at),
+        If(is_last,
             If(engine.scans_opportunity,
                 NextState("PICK"),
             ).Else(
@@ -162,9 +169,9 @@ def add_scan(engine):
         ).Elif(may_now,
             NextValue(engine.serves, 1),
             NextValue(engine.serve_time, engine.base),
-            NextValue(engine.chosen, lowest),
+            NextValue(engine.chosen, at),
             If(engine.scans_opportunity,
-                NextValue(engine.number, lowest),
+                NextValue(engine.number, at),
                 NextState("SERVE"),
             ).Else(
                 NextState("DECIDE"),
@@ -172,7 +179,7 @@ def add_scan(engine):
         ).Elif(~engine.scans_opportunity & (~engine.serves | sooner[-1]),
             NextValue(engine.serves, 1),
             NextValue(engine.serve_time, engine.may),
-            NextValue(engine.chosen, lowest),
+            NextValue(engine.chosen, at),
         )
     )
 

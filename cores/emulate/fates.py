@@ -100,6 +100,7 @@ class FateDrawer(LiteXModule):
         self.draws    = Signal() # In this step,
         self.waits    = Signal() # which is for the generators.
         self.looks_on = Signal() # For the frame's number in a list.
+        self.does     = Signal() # What the step before drew happens.
         self.is_seed  = Signal()
         self.seed     = Signal(max=4*CLASSES) # Class, and what is done of it.
         self.add_reads()
@@ -160,7 +161,7 @@ class FateDrawer(LiteXModule):
             return word.eq(CLASS_FIELDS[name].word)
         cases = {int(step): at(name) for step, name in names.items()}
         cases[int(Step.READ_CHANGE)] = If(self.kept.is_bad, at("loss_leave")).Else(at("loss_enter"))
-        cases[int(Step.READ_LOSS)]   = If(self.kept.is_bad, at("loss_bad")).Else(at("loss_good"))
+        cases[int(Step.READ_LOSS)]   = If(self.kept.is_bad ^ self.does, at("loss_bad")).Else(at("loss_good"))
         self.comb += [
             Case(self.step, cases),
             self.settings.words["fates"].eq(word_address(self.bank, word, self.sink.number)),
@@ -172,31 +173,36 @@ class FateDrawer(LiteXModule):
         self.sync += If(self.step == Step.READ_CHANGE, self.flags.eq(field(CLASS_FIELDS, "flags", self.data)))
 
     def add_draws(self):
-        """Draw in the steps of ``DRAWS``, and see what happens."""
+        """Draw in the steps of ``DRAWS``, and see in the step after each what happens."""
         kept, drawn = self.kept, self.drawn
-        does      = Signal() # It happens.
+        does      = self.does
+        draw      = Signal(32, reset_less=True) # Of the step before,
+        share     = Signal(32, reset_less=True) # and what it is compared with.
         product   = Signal(32 + len(self.sink.length), reset_less=True)
         self.comb += [
             self.draws.eq(Reduce("OR", [self.step == step for step in DRAWS])),
             self.settings.holds.eq(self.waits),
             self.generators.numbers["fates"].eq(self.classes.number),
             self.generators.steps["fates"].eq(self.draws),
-            does.eq(happens(self.draw, self.data)),
+            does.eq(happens(draw, share)),
             drawn.bit.eq(product[32 - 3:]),
         ]
-        self.does = does
         self.comb += [
-            *self.put("is_bad", kept.is_bad ^ does, (self.step == Step.STATE) & ~self.waits),
+            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.READ_LOSS),
             *self.put("number", kept.number + 1, self.step == Step.KEEP),
         ]
         self.sync += [
+            If(~self.waits,
+                draw.eq(self.draw),
+                share.eq(self.data),
+            ),
             Case(self.step, {
-                int(Step.LOSS):      drawn.lost.eq(does),
-                int(Step.DUPLICATE): drawn.twice.eq(does),
-                int(Step.CORRUPT):   drawn.corrupt.eq(does),
-                int(Step.BIT):       product.eq(self.draw*self.sink.length),
-                int(Step.REORDER):   drawn.held.eq(does),
-                int(Step.RED):       drawn.red.eq(self.draw),
+                int(Step.LOSS + 1):      drawn.lost.eq(does),
+                int(Step.DUPLICATE + 1): drawn.twice.eq(does),
+                int(Step.CORRUPT + 1):   drawn.corrupt.eq(does),
+                int(Step.BIT + 1):       product.eq(draw*self.sink.length),
+                int(Step.REORDER + 1):   drawn.held.eq(does),
+                int(Step.RED):           drawn.red.eq(self.draw),
             }),
         ]
         self.comb += [
@@ -213,10 +219,8 @@ class FateDrawer(LiteXModule):
             has_jitter.eq((self.flags & int(ClassFlag.JITTER)) != 0),
             self.settings.quantile.eq(kept.quantile),
         ]
-        repeats = Signal(reset_less=True)
-        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~repeats & ~self.waits)
+        self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~self.does & ~self.waits)
         self.sync += [
-            If(self.step == Step.REPEAT, repeats.eq(self.does)),
             If(self.step == Step.QUANTILE,
                 drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
             ),

@@ -36,8 +36,8 @@ class FrameMover(LiteXModule):
     A frame takes its words in cycles, and some five more.
     """
     def __init__(self, store):
-        # The engine gives a verdict where it is taken at once, and only then.
-        self.queue      = queue      = stream.Buffer(verdict_layout)
+        # The engine gives a verdict where it is taken at once, and only then: whether is known in its cycle.
+        self.queue      = queue      = stream.Buffer(verdict_layout, pipe_valid=True, pipe_ready=True)
         self.verdicts   = queue.sink
         self.descriptor = descriptor = stream.Endpoint(descriptor_layout())
         self.data       = data       = stream.Endpoint([("data", 32)])

@@ -170,7 +170,6 @@ def add_trace(engine, octets, ends, missing):
         ).Elif((left == 0) | ~engine.is_any,
             NextState("PICK"),
         ).Else(
-            NextValue(engine.to_scan, engine.waiting.is_there),
             NextValue(engine.scans_opportunity, 1),
             NextState("SCAN"),
         ),
