@@ -119,6 +119,11 @@ class Servo:
         self._library.lp_servo_edge(self._state, ctypes.byref(edge), ctypes.byref(out))
         return out
 
+    def refuse(self, out: ServoOutput) -> ServoOutput:
+        """Say that the step of ``out`` was not made: what to do in its place, which is to slew."""
+        self._library.lp_servo_refuse(self._state, ctypes.byref(out))
+        return out
+
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:
         """Say that there was no pulse, once a period, half a period after it was due."""
         out = ServoOutput()

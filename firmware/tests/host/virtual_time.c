@@ -23,6 +23,7 @@ enum kind {
 
 #define FLAG_QERR   1u
 #define FLAG_SECOND 2u
+#define FLAG_BUSY   4u /* A train runs: the clock is not stepped. */
 
 struct event {
 	uint32_t kind;
@@ -139,6 +140,9 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 			lp_servo_edge(servo, &edge, &out);
 		} else {
 			lp_servo_silence(servo, &now, event->latency, &out);
+		}
+		if ((event->flags & FLAG_BUSY) != 0) {
+			lp_servo_refuse(servo, &out);
 		}
 		c->due = event->ticks + event->latency_true;
 		c->next_increment = out.increment;
