@@ -184,13 +184,21 @@ def trains(rows: Sequence[Row]) -> None:
         shown.add_row(*_cells(row, is_wide))
     out = console()
     out.print(shown)
-    first = rows[0]
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
     )
-    out.print(f"Clock {first['clock_state']}; a delay is within {first['uncertainty_ns']:.1f} ns.")
+    out.print(_trust(rows))
     _remarks(rows)
+
+
+def _trust(rows: Sequence[Row]) -> str:
+    """Return the states of the clock, and the greatest bound of a delay."""
+    states = " and ".join(dict.fromkeys(row["clock_state"] for row in rows))
+    bounds = [row["uncertainty_ns"] for row in rows if row["uncertainty_ns"] is not None]
+    if len(bounds) < len(rows):
+        return f"Clock {states}; the error of a delay is not known: see the notes."
+    return f"Clock {states}; a delay is within {max(bounds):.1f} ns (95 %)."
 
 
 def _remarks(rows: Sequence[Row]) -> None:

@@ -102,7 +102,10 @@ class Timebase:
         clock: a free-running oscillator measures ``delay_ns`` by its own rate, which is wrong by up to
         ``oscillator_ppm``; a disciplined clock is within its own bound at either end of the delay, too.
         """
-        clock_ns = self.trust()[1]
+        return self.delay_bound_ns(delay_ns, self.trust()[1])
+
+    def delay_bound_ns(self, delay_ns: float, clock_ns: float | None) -> float:
+        """Return `uncertainty_ns` for a clock within ``clock_ns`` (None: not known)."""
         by_rate_ns = abs(delay_ns) * self.oscillator_ppm * 1e-6
         return float(self.tick_ns) + (by_rate_ns if clock_ns is None else min(by_rate_ns, 2 * clock_ns))
 
