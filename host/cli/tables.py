@@ -12,8 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, worst_bound_ns
 from liteprobe.host.device.registers import Register
+from liteprobe.host.device.timebase import delay_words
 
 ANY_WIDTH = 1000
 NONE = "-"
@@ -195,10 +196,7 @@ def trains(rows: Sequence[Row]) -> None:
 def _trust(rows: Sequence[Row]) -> str:
     """Return the states of the clock, and the greatest bound of a delay."""
     states = " and ".join(dict.fromkeys(row["clock_state"] for row in rows))
-    bounds = [row["uncertainty_ns"] for row in rows if row["uncertainty_ns"] is not None]
-    if len(bounds) < len(rows):
-        return f"Clock {states}; the error of a delay is not known: see the notes."
-    return f"Clock {states}; a delay is within {max(bounds):.1f} ns (95 %)."
+    return f"Clock {states}; {delay_words(worst_bound_ns(rows))}."
 
 
 def _remarks(rows: Sequence[Row]) -> None:

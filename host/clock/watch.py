@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A clock over the whole time of a measurement: its worst state and bound, steps, refused pulses, what moved its reference."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import CLOCK_COUNT_MASK, ClockError, ClockState
@@ -46,67 +46,70 @@ class ClockWatch:
 
     Attributes
     ----------
-    looks : list of ClockStatus
-        None where the gateware has no such clock.
+    last : ClockStatus or None
+        Of the last look; None where the gateware has no such clock.
     """
 
     def __init__(self, clock: Clock, name: str = "the clock") -> None:
         self._clock = clock
         self._name = name
-        self.looks: list[ClockStatus] = []
+        self._first: ClockStatus | None = None
+        self.last: ClockStatus | None = None
+        self._worst: ClockStatus | None = None
+        self._bound_ns: float | None = 0.0
+        self._errors = ClockError.NONE
+        self._began_anew = False
         self.look()
 
     def look(self) -> None:
         """Look once more."""
-        if self._clock.has_status and self._clock.has_pps:
-            self.looks.append(self._clock.status())
+        if not (self._clock.has_status and self._clock.has_pps):
+            return
+        before, look = self.last, self._clock.status()
+        self._first = self._first or look
+        self._began_anew |= before is not None and look.edges < before.edges
+        self._errors |= look.errors
+        self._bound_ns = _greater(self._bound_ns, look.uncertainty_ns)
+        self._worst = min((one for one in (self._worst, look) if one), key=lambda one: BEST_LAST.index(one.state))
+        self.last = look
 
     def end(self) -> ClockVerdict:
         """Look for the last time, and return what is to be said."""
         self.look()
-        if not self.looks:
+        if self._first is None or self.last is None or self._worst is None:
             return ClockVerdict(NAMES[ClockState.FREE_RUNNING], None)
-        worst = min(self.looks, key=lambda look: BEST_LAST.index(look.state))
-        bounds = [look.uncertainty_ns for look in self.looks]
-        known = [bound for bound in bounds if bound is not None]
-        is_known = len(known) == len(bounds)
-        began_anew, steps = self._began_anew(), self._counted("steps", CLOCK_COUNT_MASK + 1)
-        return ClockVerdict(
-            worst.name, max(known) if is_known else None, not (steps or began_anew), self._notes(steps, began_anew)
-        )
+        steps = (self.last.steps - self._first.steps) & CLOCK_COUNT_MASK
+        notes = (*self._of_servo(self._first, self.last, steps), *self._of_pulses(self._first, self.last))
+        return ClockVerdict(self._worst.name, self._bound_ns, not (steps or self._began_anew), notes)
 
-    def _counted(self, name: str, wrap: int) -> int:
-        first, last = (int(getattr(look, name)) for look in (self.looks[0], self.looks[-1]))
-        return (last - first) % wrap
-
-    def _began_anew(self) -> bool:
-        return any(later.edges < before.edges for before, later in zip(self.looks, self.looks[1:], strict=False))
-
-    def _notes(self, steps: int, began_anew: bool) -> tuple[str, ...]:
-        first, last = self.looks[0], self.looks[-1]
-        said = [f"{self._name} was {first.name} at first, {last.name} at the end"] * (first.name != last.name)
-        if (first.mode, first.name) != (last.mode, last.name) and first.mode != last.mode:
-            said.append(f"{self._name} was given another mode while it was measured")
-        if began_anew:
-            said.append(f"the servo of {self._name} began anew: stamps from before and after are not comparable")
+    def _of_servo(self, first: ClockStatus, last: ClockStatus, steps: int) -> Iterator[str]:
+        """Give what became of ``now``."""
+        if first.name != last.name:
+            yield f"{self._name} was {first.name} at first, {last.name} at the end"
+        if first.mode != last.mode:
+            yield f"{self._name} was given another mode while it was measured"
+        if self._began_anew:
+            yield f"the servo of {self._name} began anew: stamps from before and after are not comparable"
         elif steps:
-            said.append(f"{self._name} was stepped {_times(steps)}: what was measured across a step is off by it")
-        rejected = 0 if began_anew else self._counted("rejected", WRAP)
-        counts = {
-            "refused {} of its pulses": rejected,
-            "missed {} pulses": self._counted("missing", MISSING_WRAP),
-        }
-        said += [f"{self._name} " + text.format(count) for text, count in counts.items() if count]
-        if any(ClockError.STEP_REFUSED in look.errors for look in self.looks):
-            said.append(f"{self._name} wanted a step, which waited for the train: it was slewed, and its bound has it")
-        jumps = self._counted("jumps", CLOCK_COUNT_MASK + 1)
-        if jumps or any(ClockError.REFERENCE_JUMPED in look.errors for look in self.looks):
-            said.append(f"the reference of {self._name} jumped: the bound has where its pulses were, and where they are")
-        return tuple(said)
+            times = "once" if steps == 1 else f"{steps} times"
+            yield f"{self._name} was stepped {times}: what was measured across a step is off by it"
+        if ClockError.STEP_REFUSED in self._errors:
+            yield f"{self._name} wanted a step, which waited for the train: it was slewed, and its bound has it"
+
+    def _of_pulses(self, first: ClockStatus, last: ClockStatus) -> Iterator[str]:
+        """Give what became of the reference."""
+        rejected = 0 if self._began_anew else (last.rejected - first.rejected) % WRAP
+        if rejected:
+            yield f"{self._name} refused {rejected} of its pulses"
+        if missing := (last.missing - first.missing) % MISSING_WRAP:
+            yield f"{self._name} missed {missing} pulses"
+        if (last.jumps - first.jumps) & CLOCK_COUNT_MASK or ClockError.REFERENCE_JUMPED in self._errors:
+            yield f"the reference of {self._name} jumped: the bound has where its pulses were, and where they are"
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+def _greater(bound_ns: float | None, other_ns: float | None) -> float | None:
+    """Return the greater bound; one that is not known is the greatest."""
+    return None if bound_ns is None or other_ns is None else max(bound_ns, other_ns)
 
 
 def watch_all(clocks: Mapping[int, tuple[str, Clock]]) -> dict[int, ClockWatch]:

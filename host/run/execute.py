@@ -16,7 +16,7 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.port import Port, joint_counters
 from liteprobe.host.run.records import concatenated
-from liteprobe.host.run.routes import Devices, Job, Route, check_ports
+from liteprobe.host.run.routes import Job, Route, check_ports
 from liteprobe.host.run.start import SETTLE_PARTS, START_MARGIN_NS, await_ready, check_links, settle, start_together
 from liteprobe.host.traffic.train import TrainProgram, TrainResult, check, gap_for, schedule
 
@@ -139,8 +139,7 @@ class Execution:
         """Return what is to be said of the clock that measured; its bound is that of the error of a delay (ns)."""
         verdict = self.clocks[id(job.route.receiver)].end()
         most_ns = max(map(abs, _delays(counters)))
-        bound_ns = job.route.receiver.timebase.delay_bound_ns(most_ns, verdict.bound_ns)
-        return replace(verdict, bound_ns=bound_ns if verdict.is_whole else None)
+        return replace(verdict, bound_ns=job.route.receiver.timebase.delay_bound_ns(most_ns, verdict))
 
     # Before -----------------------------------------------------------------------------------
 

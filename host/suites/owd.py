@@ -180,8 +180,9 @@ class OneWay(Execution):
         del counters
         ends = [self.clocks[id(probe)].end() for probe in (job.route.sender, job.route.receiver)]
         line = _line_of(self._latches[id(job)])
-        last = [self.clocks[id(probe)].looks[-1] for probe in (job.route.sender, job.route.receiver)]
-        self._clocks[id(job)] = _Clocks(*last, line)
+        sender, receiver = (self.clocks[id(probe)].last for probe in (job.route.sender, job.route.receiver))
+        assert sender and receiver  # Both have such a clock, or nothing would have begun.
+        self._clocks[id(job)] = _Clocks(sender, receiver, line)
         names = [NAMES[state] for state in BEST_LAST]
         return ClockVerdict(
             state=min((end.state for end in ends), key=names.index),
