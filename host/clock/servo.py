@@ -80,8 +80,20 @@ class ServoOutput(ctypes.Structure):
     )
 
 
+class Reference(ctypes.Structure):
+    """``struct lp_reference``."""
+
+    _fields_ = (
+        ("is_tracking", ctypes.c_bool),
+        ("row", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("left", ctypes.c_uint32),
+        ("jumps", ctypes.c_uint32),
+    )
+
+
 class Servo:
-    """A servo of its own.
+    """A servo of its own, and the watch over its reference.
 
     Parameters
     ----------
@@ -106,6 +118,8 @@ class Servo:
             setattr(config, name, value)
         self.config = config
         self._state = ctypes.create_string_buffer(self._library.lp_servo_size())
+        self._reference = Reference()
+        self._library.lp_reference_edge.restype = self._library.lp_reference_silence.restype = ctypes.c_bool
         if self._library.lp_servo_init(self._state, ctypes.byref(config)) < 0:
             raise UsageError(f"no servo can follow a PPS of {period_ns} ns: give 1 ms to 1.4 s (--period)")
 
@@ -123,6 +137,19 @@ class Servo:
         """Say that the step of ``out`` was not made: what to do in its place, which is to slew."""
         self._library.lp_servo_refuse(self._state, ctypes.byref(out))
         return out
+
+    def has_jumped(self, out: ServoOutput, is_edge: bool) -> bool:
+        """Widen the bound of ``out`` where the reference has moved, or seems to, and return whether.
+
+        Call it once after each pulse and silence, and after `refuse`.
+        """
+        take = self._library.lp_reference_edge if is_edge else self._library.lp_reference_silence
+        return bool(take(ctypes.byref(self._reference), ctypes.byref(out)))
+
+    @property
+    def jumps(self) -> int:
+        """How often the reference has jumped."""
+        return int(self._reference.jumps)
 
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:
         """Say that there was no pulse, once a period, half a period after it was due."""

@@ -61,6 +61,8 @@ ANSWER = np.dtype(
         ("drift", "i4"),
         ("rejected", "u4"),
         ("has_adjust", "u4"),
+        ("jumps", "u4"),
+        ("has_jumped", "u4"),
     ]
 )
 
