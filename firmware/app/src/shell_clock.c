@@ -15,7 +15,8 @@
 
 static const char *const states[] = {"unknown", "free-running", "acquiring", "locked", "holdover"};
 static const char *const errors[] = {"no PPS", "no NMEA", "wrong second", "wrong gateware", "no fix", "bad NMEA",
-				     "step refused: a train runs"};
+				     "step refused: a train runs, the clock is slewed", "the reference has jumped",
+				     "a leap second may have passed unseen: 'clock leap SECONDS'"};
 
 /* A value of 2^-8 with two decimals. */
 static void print_part(const struct shell *sh, const char *name, int64_t value, const char *unit)
@@ -84,7 +85,7 @@ static int cmd_leap(const struct shell *sh, size_t argc, char **argv)
 		shell_error(sh, "'%s' is not a number of leap seconds: give TAI less UTC, 37 since 2017", argv[1]);
 		return -EINVAL;
 	}
-	discipline_set_tai_utc((uint32_t)seconds);
+	discipline_set_tai_utc((uint32_t)seconds, true);
 
 	return 0;
 }
