@@ -14,6 +14,8 @@
 #include <liteprobe/timebase.h>
 
 #include "clock_set.h"
+#include "keep.h"
+#include "profile/profile.h"
 #include "reference/reference.h"
 #include "second/qerr.h"
 #include "second/second.h"
@@ -124,11 +126,11 @@ void discipline_garbage(uint64_t ms)
 	k_mutex_unlock(&lock);
 }
 
-void discipline_set_tai_utc(uint32_t seconds, bool is_fresh)
+void discipline_set_tai_utc(uint32_t seconds)
 {
 	k_mutex_lock(&lock, K_FOREVER);
 	lp_second_init(&second, (int32_t)seconds);
-	lp_second_expect(&second, is_fresh ? INT64_MAX : CONFIG_LITEPROBE_TAI_UTC_UNTIL, CONFIG_LITEPROBE_NOT_BEFORE);
+	lp_second_expect(&second, INT64_MAX, CONFIG_LITEPROBE_NOT_BEFORE);
 	k_mutex_unlock(&lock);
 }
 
@@ -161,13 +163,17 @@ static int start_servo(void)
 {
 	const struct lp_pps_config input = {.min_width = CONFIG_LITEPROBE_PPS_MIN_WIDTH};
 	struct lp_servo_config config;
+	struct keep_values kept;
 	int ret;
 
 	lp_servo_defaults(&config);
 	/* Of another period in simulation, where a host writes it before the firmware starts. */
 	config.period_ns = lp_pps_period(pps);
 	config.quantum_ps = lp_pps_quantum_ps(pps);
-	config.sawtooth_ps = CONFIG_LITEPROBE_PPS_SAWTOOTH_PS;
+	keep_read(&kept);
+	if (lp_profile_apply(&config, kept.receiver, kept.oscillator) < 0) {
+		LOG_ERR("no such profile: a timing receiver and a crystal are taken");
+	}
 	ret = lp_servo_init(&servo, &config);
 	if (ret < 0) {
 		LOG_ERR("a PPS of %u ns can't be followed: write 1 ms to 1.4 s to pps_period", config.period_ns);
@@ -199,6 +205,8 @@ static void obey(bool is_edge, bool has_second)
 
 static void publish(void)
 {
+	static int64_t kept_until;
+	int64_t sure_until;
 	struct lp_status status = {
 		.state = (enum lp_clock_state)out.state,
 		.uncertainty = out.uncertainty,
@@ -219,6 +227,7 @@ static void publish(void)
 	status.tai_utc = (uint32_t)second.tai_utc;
 	status.error = undone | faults() | (reference.jumps & LP_CLOCK_COUNT_MASK) << LP_CLOCK_JUMPS_BIT |
 		       (clock_set_steps() & LP_CLOCK_COUNT_MASK) << LP_CLOCK_STEPS_BIT;
+	sure_until = second.is_known && second.is_sure ? second.sure_until : 0;
 	shown.status = status;
 	shown.increment = lp_timebase_increment(timebase);
 	shown.period = servo.config.period_ns;
@@ -227,6 +236,11 @@ static void publish(void)
 	shown.qerr_refused = qerr.refused;
 	k_mutex_unlock(&lock);
 	lp_status_publish(status_dev, &status);
+	/* TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so for longer. */
+	if (sure_until != 0 && sure_until != kept_until) {
+		kept_until = sure_until;
+		keep_second((int32_t)status.tai_utc, sure_until);
+	}
 }
 
 /*
@@ -342,13 +356,16 @@ static void count_work(uint32_t cycles)
 static void discipline(void *p1, void *p2, void *p3)
 {
 	struct lp_pps_edge edge;
+	struct keep_values kept;
 	int64_t published = 0;
 
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
 	servo.config.period_ns = NS_PER_S;
-	discipline_set_tai_utc(CONFIG_LITEPROBE_TAI_UTC, false);
+	keep_read(&kept);
+	lp_second_init(&second, kept.tai_utc);
+	lp_second_expect(&second, kept.sure_until, CONFIG_LITEPROBE_NOT_BEFORE);
 	is_alone = start_servo() < 0;
 	publish();
 	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);

@@ -16,6 +16,7 @@
 #include "clock_set.h"
 #include "discipline.h"
 #include "frame.h"
+#include "keep.h"
 #include "statistics/statistics.h"
 
 LOG_MODULE_REGISTER(measure, LOG_LEVEL_INF);
@@ -126,6 +127,7 @@ static void compute(const struct measure_plan *plan, const struct lp_meter_total
 static int arm(const struct measure_plan *plan, uint64_t start_ns, const struct device *train)
 {
 	static struct lp_train_program program;
+	struct keep_values kept;
 
 	program = (struct lp_train_program){
 		.length = plan->length,
@@ -136,6 +138,10 @@ static int arm(const struct measure_plan *plan, uint64_t start_ns, const struct 
 		.payload_offset = LP_PROBE_PAYLOAD_IPV4,
 	};
 	frame_header(program.header, plan->length, STREAM_ID);
+	keep_read(&kept);
+	if (kept.has_addresses != 0) {
+		frame_address(program.header, &kept.addresses);
+	}
 	frame_interval(plan->interval_ns, lp_timebase_increment(timebase), &program.interval_ticks,
 		       &program.interval_fraction);
 
@@ -236,6 +242,19 @@ static int check(const struct measure_plan *plan)
 	return 0;
 }
 
+/* What was sent again and again before the reset. */
+static void resume(void)
+{
+	struct measure_plan plan;
+
+	keep_read_plan(&plan);
+	if (plan.every_s != 0 && check(&plan) == 0) {
+		k_mutex_lock(&lock, K_FOREVER);
+		repeated = plan;
+		k_mutex_unlock(&lock);
+	}
+}
+
 int measure_begin(const struct measure_plan *plan)
 {
 	int ret = check(plan);
@@ -254,18 +273,27 @@ int measure_begin(const struct measure_plan *plan)
 	is_stopping = false;
 	k_mutex_unlock(&lock);
 	k_sem_give(&changed);
+	if (plan->every_s != 0) {
+		keep_plan(plan);
+	}
 
 	return ret;
 }
 
 void measure_end(void)
 {
+	bool was_repeated;
+
 	k_mutex_lock(&lock, K_FOREVER);
+	was_repeated = repeated.every_s != 0;
 	repeated.every_s = 0;
 	single.count = 0;
 	is_stopping = true;
 	k_mutex_unlock(&lock);
 	k_sem_give(&changed);
+	if (was_repeated) {
+		keep_plan(&(struct measure_plan){0});
+	}
 }
 
 void measure_status(struct measure_status *status)
@@ -350,6 +378,7 @@ static void work(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
 	clock_set_on_step(on_step);
+	resume();
 	for (;;) {
 		if (next(&plan)) {
 			measure(&plan, 0);

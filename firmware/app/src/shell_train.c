@@ -8,6 +8,7 @@
 #include <zephyr/shell/shell.h>
 
 #include "discipline.h"
+#include "keep.h"
 #include "measure.h"
 
 static const char *const states[] = {"unknown", "free-running", "acquiring", "locked", "holdover"};
@@ -208,6 +209,27 @@ static int cmd_stop(const struct shell *sh, size_t argc, char **argv)
 	return 0;
 }
 
+static void change_addresses(struct keep_values *values, const void *what)
+{
+	values->has_addresses = 1;
+	values->addresses = *(const struct frame_addresses *)what;
+}
+
+static int cmd_address(const struct shell *sh, size_t argc, char **argv)
+{
+	struct frame_addresses asked;
+
+	ARG_UNUSED(argc);
+	if (!frame_read_mac(argv[1], asked.source_mac) || !frame_read_ip(argv[2], asked.source_ip) ||
+	    !frame_read_mac(argv[3], asked.target_mac) || !frame_read_ip(argv[4], asked.target_ip)) {
+		shell_error(sh, "an address is none: give such as 02:4c:50:54:00:01 198.18.0.1 twice");
+		return -EINVAL;
+	}
+	keep_change(change_addresses, &asked);
+
+	return 0;
+}
+
 #define PLAN "COUNT LENGTH [INTERVAL_NS [FROM [TO]]]"
 
 SHELL_STATIC_SUBCMD_SET_CREATE(
@@ -215,5 +237,6 @@ SHELL_STATIC_SUBCMD_SET_CREATE(
 	SHELL_CMD_ARG(every, NULL, "every SECONDS " PLAN ": at whole seconds of the clock; 0: no more", cmd_every, 4, 3),
 	SHELL_CMD(status, NULL, "What is being sent, and what will be", cmd_status),
 	SHELL_CMD_ARG(last, NULL, "last [COUNT]: what the last trains found", cmd_last, 1, 1),
+	SHELL_CMD_ARG(address, NULL, "address FROM_MAC FROM_IP TO_MAC TO_IP", cmd_address, 5, 0),
 	SHELL_CMD(stop, NULL, "Stop the train that is being sent, and those to come", cmd_stop), SHELL_SUBCMD_SET_END);
 SHELL_CMD_REGISTER(train, &train_commands, "Packet trains", NULL);
