@@ -10,11 +10,17 @@ import hashlib
 import os
 import shutil
 import subprocess
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from liteprobe.host.errors import ProbeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Fields of ``ServoConfig`` that a profile has.
+OF_PROFILE = (
+    "noise_ps", "sawtooth_ps", "wander_ps", "phase_walk_ps", "rate_walk_ppq", "drift_walk_ppq", "jerk_ppq",
+)  # fmt: skip
 LIBRARY = ROOT / "firmware" / "lib"
 BUILD = ROOT / "build" / "firmware-host"
 OPTIONS = ("-std=c11", "-O2", "-shared", "-fPIC")
@@ -156,6 +162,32 @@ class Servo:
         out = ServoOutput()
         self._library.lp_servo_silence(self._state, ctypes.byref(stamp), ctypes.c_uint32(latency), ctypes.byref(out))
         return out
+
+
+def profile(receiver: str = "timing", oscillator: str = "xo") -> dict[str, int]:
+    """Return the settings of a servo for a receiver and an oscillator, as firmware/lib/profile names them.
+
+    Raises
+    ------
+    UsageError
+        When there is none of this name.
+    """
+    library = ctypes.CDLL(str(compile_library()))
+    numbers = []
+    for kind, asked in (("receiver", receiver), ("oscillator", oscillator)):
+        names = _names(getattr(library, f"lp_profile_{kind}_name"))
+        if asked not in names:
+            raise UsageError(f"there is no {kind} '{asked}': give one of {', '.join(names)}")
+        numbers.append(names.index(asked))
+    config = ServoConfig()
+    library.lp_profile_apply(ctypes.byref(config), *map(ctypes.c_uint32, numbers))
+    return {name: getattr(config, name) for name in OF_PROFILE}
+
+
+def _names(name_of: Any) -> list[str]:
+    """Return the names that a function of a number gives, from 0 up to where it gives none."""
+    name_of.restype = ctypes.c_char_p
+    return [name.decode() for name in iter(map(name_of, count()).__next__, None)]
 
 
 def compile_library() -> Path:
