@@ -21,6 +21,7 @@ def running(own: Path, image: Path) -> Iterator[Running]:
     """One simulation for all tests of this file, which is what takes time; they go in their order."""
     with boot(own, image) as booted:
         booted.receiver.has_sentences = True
+        booted.console.follow(0.05, PROMPT)
         yield booted
 
 
