@@ -8,6 +8,7 @@ import pytest
 
 from liteprobe.cores.formats import CLOCK_JUMPS_BIT, CLOCK_STEPS_BIT, ClockError
 from liteprobe.host.analysis import summary
+from liteprobe.host.capture import live
 from liteprobe.host.cli.tables import _trust
 from liteprobe.host.clock.watch import ClockWatch, watch_all
 from liteprobe.host.probe import Probe
@@ -112,3 +113,20 @@ def test_the_worst_look_between_counts(tmp_path: Path) -> None:
     made.values |= LOCKED
     verdict = watch.end()
     assert (verdict.state, verdict.bound_ns, verdict.notes) == ("holdover", 500.0, ())
+
+
+def test_a_capture_ends_with_the_worst_of_its_clock(tmp_path: Path) -> None:
+    made = ModelProbe(with_clock=True)
+    made.values |= LOCKED
+    probe = Probe(FakeLink(made, tmp_path))
+    assert live.clock_words(probe) == (
+        "Clock of the probe: locked, within 10.0 ns (95 %); a stamp comes up to 8 ns after its SFD"
+    )
+    watch = ClockWatch(probe.timebase.clock)
+    made.values |= {"clock_state": 4, "clock_uncertainty": 300 * 256, "clock_rejected": 4}
+    assert live.watched_words(watch) == (
+        "Clock of the probe, at its worst: holdover, within 300.0 ns (95 %); a stamp comes up to 8 ns after its SFD; "
+        "the clock was locked at first, holdover at the end; the clock refused 2 of its pulses"
+    )
+    made.values |= {"clock_error": 251 << CLOCK_STEPS_BIT | 3 << CLOCK_JUMPS_BIT}
+    assert "at its worst: holdover, error not known" in live.watched_words(watch)
