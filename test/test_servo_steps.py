@@ -18,6 +18,7 @@ from liteprobe.sim.bench.clock.virtual_time import (
     STEP,
     TRUTH,
     Run,
+    ServoConfig,
     run_servo,
 )
 
@@ -101,3 +102,9 @@ def test_a_host_refuses_with_the_same_code() -> None:
     assert not out.has_adjust
     assert out.uncertainty / 2**8 == pytest.approx(151_000, rel=0.001)
     assert out.increment / 2**43 == pytest.approx(1 - 151e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("jump_ns", [1_000_000_001, 2**31, 2**32 - 1])
+def test_a_jump_that_no_phase_holds_is_refused(jump_ns: int) -> None:
+    with pytest.raises(Exception, match="exit status 2"):
+        run_servo(np.zeros(0, EVENT), ServoConfig(jump_ns=jump_ns), sanitize=True)

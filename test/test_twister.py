@@ -39,4 +39,4 @@ def test_libraries_pass_under_twister(tmp_path: Path) -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     (suite,) = json.loads((tmp_path / "out" / "twister.json").read_text())["testsuites"]
     assert (suite["name"], suite["platform"], suite["status"]) == ("liteprobe.libraries", PLATFORM, "passed")
-    assert len(suite["testcases"]) == 8 and {case["status"] for case in suite["testcases"]} == {"passed"}
+    assert len(suite["testcases"]) == 10 and {case["status"] for case in suite["testcases"]} == {"passed"}
