@@ -206,6 +206,7 @@ static void obey(bool is_edge, bool has_second)
 static void publish(void)
 {
 	static int64_t kept_until;
+	static uint32_t kept_tai_utc;
 	int64_t sure_until;
 	struct lp_status status = {
 		.state = (enum lp_clock_state)out.state,
@@ -237,8 +238,9 @@ static void publish(void)
 	k_mutex_unlock(&lock);
 	lp_status_publish(status_dev, &status);
 	/* TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so for longer. */
-	if (sure_until != 0 && sure_until != kept_until) {
+	if (sure_until != 0 && (sure_until != kept_until || status.tai_utc != kept_tai_utc)) {
 		kept_until = sure_until;
+		kept_tai_utc = status.tai_utc;
 		keep_second((int32_t)status.tai_utc, sure_until);
 	}
 }
