@@ -67,6 +67,7 @@ class StreamedRun(Generic[FiguresT]):
         self._schedule: ReplaySchedule | None = None
         self._check_line()
         self._increment = probe.timebase.increment
+        self._clock = ClockWatch(probe.timebase.clock)  # Anew at the start.
         self._streamer: Streamer | None = None
         self._began_ns = self._ended_ns = 0
         self._settles_s: float | None = None
