@@ -122,6 +122,7 @@ class LineFigures(TypedDict):
     """The clock of a line."""
 
     rate_ppm: float
+    rate_error_ppm: float | None  # 95 %.
     error_ns: float
     is_resolved: bool
     latches: int

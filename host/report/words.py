@@ -87,7 +87,7 @@ OWD_SHARES = """
 
 OWD_CLOCKS = """
     What each probe said of its own clock at the end of each row. The rate is that of its oscillator, free-running,
-    against the PPS."""
+    against the PPS; that of the line that comes to the receiver is by the receiver's clock, ± 95 %."""
 
 OWD_BOUND = """
     A delay is arrival by one clock less departure by another, so it is off by the bounds of both clocks, and by what is
