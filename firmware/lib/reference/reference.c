@@ -21,8 +21,10 @@ static void refused(struct lp_reference *r, const struct lp_servo_output *out)
 	if (!r->is_tracking) {
 		return;
 	}
-	r->row++;
-	r->size = (uint32_t)(out->offset < 0 ? -(int64_t)out->offset : out->offset);
+	uint32_t size = (uint32_t)(out->offset < 0 ? -(int64_t)out->offset : out->offset);
+
+	/* Each has its noise: the furthest of a row has it on the safe side. */
+	r->size = r->row++ == 0 || size > r->size ? size : r->size;
 	if (out->state == LP_SERVO_ACQUIRING) {
 		r->jumps++;
 		r->left = LP_REFERENCE_JUDGED;
