@@ -176,7 +176,27 @@ class Count:
 def clock() -> ClockStatus:
     """Return the state of a good clock."""
     return ClockStatus(
-        ClockState.LOCKED, True, True, 8.0, 0.0, 0.0, 0.0, 9, 0, 0, 37, ClockError(0), None, 10**9, True, True, 0, 0, 0
+        ClockState.LOCKED,
+        True,
+        True,
+        8.0,
+        0.0,
+        0.0,
+        0.0,
+        9,
+        0,
+        0,
+        37,
+        ClockError(0),
+        0,
+        0,
+        None,
+        10**9,
+        True,
+        True,
+        0,
+        0,
+        0,
     )
 
 

@@ -32,6 +32,20 @@ def errors_ns(line: LineClock, counts: NDArray[np.int64], ppm: float, phase_ns: 
     return line.at(counts - shift) + (line.origin_ns - START_NS) - ideal_ns(counts, ppm, phase_ns)
 
 
+@pytest.mark.parametrize("ppm", [20.0, -3.0])
+def test_the_rate_of_the_line_is_within_its_bound(ppm: float) -> None:
+    """A bound that is not ten times too wide, either."""
+    inside, ratios = 0, []
+    for seed in range(40):
+        counts, now = latches(ppm, float(np.random.default_rng(2000 + seed).uniform(0, 8)), 100, seed)
+        line = fit(counts % COUNT_WRAP, now)
+        off = abs(line.rate_ppm - ppm)
+        inside += off <= line.rate_error_ppm
+        ratios.append(off / line.rate_error_ppm)
+    print("seeds 0..39, inside", inside, "mean share of the bound", np.mean(ratios))
+    assert inside >= 38 and np.mean(ratios) > 0.05
+
+
 @pytest.mark.parametrize("ppm", [20.0, -20.0])
 def test_the_line_is_known_to_half_a_nanosecond_rms_from_100_latches(ppm: float) -> None:
     squares = []

@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The command ``firmware`` where it needs neither Zephyr nor a board: pack, flash, state."""
 
+import io
 import json
 import struct
 import sys
 import zlib
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import firmware as command
-from liteprobe.host.device.firmware import FIELDS, SIGNATURE
+from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Console
 from liteprobe.host.device.firmware_build import folder_of
 from liteprobe.host.traffic import programs
 
@@ -79,3 +81,29 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], text: str, capsys:
 
 def test_every_state_of_the_boot_is_told() -> None:
     assert set(command.STATES) == set(BootState)
+
+
+class FakeConsole:
+    """A shell that repeats what is typed to it, in capitals."""
+
+    def __init__(self) -> None:
+        self.typed: list[bytes] = []
+        self.printed = b"~$ "
+
+    def follow(self, seconds: float, until: bytes | None = None) -> bytes:
+        printed, self.printed = self.printed, b""
+        return printed
+
+    def write(self, text: bytes) -> None:
+        self.typed.append(text)
+        self.printed += text + text.upper().replace(b"\n", b"\r\n") + b"~$ "
+
+
+def test_the_console_types_the_lines_of_stdin_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = FakeConsole()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("clock\r\ntrain status\n"))
+    command.type_stdin(cast(Console, console))
+    assert console.typed == [b"clock\n", b"train status\n"]
+    assert capsys.readouterr().out == "~$ clock\nCLOCK\n~$ train status\nTRAIN STATUS\n~$ "

@@ -121,3 +121,42 @@ def test_the_longest_run_has_no_gap() -> None:
     assert clock_stability.longest_run(np.array([4])) == slice(0, 1)
     with pytest.raises(ValueError, match="4 edges"):
         clock_stability.allan_deviation(np.zeros(3), 1e9)
+
+
+def test_the_longest_run_is_of_a_locked_clock() -> None:
+    states = ["acquiring"] * 5 + ["locked"] * 3 + ["holdover"] + ["locked"] * 4 + ["acquiring"] * 9
+    assert clock_stability.longest_run(np.arange(22), states) == slice(9, 13)
+    assert clock_stability.longest_run(np.arange(5), ["acquiring"] * 5) == slice(0, 5)
+
+
+# Time deviation and MTIE --------------------------------------------------------------------------
+
+
+def test_time_deviation_of_white_phase_noise_falls_by_the_root_of_the_averaging_time() -> None:
+    """sigma / sqrt(n): by the definition, the second difference of means over n edges, over sqrt(6)."""
+    seed, sigma_ns = 11, 3.0
+    print("seed", seed)
+    found = clock_stability.wander(sigma_ns * np.random.default_rng(seed).standard_normal(20_000), 1e9)
+    short = found.tau_s <= 64
+    assert found.tdev_ns[short] == pytest.approx(sigma_ns / np.sqrt(found.tau_s[short]), rel=0.08)
+
+
+def test_mtie_is_the_greatest_peak_to_peak_in_a_window() -> None:
+    """A rate of 2 ns a second, and a step of 100 ns in the middle: each window sees the step."""
+    time_s = np.arange(1000.0)
+    found = clock_stability.wander(2 * time_s + 100 * (time_s >= 500), 1e9)
+    assert found.mtie_ns == pytest.approx(2 * found.window_s + 100)
+    with pytest.raises(ValueError, match="4 edges"):
+        clock_stability.wander(np.zeros(3), 1e9)
+
+
+def test_the_band_of_the_rate_is_that_of_its_errors() -> None:
+    seed = 12
+    print("seed", seed)
+    generator = np.random.default_rng(seed)
+    model = clock_smooth.NoiseModel(white_ns=2.0, phase_walk_ns=1.0, rate_walk_ppb=0.1, drift_walk_ppb_s=0.0)
+    rate = 0.1 * np.cumsum(generator.standard_normal(COUNT))
+    truth = np.cumsum(rate + generator.standard_normal(COUNT))
+    phase = truth + np.hypot(2.0, 8 / 12**0.5) * generator.standard_normal(COUNT)
+    found = clock_smooth.smooth(np.arange(COUNT, dtype=float), phase, np.ones(COUNT, bool), model)
+    assert rms((found.rate_ppb - rate)[50:-50] / found.rate_sigma_ppb[50:-50]) == pytest.approx(1.0, abs=0.15)

@@ -26,6 +26,7 @@ class Loop:
         self.probe = Probe(FakeLink(self.model, folder))
         self.servo = Discipline(self.probe, PERIOD_NS)
         self.number = 0
+        self.pulse_moved = 0
 
     def to_tick(self, tick: int) -> None:
         self.model.advance(tick - self.model.tick)
@@ -33,7 +34,7 @@ class Loop:
     def pulse(self) -> int:
         """Let the next pulse come and be taken; return how far off the clock was at its tick (ns)."""
         self.number += 1
-        self.to_tick(PERIOD_TICKS * self.number)
+        self.to_tick(PERIOD_TICKS * self.number + self.pulse_moved)
         now = self.model.now()
         stamp = {"pps_count": self.number, "pps_now": now, "pps_ticks": self.model.tick, "pps_present": 1}
         self.model.values |= stamp
@@ -54,7 +55,7 @@ class Loop:
 
     @property
     def errors(self) -> ClockError:
-        return ClockError(self.model.values["clock_error"])
+        return self.probe.timebase.clock.status().errors
 
 
 @pytest.fixture
@@ -110,15 +111,40 @@ def test_left_alone_it_steers_nothing_and_acquires_anew_when_told(loop: Loop) ->
 def test_the_clock_is_not_stepped_while_a_train_runs(loop: Loop) -> None:
     loop.model.values["port0_tx_state"] = TransmitState.RUNNING
     loop.model._set_clock(loop.model.now() + 300_000)
-    refused = []
+    refused, bounds = [], []
     for _ in range(6):
-        loop.pulse()
-        refused.append(ClockError.STEP_REFUSED in loop.errors)
-    assert any(refused) and loop.model.values["timebase_adjust"] == 0
+        off = loop.pulse()
+        status = loop.probe.timebase.clock.status()
+        refused.append(ClockError.STEP_REFUSED in status.errors)
+        bounds.append((off, status.uncertainty_ns or 0))
+    assert any(refused) and loop.model.values["timebase_adjust"] == 0 and status.steps == 0
+    # Slewed by a microsecond a period at most, and in the bound until then.
+    assert all(abs(off) - 1000 <= bound for off, bound in bounds[1:]) and 290_000 < bounds[-1][0] < bounds[1][0]
     loop.model.values["port0_tx_state"] = TransmitState.IDLE
     for _ in range(20):
         off = loop.pulse()
     assert abs(off + 4) < 20 and loop.model.values["timebase_adjust"] != 0
+    assert loop.probe.timebase.clock.status().steps == 1
+
+
+def test_a_train_that_waits_for_its_time_gets_the_right_one(loop: Loop) -> None:
+    """It has sent nothing yet: a step moves none of its frames."""
+    loop.model.values["port0_tx_state"] = TransmitState.WAITING
+    loop.model._set_clock(loop.model.now() + 300_000)
+    for _ in range(20):
+        off = loop.pulse()
+    assert abs(off + 4) < 20 and ClockError.STEP_REFUSED not in loop.errors
+
+
+def test_a_reference_that_jumps_is_told_to_the_host(loop: Loop) -> None:
+    for _ in range(30):
+        loop.pulse()
+    loop.pulse_moved = 100  # Ticks.
+    for _ in range(8):
+        loop.pulse()
+    status = loop.probe.timebase.clock.status()
+    assert status.jumps == 1 and ClockError.REFERENCE_JUMPED in status.errors
+    assert status.uncertainty_ns is not None and status.uncertainty_ns >= 800
 
 
 def test_two_servos_for_one_clock_are_one_too_many(loop: Loop) -> None:

@@ -4,6 +4,7 @@
 
 import math
 import random
+import struct
 import subprocess
 from fractions import Fraction
 
@@ -172,3 +173,29 @@ def test_sums_of_a_meter_at_its_limits() -> None:
     assert ask([f"sums 2 0 {words(2 * 10**18)}"])[0] == [1, 0, 0, math.isqrt(2 * 10**18 * 2**16)]
     # No two values have the sum 10 and the squares 1.
     assert ask([f"sums 2 10 {words(1)}"])[0][0] == 0
+
+
+# Ratios of rates ----------------------------------------------------------------------------------
+
+
+def rate(increment: int, ratio: float) -> list[int]:
+    """Return whether it was refused, and the increment that came of it."""
+    return ask([f"rate {increment} {struct.unpack('<Q', struct.pack('<d', ratio))[0]}"])[0]
+
+
+def test_a_double_near_1_multiplies_an_increment_without_arithmetic_of_doubles() -> None:
+    generator = random.Random(SEED)
+    for ratio in [
+        1.0,
+        math.nextafter(1, 0),
+        math.nextafter(1, 2),
+        *(1 + generator.uniform(-1.9e-3, 1.9e-3) for _ in range(50)),
+    ]:
+        increment = generator.randint(7 << 40, 9 << 40)
+        refused, found = rate(increment, ratio)
+        assert refused == 0 and abs(found - increment * Fraction(ratio)) <= Fraction(increment, 2**38) + 1
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.002, 0.998, 0.5, 2.0, -1.0, math.inf, -math.inf, math.nan, 1e300])
+def test_a_ratio_that_no_clock_has_is_refused(ratio: float) -> None:
+    assert rate(8 << 40, ratio) == [-22, 8 << 40]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.line_clock import LineClock
@@ -132,3 +133,29 @@ def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(ways: li
     assert "<svg" in owd_plots.over_time([("There", [nothing])])
     rows = [{**row, "uncertainty_ns": None} for row in ways[0].sweep.rows]
     assert "– ns" in html([replace(ways[0], sweep=replace(ways[0].sweep, rows=rows))], tmp_path)
+
+
+def points(delay_ns: float, sent_ns: int, is_resolved: bool) -> Points:
+    sent = np.arange(20, dtype=np.int64) * INTERVAL_NS + sent_ns
+    return Points(60, sent, np.full(20, delay_ns), np.zeros(0, np.int64), 14.0, is_resolved)
+
+
+def test_both_ways_have_one_axis_and_what_is_not_resolved_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+
+    def keep(figure: Figure, name: str) -> str:
+        drawn.append(figure)
+        return name
+
+    monkeypatch.setattr(owd_plots, "svg", keep)
+    named = [("There", [points(1000.0, 0, False)]), ("Back", [points(1200.0, 700_000, True)])]
+    for draw in (owd_plots.over_time, owd_plots.shares):
+        draw(named)
+        first, second = drawn.pop().axes
+        assert first.get_xlim() == second.get_xlim()
+        assert "not resolved within the tick, ± 4 ns: 60 octets" in first.get_title(loc="left")
+        assert second.get_title(loc="left") == "Back"
+    owd_plots.over_time(named)
+    (bars,) = drawn.pop().axes[0].containers
+    ends = [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()]
+    assert ends == [[996.0, 1004.0]] * 20

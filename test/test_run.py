@@ -177,6 +177,19 @@ def test_only_builds_ask_for_the_library_that_loads_boards(ready: Machine) -> No
     assert ready.run("setup", "build").returncode == 0
 
 
+def test_the_bench_of_the_clock_asks_for_what_counts_its_instructions(ready: Machine) -> None:
+    (ready.clone / "bench").mkdir()
+    for name in ("clock", "train"):
+        (ready.clone / "bench" / f"{name}.py").touch()
+    assert ready.run("bench", "train").returncode == 0
+    done = ready.run("bench", "clock")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2] == "run: Debian packages are missing: gcc-riscv64-unknown-elf qemu-user"
+    for name in ("riscv64-unknown-elf-gcc", "qemu-riscv32"):
+        ready.install(name)
+    assert ready.run("bench", "clock").returncode == 0
+
+
 def test_root_gets_the_library_that_loads_boards(ready: Machine) -> None:
     ready.lacks_libftdi.touch()
     ready.install("id", "#!/bin/bash\necho 0\n")

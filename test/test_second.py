@@ -47,10 +47,9 @@ def test_three_sentences_that_agree_with_the_pulses_name_the_second(make: Callab
     ],
 )
 def test_dates_are_those_of_the_calendar(utc: datetime) -> None:
-    answers = (
-        seconds(5, lambda _, now: rmc(now), utc).run()
-        if utc.year < 2099
-        else seconds(4, lambda _, now: zda(now), utc).run()
+    make = rmc if utc.year < 2099 else zda
+    answers = seconds(5 if utc.year < 2099 else 4, lambda _, now: make(now), utc).run(
+        TAI_UTC, utc, datetime(utc.year, 1, 1, tzinfo=UTC)
     )
     assert answers["tai"][-1] == tai(utc) + len(answers) // 2 - 1
     assert answers["is_known"][-1] == 1
@@ -63,7 +62,7 @@ def test_gga_has_no_date_and_can_only_confirm() -> None:
     after = seconds(20, lambda number, utc: rmc(utc) if number < 5 else gga(utc)).run()
     assert (after["is_known"][-1], after["faults"][-1], after["tai"][-1]) == (1, 0, tai(START) + 19)
     lying = seconds(20, lambda number, utc: rmc(utc) if number < 5 else gga(utc + timedelta(seconds=1))).run()
-    assert lying["faults"][-1] & WRONG or lying["corrections"][-1]
+    assert lying["faults"][-1] & WRONG and not lying["corrections"][-1]
 
 
 def test_all_sentences_of_a_second_are_one_vote() -> None:
@@ -81,11 +80,12 @@ def test_one_wrong_second_changes_nothing_and_is_told() -> None:
     assert (answers["wrong"][-1], answers["corrections"][-1]) == (1, 0)
 
 
-def test_ten_wrong_seconds_that_agree_correct_the_second() -> None:
-    answers = seconds(30, lambda number, utc: rmc(utc - timedelta(seconds=3 * (number < 12)))).run()[1::2]
+def test_ten_minutes_of_wrong_seconds_that_agree_correct_the_second() -> None:
+    """Of a receiver without TIM-TP, whose first sentences were wrong."""
+    answers = seconds(630, lambda number, utc: rmc(utc - timedelta(seconds=3 * (number < 12)))).run()[1::2]
     assert answers["tai"][11] == tai(START) + 8
-    assert answers["faults"][12:21].tolist() == [WRONG] * 9
-    assert answers["tai"][21] == tai(START) + 21
+    assert answers["faults"][12:611].tolist() == [WRONG] * 599
+    assert answers["tai"][611] == tai(START) + 611
     assert (answers["corrections"][-1], answers["faults"][-1]) == (1, 0)
 
 
@@ -120,10 +120,13 @@ def test_a_receiver_without_an_antenna_talks_and_has_no_fix(void: bytes) -> None
     assert (lost["tai"][-1], lost["faults"][9], lost["faults"][-1]) == (tai(START) + 19, 0, NO_FIX)
 
 
-def test_a_year_before_the_firmware_is_a_week_count_that_wrapped() -> None:
-    old = START - timedelta(weeks=1024)
-    answers = seconds(10, lambda _, utc: rmc(utc), old).run()
-    assert (answers["is_known"][-1], answers["malformed"][-1]) == (0, 10)
+@pytest.mark.parametrize("weeks", [-1024, 1024, 2048])
+def test_a_week_count_that_wrapped_is_put_right_and_counted(weeks: int) -> None:
+    wrong = timedelta(weeks=weeks)
+    make = zda if weeks > 1024 else rmc
+    answers = seconds(10, lambda _, utc: make(utc + wrong)).run()
+    assert (answers["is_known"][-1], answers["rollovers"][-1], answers["faults"][-1]) == (1, 10, 0)
+    assert answers["tai"][-1] == tai(START) + 9
 
 
 # Leap seconds -------------------------------------------------------------------------------------
@@ -154,9 +157,10 @@ def test_a_leap_second_moves_tai_minus_utc_and_not_the_pulse(extra: int, shows_6
 
 
 def test_a_shift_of_a_second_at_another_time_is_no_leap() -> None:
-    answers = seconds(30, lambda number, utc: rmc(utc - timedelta(seconds=number >= 10))).run()
+    answers = seconds(30, lambda number, utc: rmc(utc - timedelta(seconds=number >= 10))).run()[1::2]
     assert answers["tai_utc"][-1] == TAI_UTC
-    assert answers["corrections"][-1] == 1
+    assert (answers["corrections"][-1], answers["faults"][-1]) == (0, WRONG)
+    assert answers["tai"][-1] == tai(START) + 29
 
 
 # Silence ------------------------------------------------------------------------------------------

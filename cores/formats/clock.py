@@ -35,8 +35,16 @@ class ClockError(IntFlag):
     WRONG_GATEWARE = 1 << 3  # The firmware was made for another map.
     NO_FIX = 1 << 4  # The receiver talks, but knows no time.
     BAD_NMEA = 1 << 5  # Sentences with a wrong checksum or form.
-    STEP_REFUSED = 1 << 6  # The time is wrong, but a train runs.
+    STEP_REFUSED = 1 << 6  # The time is wrong, but a train runs: it is slewed.
+    REFERENCE_JUMPED = 1 << 7  # The pulses have moved, or seem to: the bound covers where they were, too.
+    LEAP_UNSURE = 1 << 8  # A leap second may have passed unseen: TAI may be a second off.
 
+
+# Word ``clock_error``: bits of ClockError, then how often the reference jumped and ``now`` was stepped; both wrap.
+CLOCK_ERROR_MASK: Final = 0xFFFF
+CLOCK_JUMPS_BIT: Final = 16
+CLOCK_STEPS_BIT: Final = 24
+CLOCK_COUNT_MASK: Final = 0xFF
 
 #: Units of the block ``clock``: 1 LSB of uncertainty and offset (ns), rate (ppb), drift (ppt/s).
 CLOCK_LSB: Final = 2.0**-8

@@ -45,7 +45,7 @@ class Smoothed:
     Attributes
     ----------
     phase_ns, rate_ppb, drift_ppb_s : of the oscillator against the PPS, its noise taken out.
-    sigma_ns : standard deviation of the phase.
+    sigma_ns, rate_sigma_ppb : standard deviations of phase and rate.
     is_used : edges that agreed with the rest.
     """
 
@@ -53,6 +53,7 @@ class Smoothed:
     rate_ppb: Floats
     drift_ppb_s: Floats
     sigma_ns: Floats
+    rate_sigma_ppb: Floats
     is_used: NDArray[np.bool_]
 
 
@@ -167,6 +168,7 @@ def _backward(forward: _Forward) -> Smoothed:
         rate_ppb=state[:, 1],
         drift_ppb_s=state[:, 2],
         sigma_ns=np.sqrt(np.maximum(covariance[:, 0, 0], 0.0)),
+        rate_sigma_ppb=np.sqrt(np.maximum(covariance[:, 1, 1], 0.0)),
         is_used=forward.is_used,
     )
 

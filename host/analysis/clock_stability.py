@@ -1,7 +1,8 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Allan deviation of an oscillator, and of the clock that is made of it, from the log of a PPS."""
+"""Allan deviation, time deviation and MTIE of an oscillator, and of the clock that is made of it, from the log of a PPS."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import allantools
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+LOCKED = "locked"
 LEAST = 4  # Edges from which there is a deviation at all.
 
 
@@ -31,8 +33,15 @@ class Stability:
     edges: int
 
 
-def longest_run(index: NDArray[np.int64]) -> slice:
-    """Return the longest run of edges in which no period is missing."""
+def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
+    """Return the longest run of edges in which no period is missing; of those at which the clock was locked, where any was."""
+    is_locked = np.array([state == LOCKED for state in states], bool)
+    if is_locked.any():
+        # A run of another state is as good as a missing edge.
+        index = index + np.cumsum(np.concatenate([[False], np.diff(is_locked)]) | ~is_locked)
+        locked = np.flatnonzero(is_locked)
+        run = longest_run(index[locked])
+        return slice(int(locked[run.start]), int(locked[run.stop - 1]) + 1)
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
     starts, ends = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(index)]])
     longest = int(np.argmax(ends - starts))
@@ -63,3 +72,48 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
         np.asarray(phase_ns, np.float64) * 1e-9, rate=1e9 / period_ns, data_type="phase", taus="octave"
     )
     return Stability(np.asarray(tau_s), np.asarray(deviation), np.asarray(error), len(phase_ns))
+
+
+@dataclass(frozen=True)
+class Wander:
+    """How far a phase strays in a time, in ns; each array has shape (times,).
+
+    Attributes
+    ----------
+    tau_s, tdev_ns, tdev_error_ns : averaging times, the time deviation and its standard error.
+    window_s, mtie_ns : observation times, and the maximum time interval error: the greatest peak to peak within one.
+    """
+
+    tau_s: Floats
+    tdev_ns: Floats
+    tdev_error_ns: Floats
+    window_s: Floats
+    mtie_ns: Floats
+
+
+def wander(phase_ns: Floats, period_ns: float) -> Wander:
+    """Return time deviation and MTIE of a phase.
+
+    Parameters
+    ----------
+    phase_ns, period_ns : as of `allan_deviation`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than four edges.
+
+    Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
+    """
+    if len(phase_ns) < LEAST:
+        raise ValueError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
+    rate, phase_s = 1e9 / period_ns, np.asarray(phase_ns, np.float64) * 1e-9
+    tau_s, deviation, error, _ = allantools.tdev(phase_s, rate=rate, data_type="phase", taus="octave")
+    window_s, mtie, _, _ = allantools.mtie(phase_s, rate=rate, data_type="phase", taus="octave")
+    return Wander(
+        np.asarray(tau_s),
+        1e9 * np.asarray(deviation),
+        1e9 * np.asarray(error),
+        np.asarray(window_s),
+        1e9 * np.asarray(mtie),
+    )

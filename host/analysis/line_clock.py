@@ -37,6 +37,8 @@ class LineClock:
         Standard error of a time that this line gives within the span of its latches (ns).
     points : int
         Latches used.
+    span_ns : float
+        From the first latch to the last (ns).
     is_resolved : bool
         The clocks slid past each other by a tick or more; else the line may be up to half a tick off, as ``error_ns`` says.
     """
@@ -48,11 +50,20 @@ class LineClock:
     error_ns: float
     points: int
     is_resolved: bool
+    span_ns: float = 0.0
 
     @property
     def rate_ppm(self) -> float:
         """How much faster the line is than 125 MHz by the probe's clock (ppm)."""
         return (TICK_NS / self.ns_per_tick - 1) * 1e6
+
+    @property
+    def rate_error_ppm(self) -> float:
+        """Bound of the error of ``rate_ppm`` (95 %): both ends of the span off by twice ``error_ns``, either way.
+
+        Infinite where the clocks did not slide past each other: what was seen is a single tick.
+        """
+        return 1e6 * 4 * self.error_ns / self.span_ns if self.is_resolved and self.span_ns else float("inf")
 
     def at(self, counts: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return when these ticks began, less ``origin_ns`` (ns), shape as ``counts`` (unwrapped)."""
@@ -144,6 +155,7 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
         error_ns=error if is_resolved else TICK_NS / UNIFORM,
         points=len(x),
         is_resolved=is_resolved,
+        span_ns=float(times[-1] - times[0]),
     )
 
 

@@ -5,7 +5,7 @@
 Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. JSON has the same names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 
@@ -122,6 +122,7 @@ class LineFigures(TypedDict):
     """The clock of a line."""
 
     rate_ppm: float
+    rate_error_ppm: float | None  # 95 %.
     error_ns: float
     is_resolved: bool
     latches: int
@@ -219,3 +220,10 @@ def count_of(row: Row, name: str) -> int | None:
     """Return one of the counts of a row, by its name."""
     found: int | None = cast(Mapping[str, Any], row)[name]
     return found
+
+
+def worst_bound_ns(rows: Sequence[Row]) -> float | None:
+    """Return the greatest bound of a delay; None where one of the rows doesn't know its own."""
+    bounds = [row["uncertainty_ns"] for row in rows]
+    known = [bound for bound in bounds if bound is not None]
+    return max(known) if bounds and len(known) == len(bounds) else None

@@ -47,7 +47,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
         **_probe_counts(result),
         "waiting_time_ns": waiting_time_ns,
         "clock_state": result.clock_state,
-        "uncertainty_ns": result.uncertainty_ns,
+        "uncertainty_ns": finite(result.uncertainty_ns),
         "complete": result.complete and is_whole,
         "records": {"held": held, "counted": result.counters.get("frames", held)},
         "notes": list(result.notes),

@@ -7,18 +7,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.capture.receive import Receiver, open_sockets
 from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
+from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase
+from liteprobe.host.device.timebase import Timebase, bound_words
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 
@@ -34,6 +36,9 @@ class CaptureDevice(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
+
+
+OWN_WORDS = f"a stamp comes up to {TICK_NS} ns after its SFD"
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,14 @@ class RunningCapture:
 
 def clock_words(probe: CaptureDevice) -> str:
     """Return what must be known of the stamps."""
-    return f"Clock of the probe: {probe.timebase.trust_words()}"
+    return f"Clock of the probe: {probe.timebase.trust_words()}; {OWN_WORDS}"
+
+
+def watched_words(watch: ClockWatch) -> str:
+    """Return what must be known of the stamps of a capture that has ended: the clock over all of it."""
+    verdict = watch.end()
+    trust = f"{verdict.state}, {bound_words(verdict.bound_ns if verdict.is_whole else None)}"
+    return "; ".join([f"Clock of the probe, at its worst: {trust}", OWN_WORDS, *verdict.notes])
 
 
 def tai_utc_s(probe: CaptureDevice) -> int:
@@ -235,11 +247,10 @@ def _begin_udp(
 
 
 def _counted(probe: CaptureDevice, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
-    """Return what the probe dropped for want of room, by channel, what its ports saw, and how its clock ended."""
+    """Return what the probe dropped for want of room, by channel, and what its ports saw."""
     states = ring.states()
     events = [Monitor(probe, port).events() for port in range(probe.port_count)]
     return {
         "dropped_by_probe": {channel: states[channel].dropped for channel in channels},
         "ports": [{"received": seen["all_frames"], "accepted": seen["passed"]} for seen in events],
-        "clock": clock_words(probe),
     }

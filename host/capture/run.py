@@ -23,6 +23,7 @@ from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
+from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.errors import UsageError
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
@@ -121,7 +122,7 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
         set_trigger(probe.registers, request.filter, request.trigger, trigger.channel)
     else:
         matches = set_filter(probe.registers, request.filter, on_host=request.host_filter)
-    status = live.clock_words(probe)
+    status, watch = live.clock_words(probe), ClockWatch(probe.timebase.clock)
     tai_utc_s = live.tai_utc_s(probe) if request.tai_utc_s == "probe" else request.tai_utc_s or 0
     running = live.begin(probe, wanted, transport, stack, trigger)
     snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
@@ -132,7 +133,7 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
     is_utc = request.tai_utc_s is not None
     return Setup(
         running.source,
-        running.finish,
+        lambda: running.finish() | {"clock": live.watched_words(watch)},
         ports,
         hardware=f"liteprobe {probe.url}",
         comment="Stamps are UTC." if is_utc else "Stamps are of the probe's own time, TAI where its clock is set.",

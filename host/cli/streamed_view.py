@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from liteprobe.host.cli import tables
+from liteprobe.host.device.timebase import delay_words
 from liteprobe.host.run.streamed.figures import Delays, FiguresT, StreamedResult
 from liteprobe.host.run.streamed.program import Show, StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay
@@ -75,8 +76,8 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
         others.add_row(port, *stream, *times)
     whole = "" if result.is_complete else ", incomplete"
     lines = [
-        f"{result.duration_s:,.3f} s, {ENDS[result.end]}{whole}. Clock {result.clock_state}; a delay is within "
-        f"{result.uncertainty_ns:.1f} ns. Mb/s as planned, on the wire, frame + 24 octets.",
+        f"{result.duration_s:,.3f} s, {ENDS[result.end]}{whole}. Clock {result.clock_state}; "
+        f"{delay_words(result.uncertainty_ns)}. Mb/s as planned, on the wire, frame + 24 octets.",
         *result.notes,
     ]
     return Group(tables.Either(wide, Group(counts, others)), *(Text(line) for line in lines))

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, worst_bound_ns
 from liteprobe.host.device.registers import Register
+from liteprobe.host.device.timebase import delay_words
 
 ANY_WIDTH = 1000
 NONE = "-"
@@ -184,13 +185,18 @@ def trains(rows: Sequence[Row]) -> None:
         shown.add_row(*_cells(row, is_wide))
     out = console()
     out.print(shown)
-    first = rows[0]
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
     )
-    out.print(f"Clock {first['clock_state']}; a delay is within {first['uncertainty_ns']:.1f} ns.")
+    out.print(_trust(rows))
     _remarks(rows)
+
+
+def _trust(rows: Sequence[Row]) -> str:
+    """Return the states of the clock, and the greatest bound of a delay."""
+    states = " and ".join(dict.fromkeys(row["clock_state"] for row in rows))
+    return f"Clock {states}; {delay_words(worst_bound_ns(rows))}."
 
 
 def _remarks(rows: Sequence[Row]) -> None:

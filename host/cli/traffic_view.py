@@ -12,6 +12,7 @@ from rich.text import Text
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.cli import tables
+from liteprobe.host.device.timebase import delay_words
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
 from liteprobe.host.traffic.load import percent, share_of
@@ -71,7 +72,7 @@ def live(look: TrafficLook, url: str, turn: int = 0) -> RenderableType:
         url,
         f"   {look.elapsed_s:,.1f} s   clock ",
         (look.clock_state, colour),
-        f", a delay is within {look.uncertainty_ns:,.0f} ns",
+        f", {delay_words(look.uncertainty_ns)}",
     )
     return Group(head, streams(look.rows, turn), "Delays ± by the width of a bin. Ctrl-C stops.")
 
@@ -81,8 +82,8 @@ def final(result: TrafficResult) -> RenderableType:
     ends = {"sent": "all was sent", "stopped": "stopped", "interrupted": "interrupted"}
     whole = "" if result.is_complete else ", incomplete"
     lines = [
-        f"{time_text(result.duration_s)}, {ends[result.end]}{whole}. Clock {result.clock_state}; a delay is within "
-        f"{result.uncertainty_ns:.1f} ns. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets.",
+        f"{time_text(result.duration_s)}, {ends[result.end]}{whole}. Clock {result.clock_state}; "
+        f"{delay_words(result.uncertainty_ns)}. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets.",
         *result.notes,
     ]
     return Group(streams(result.rows), *(Text(line) for line in lines))

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
+    CLOCK_COUNT_MASK,
+    CLOCK_ERROR_MASK,
+    CLOCK_JUMPS_BIT,
     CLOCK_LSB,
+    CLOCK_STEPS_BIT,
     PPS_EARLY_BIT,
     PPS_EARLY_MASK,
     PPS_SPURIOUS,
@@ -40,7 +44,9 @@ FAULTS = {
     ClockError.WRONG_GATEWARE: "the firmware was built for another gateware: build and load it again",
     ClockError.NO_FIX: "the receiver knows no time yet: give it a view of the sky",
     ClockError.BAD_NMEA: "garbled NMEA: check the baud rate of the receiver's UART",
-    ClockError.STEP_REFUSED: "the clock wants to step, but a train runs: it will, when the train ends",
+    ClockError.STEP_REFUSED: "the clock wants to step, but a train runs: it is slewed, and steps when the train ends",
+    ClockError.REFERENCE_JUMPED: "the pulses of the receiver have moved: see whether its antenna or position did",
+    ClockError.LEAP_UNSURE: "a leap second may have passed unseen: give TAI less UTC ('clock leap' in the firmware's shell)",
 }
 PUBLISHED = ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error")
 STATUS = (*PUBLISHED, "updates", "alive", "mode")
@@ -73,6 +79,8 @@ class ClockStatus:
     holdover_s, tai_utc_s : int
         Since the last edge used; TAI less UTC.
     errors : ClockError
+    jumps, steps : int
+        How often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8 bits, wrap).
     mode : ClockMode or None
         None: a number that no ``ClockMode`` has.
     period_ns : int
@@ -94,6 +102,8 @@ class ClockStatus:
     holdover_s: int
     tai_utc_s: int
     errors: ClockError
+    jumps: int
+    steps: int
     mode: ClockMode | None
     period_ns: int
     is_pps_enabled: bool
@@ -190,7 +200,9 @@ class Clock:
             rejected=word["rejected"],
             holdover_s=word["holdover"],
             tai_utc_s=word["tai_utc"],
-            errors=ClockError(word["error"]),
+            errors=ClockError(word["error"] & CLOCK_ERROR_MASK),
+            jumps=word["error"] >> CLOCK_JUMPS_BIT & CLOCK_COUNT_MASK,
+            steps=word["error"] >> CLOCK_STEPS_BIT & CLOCK_COUNT_MASK,
             mode=ClockMode(word["mode"]) if word["mode"] in modes else None,
             period_ns=found["pps_period"],
             is_pps_enabled=bool(found["pps_control"] & PpsControl.ENABLE),

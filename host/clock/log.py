@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class ClockLog:
         The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
     quantum_ns : float
         That part.
+    bound_ns : float64
+        95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
+    state : tuple of str
+        Of the clock, as it was reported then; empty where it was not logged.
     """
 
     period_ns: int
@@ -57,6 +61,8 @@ class ClockLog:
     qerr_ns: NDArray[np.float64]
     late_ns: NDArray[np.float64]
     quantum_ns: float
+    bound_ns: NDArray[np.float64]
+    state: tuple[str, ...]
 
     @property
     def offset_ns(self) -> NDArray[np.float64]:
@@ -128,25 +134,32 @@ def read(path: Path) -> ClockLog:
         raise UsageError(f"{path} is not a PPS log: make one by 'liteprobe clock log --out FILE'")
     if not text.endswith("\n"):
         lines.pop()  # Still being written.
-    rows = list(_rows(path, lines[1:]))
-    sound = [row for row in rows if not row["is_spurious"]]
-    if len(sound) < 3:
-        raise UsageError(f"{path} holds {len(sound)} edges: log for longer, three periods at least")
-    return _log(int(heading[1]), int(heading[2] or TICK_PS), sound)
+    rows = [(row, told) for row, told in _rows(path, lines[1:]) if not row["is_spurious"]]
+    if len(rows) < 3:
+        raise UsageError(f"{path} holds {len(rows)} edges: log for longer, three periods at least")
+    return _log(int(heading[1]), int(heading[2] or TICK_PS), [row for row, _ in rows], [told for _, told in rows])
 
 
-def _rows(path: Path, lines: Iterable[str]) -> Iterator[dict[str, int | None]]:
+class _Told(NamedTuple):
+    """What was reported of the clock at an edge."""
+
+    state: str
+    bound_ns: float
+
+
+def _rows(path: Path, lines: Iterable[str]) -> Iterator[tuple[dict[str, int | None], _Told]]:
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
             found: dict[str, int | None] = {name: int(row[name]) for name in NEEDED}
             found["qerr_ps"] = int(row["qerr_ps"]) if row.get("qerr_ps") else None
             found["early_ps"] = int(row.get("early_ps") or 0)
+            told = _Told(row.get("state") or "", float(row.get("uncertainty_ns") or "nan"))
         except (KeyError, TypeError, ValueError):
             raise UsageError(f"line {number} of {path} is not an edge: cut it off there, or log anew") from None
-        yield found
+        yield found, told
 
 
-def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]]) -> ClockLog:
+def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]], told: list[_Told]) -> ClockLog:
     def column(name: str) -> list[int]:
         return [value for row in rows if (value := row[name]) is not None]
 
@@ -162,6 +175,8 @@ def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]]) -> 
         qerr_ns=np.array(qerr),
         late_ns=(TICK_PS - quantum_ps / 2 - np.array(early, np.float64)) / 1e3,
         quantum_ns=quantum_ps / 1e3,
+        bound_ns=np.array([row.bound_ns for row in told]),
+        state=tuple(row.state for row in told),
     )
 
 

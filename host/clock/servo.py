@@ -10,11 +10,17 @@ import hashlib
 import os
 import shutil
 import subprocess
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from liteprobe.host.errors import ProbeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Fields of ``ServoConfig`` that a profile has.
+OF_PROFILE = (
+    "noise_ps", "sawtooth_ps", "wander_ps", "phase_walk_ps", "rate_walk_ppq", "drift_walk_ppq", "jerk_ppq",
+)  # fmt: skip
 LIBRARY = ROOT / "firmware" / "lib"
 BUILD = ROOT / "build" / "firmware-host"
 OPTIONS = ("-std=c11", "-O2", "-shared", "-fPIC")
@@ -80,8 +86,20 @@ class ServoOutput(ctypes.Structure):
     )
 
 
+class Reference(ctypes.Structure):
+    """``struct lp_reference``."""
+
+    _fields_ = (
+        ("is_tracking", ctypes.c_bool),
+        ("row", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("left", ctypes.c_uint32),
+        ("jumps", ctypes.c_uint32),
+    )
+
+
 class Servo:
-    """A servo of its own.
+    """A servo of its own, and the watch over its reference.
 
     Parameters
     ----------
@@ -106,6 +124,8 @@ class Servo:
             setattr(config, name, value)
         self.config = config
         self._state = ctypes.create_string_buffer(self._library.lp_servo_size())
+        self._reference = Reference()
+        self._library.lp_reference_edge.restype = self._library.lp_reference_silence.restype = ctypes.c_bool
         if self._library.lp_servo_init(self._state, ctypes.byref(config)) < 0:
             raise UsageError(f"no servo can follow a PPS of {period_ns} ns: give 1 ms to 1.4 s (--period)")
 
@@ -119,11 +139,55 @@ class Servo:
         self._library.lp_servo_edge(self._state, ctypes.byref(edge), ctypes.byref(out))
         return out
 
+    def refuse(self, out: ServoOutput) -> ServoOutput:
+        """Say that the step of ``out`` was not made: what to do in its place, which is to slew."""
+        self._library.lp_servo_refuse(self._state, ctypes.byref(out))
+        return out
+
+    def has_jumped(self, out: ServoOutput, is_edge: bool) -> bool:
+        """Widen the bound of ``out`` where the reference has moved, or seems to, and return whether.
+
+        Call it once after each pulse and silence, and after `refuse`.
+        """
+        take = self._library.lp_reference_edge if is_edge else self._library.lp_reference_silence
+        return bool(take(ctypes.byref(self._reference), ctypes.byref(out)))
+
+    @property
+    def jumps(self) -> int:
+        """How often the reference has jumped."""
+        return int(self._reference.jumps)
+
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:
         """Say that there was no pulse, once a period, half a period after it was due."""
         out = ServoOutput()
         self._library.lp_servo_silence(self._state, ctypes.byref(stamp), ctypes.c_uint32(latency), ctypes.byref(out))
         return out
+
+
+def profile(receiver: str = "timing", oscillator: str = "xo") -> dict[str, int]:
+    """Return the settings of a servo for a receiver and an oscillator, as firmware/lib/profile names them.
+
+    Raises
+    ------
+    UsageError
+        When there is none of this name.
+    """
+    library = ctypes.CDLL(str(compile_library()))
+    numbers = []
+    for kind, asked in (("receiver", receiver), ("oscillator", oscillator)):
+        names = _names(getattr(library, f"lp_profile_{kind}_name"))
+        if asked not in names:
+            raise UsageError(f"there is no {kind} '{asked}': give one of {', '.join(names)}")
+        numbers.append(names.index(asked))
+    config = ServoConfig()
+    library.lp_profile_apply(ctypes.byref(config), *map(ctypes.c_uint32, numbers))
+    return {name: getattr(config, name) for name in OF_PROFILE}
+
+
+def _names(name_of: Any) -> list[str]:
+    """Return the names that a function of a number gives, from 0 up to where it gives none."""
+    name_of.restype = ctypes.c_char_p
+    return [name.decode() for name in iter(map(name_of, count()).__next__, None)]
 
 
 def compile_library() -> Path:

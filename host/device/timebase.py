@@ -3,8 +3,10 @@
 """The probe's clock: read, set, and how far to trust it."""
 
 from fractions import Fraction
+from math import isfinite
 
 from liteprobe.host.clock.clock import Clock
+from liteprobe.host.clock.watch import ClockVerdict
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
@@ -17,6 +19,18 @@ FREE_RUNNING = "free-running"
 def bound_words(bound_ns: float | None) -> str:
     """Return the bound of a clock's error in words; None: nobody knows it."""
     return "error not known" if bound_ns is None else f"within {bound_ns:.1f} ns (95 %)"
+
+
+def known_bound(bound_ns: float) -> float | None:
+    """Return a bound as JSON has it: None where it is infinite, which is not known."""
+    return bound_ns if isfinite(bound_ns) else None
+
+
+def delay_words(bound_ns: float | None) -> str:
+    """Return the bound of a delay's error in words; None or infinite: nobody knows it."""
+    if bound_ns is None or not isfinite(bound_ns):
+        return "the error of a delay is not known (see the notes)"
+    return f"a delay is within {bound_ns:.1f} ns"
 
 
 class Timebase:
@@ -102,7 +116,13 @@ class Timebase:
         clock: a free-running oscillator measures ``delay_ns`` by its own rate, which is wrong by up to
         ``oscillator_ppm``; a disciplined clock is within its own bound at either end of the delay, too.
         """
-        clock_ns = self.trust()[1]
+        return self.delay_bound_ns(delay_ns, ClockVerdict(*self.trust()))
+
+    def delay_bound_ns(self, delay_ns: float, verdict: ClockVerdict) -> float:
+        """Return `uncertainty_ns` for a clock of which this is to be said; infinite where it was stepped."""
+        if not verdict.is_whole:
+            return float("inf")
+        clock_ns = verdict.bound_ns
         by_rate_ns = abs(delay_ns) * self.oscillator_ppm * 1e-6
         return float(self.tick_ns) + (by_rate_ns if clock_ns is None else min(by_rate_ns, 2 * clock_ns))
 

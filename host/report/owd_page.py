@@ -129,6 +129,7 @@ def _clocks(ways: Sequence[Direction]) -> str:
         "Last offset, ns",
         "Oscillator, ppm",
         "Edges refused",
+        "Its line, ppm",
     ]
     rows = []
     for way in ways:
@@ -137,5 +138,7 @@ def _clocks(ways: Sequence[Direction]) -> str:
                 clock = row[end]
                 cells = [f"{escape(way.name)}, {row['length']}", end, clock["clock_state"]]
                 cells += [number(clock["uncertainty_ns"], 1), number(clock["offset_ns"], 2)]
-                rows.append([*cells, number(clock["rate_ppb"] / 1e3, 4), str(clock["rejected"])])
+                line = row["line_clock"] if end == "receiver" else None
+                rate = "-" if line is None else f"{number(line['rate_ppm'], 4)} ± {number(line['rate_error_ppm'], 4)}"
+                rows.append([*cells, number(clock["rate_ppb"] / 1e3, 4), str(clock["rejected"]), rate])
     return f"<h2>Clocks</h2>\n<p>{escape(said(words.OWD_CLOCKS))}</p>\n{table(heads, rows)}"

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 from liteprobe.host.suites.owd import OneWayResult
@@ -34,6 +35,8 @@ class Points:
         When each that is lost was sent, to within an interval.
     bound_ns : float or None
         95 % bound of the error of each delay.
+    is_resolved : bool
+        The tick of the receive stamps is resolved by the line's clock; else each delay may be half a tick off.
     """
 
     length: int
@@ -41,6 +44,7 @@ class Points:
     owd_ns: NDArray[np.float64]
     lost_ns: NDArray[np.int64]
     bound_ns: float | None
+    is_resolved: bool = True
 
     @staticmethod
     def of(result: OneWayResult, constant_ns: float, bound_ns: float | None) -> Points:
@@ -51,7 +55,7 @@ class Points:
         arrived, length = result.arrived, result.train.program.length
         if not arrivals.has_all_records(result.train):
             nothing = np.zeros(0, np.int64)
-            return Points(length, nothing, np.zeros(0), nothing, bound_ns)
+            return Points(length, nothing, np.zeros(0), nothing, bound_ns, False)
         order = np.argsort(arrived.sequence, kind="stable")
         number, sent_ns = arrived.sequence[order], arrived.tx_stamp[order].astype(np.int64)
         lost = np.setdiff1d(np.arange(result.train.sent), number)
@@ -59,7 +63,8 @@ class Points:
         start = result.start_time_ns
         lost_ns = start + np.interp(lost, number, sent_ns - start) if known else np.full(len(lost), float(start))
         owd_ns = result.owd_ns[order] - constant_ns
-        return Points(length, sent_ns, owd_ns, lost_ns.astype(np.int64), bound_ns)
+        is_resolved = result.line is not None and result.line.is_resolved
+        return Points(length, sent_ns, owd_ns, lost_ns.astype(np.int64), bound_ns, is_resolved)
 
 
 def _colour(points: Points, named: Sequence[tuple[str, Sequence[Points]]]) -> str:
@@ -76,13 +81,38 @@ def _begin(named: Sequence[tuple[str, Sequence[Points]]]) -> tuple[int, float, s
     return first, *((1e6, "ms") if last - first < 10**9 else (1e9, "s"))
 
 
+def _named(name: str, drawn: Sequence[Points]) -> str:
+    """Return the title of a panel, which says where half a tick is not resolved."""
+    unresolved = sorted({one.length for one in drawn if len(one.sent_ns) and not one.is_resolved})
+    if not unresolved:
+        return name
+    lengths = " and ".join(str(length) for length in unresolved)
+    return f"{name}; not resolved within the tick, ± {TICK_NS / 2:g} ns: {lengths} octets"
+
+
+def _one_axis(panels: Sequence[Axes]) -> None:
+    """Give all panels the same x axis, so that both ways can be compared moment by moment."""
+    ends = [axes.get_xlim() for axes in panels]
+    for axes in panels:
+        axes.set_xlim(min(least for least, _ in ends), max(most for _, most in ends))
+
+
+def _bins(delays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the edges of the bins that all delays fall into."""
+    everything = np.concatenate(delays) if delays else np.zeros(1)
+    return np.linspace(everything.min() - 0.5, everything.max() + 0.5, BINS + 1)
+
+
 def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
-    """Draw the delay of each packet at the time at which it was sent, its bound behind it, what was lost below."""
+    """Draw the delay of each packet at the time at which it was sent, its bound behind it, what was lost below.
+
+    All panels have one time axis. Where the tick of the receive stamps is not resolved, each delay has half a tick either way.
+    """
     first_ns, factor, unit = _begin(named)
     with matplotlib.rc_context(STYLE):
         figure, panels = axes_of(len(named), 0.9 + 2.1 * len(named))
         for axes, (name, drawn) in zip(panels, named, strict=True):
-            axes.set_title(name, loc="left")
+            axes.set_title(_named(name, drawn), loc="left")
             shown: set[int] = set()
             for one in drawn:
                 label = None if one.length in shown else f"{one.length} octets"
@@ -93,6 +123,7 @@ def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
             axes.margins(y=0.15)
             if any(len(one.sent_ns) for one in drawn):
                 axes.legend(loc="upper right", ncols=4, markerscale=2)
+        _one_axis(panels)
         panels[-1].set_xlabel(f"time since the first frame ({unit})")
     return svg(figure, "owd-time")
 
@@ -102,7 +133,10 @@ def _program(axes: Axes, one: Points, time: tuple[int, float], colour: str, labe
     at = (one.sent_ns - first_ns) / factor
     if len(at):
         x, y = thin(at, one.owd_ns)
-        axes.plot(x, y, ".", ms=3, color=colour, label=label)
+        if one.is_resolved:
+            axes.plot(x, y, ".", ms=3, color=colour, label=label)
+        else:
+            axes.errorbar(x, y, TICK_NS / 2, fmt="o", ms=3, mfc="none", color=colour, elinewidth=0.5, label=label)
         if one.bound_ns is not None:
             mean = float(one.owd_ns.mean())
             ends = [float(at[0]), float(at[-1])]
@@ -112,17 +146,17 @@ def _program(axes: Axes, one: Points, time: tuple[int, float], colour: str, labe
 
 
 def shares(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
-    """Draw how often which delay came, a panel each way, one outline a length."""
+    """Draw how often which delay came, a panel each way on one axis of delays, one outline a length."""
     with matplotlib.rc_context(STYLE):
         figure, panels = axes_of(len(named), 0.9 + 1.6 * len(named))
+        edges = _bins([one.owd_ns for _, drawn in named for one in drawn if len(one.owd_ns)])
         for axes, (name, drawn) in zip(panels, named, strict=True):
-            axes.set_title(name, loc="left")
+            axes.set_title(_named(name, drawn), loc="left")
+            axes.set_xlim(edges[0], edges[-1])
             delays = [one.owd_ns for one in drawn if len(one.owd_ns)]
             if not delays:
                 axes.set_title(f"{name}: nothing to draw", loc="left")
                 continue
-            everything = np.concatenate(delays)
-            edges = np.linspace(everything.min() - 0.5, everything.max() + 0.5, BINS + 1)
             for length in sorted({one.length for one in drawn}):
                 of_length = [one for one in drawn if one.length == length]
                 counts, _ = np.histogram(np.concatenate([one.owd_ns for one in of_length]), edges)

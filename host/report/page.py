@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
+from liteprobe.host.device.timebase import delay_words
 from liteprobe.host.errors import UsageError
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.style import STYLE_SHEET
@@ -340,7 +341,7 @@ def _paper(sweeps: Sequence[Sweep]) -> str:
 
 def _error_bars(sweeps: Sequence[Sweep]) -> str:
     rows = [row for sweep in sweeps for row in sweep.rows]
-    worst = max((row["uncertainty_ns"] for row in rows if row["uncertainty_ns"] is not None), default=None)
+    worst = worst_bound_ns(rows)
     states = ", ".join(sorted({row["clock_state"] for row in rows}))
     ticks = [row["resolution_ppm"] for row in rows if row["resolution_ppm"] is not None]
     span = f"{number(min(ticks), 2)} to {number(max(ticks), 2)} ppm" if ticks else "unknown"
@@ -356,7 +357,7 @@ def _error_bars(sweeps: Sequence[Sweep]) -> str:
             f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)</li>"
         )
     fits = f"<p>Lines through the delays:</p><ul>{''.join(lines)}</ul>" if lines else ""
-    bounds = [said(words.DELAY_BOUND, states=states, bound=number(worst, 1)), said(words.RATE_BOUND, span=span)]
+    bounds = [said(words.DELAY_BOUND, states=states, trust=delay_words(worst)), said(words.RATE_BOUND, span=span)]
     return "<h2>How far to trust it</h2>\n" + "".join(f"<p>{escape(text)}</p>\n" for text in bounds) + fits
 
 

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.device.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import count, number, table
@@ -103,5 +104,5 @@ def _delays(result: StreamedResult[FiguresT]) -> str:
         rows.append([str(one.port), count(delays.frames), count(delays.without), *cells])
     if not rows:
         return ""
-    trust = f"The clock was {result.clock_state}; a delay is within {number(result.uncertainty_ns, 1)} ns."
+    trust = f"The clock was {result.clock_state}; {delay_words(result.uncertainty_ns)}."
     return f"<h2>Delay, ns</h2>\n<p>{escape(trust)}</p>\n{table(DELAYS, rows)}"

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.device.timebase import delay_words
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.report import page, traffic_plots, words
 from liteprobe.host.report.page import number, table
@@ -61,7 +62,7 @@ def _sent(result: TrafficResult, url: str) -> str:
 
 
 def _trust(result: TrafficResult) -> str:
-    return said(words.TRAFFIC_BOUND, state=result.clock_state, bound=number(result.uncertainty_ns, 1))
+    return said(words.TRAFFIC_BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))
 
 
 def _tiles(result: TrafficResult) -> str:

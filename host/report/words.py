@@ -45,7 +45,7 @@ PAPER = """
     software (pktgen) 5 to 17 µs."""
 
 DELAY_BOUND = """
-    The clock was {states}. A delay is within {bound} ns by the probe's own account: a departure is stamped by the clock
+    The clock was {states}; {trust}, by the probe's own account: a departure is stamped by the clock
     that sends it; an arrival may come to its stamp up to one tick late. That bound is of one delay; means are better
     only where the error differs from frame to frame. Constant delays inside a PHY are not in it: liteprobe calibrate
     takes them out, at each link-up."""
@@ -87,7 +87,7 @@ OWD_SHARES = """
 
 OWD_CLOCKS = """
     What each probe said of its own clock at the end of each row. The rate is that of its oscillator, free-running,
-    against the PPS."""
+    against the PPS; that of the line that comes to the receiver is by the receiver's clock, ± 95 %."""
 
 OWD_BOUND = """
     A delay is arrival by one clock less departure by another, so it is off by the bounds of both clocks, and by what is
@@ -116,7 +116,7 @@ TRAFFIC_BINS = """
     exact to a tick. Percentiles are known by the bins of a histogram: half the width of the bin is their error."""
 
 TRAFFIC_BOUND = """
-    The clock was {state}. A delay is within {bound} ns by the probe's own account: a departure is stamped by the clock
+    The clock was {state}; {trust}, by the probe's own account: a departure is stamped by the clock
     that sends it; an arrival may come to its stamp up to one tick late. Rates of arrival are by the stamps of the first
     and the last frame. Lost is what was sent and had not come when the waiting time after the last frame was over."""
 

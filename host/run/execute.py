@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
+from liteprobe.host.clock.watch import ClockVerdict, ClockWatch, look_at, watch_all
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.port import Port, joint_counters
@@ -21,6 +22,7 @@ from liteprobe.host.traffic.train import TrainProgram, TrainResult, check, gap_f
 
 Progress = Callable[[int, int], None]
 
+LOOK_NS = 500_000_000  # From one look at the clocks to the next.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 
 
@@ -55,6 +57,7 @@ class Execution:
         self.jobs: list[Job] = []
         self._phy_notes: tuple[str, ...] = ()
         self._left_notes: tuple[str, ...] = ()
+        self.clocks: dict[int, ClockWatch] = {}  # By the id of the probe.
         for route in routes:
             program = self._with_gap(route)
             self.jobs.append(Job(route, program, schedule(program, route.sender.timebase.increment)))
@@ -93,6 +96,7 @@ class Execution:
                 job.receive.receive.end()  # What a run that failed may have left.
             for job in self.jobs:
                 self._load(job)
+            self.clocks = watch_all({id(probe): (probe.url, probe.timebase.clock) for probe in self.probes})
             end_ns = self._start()
             self._follow(end_ns)
             self._collect()
@@ -131,10 +135,11 @@ class Execution:
     def seen(self, job: Job) -> None:
         """Do what a look at a job is for, besides: nothing here."""
 
-    def clock_of(self, job: Job, counters: dict[str, int]) -> tuple[str, float]:
-        """Return the state of the clock that measured, and the bound of the error of a delay (ns)."""
-        timebase = job.route.receiver.timebase
-        return timebase.clock_state, timebase.uncertainty_ns(max(map(abs, _delays(counters))))
+    def clock_of(self, job: Job, counters: dict[str, int]) -> ClockVerdict:
+        """Return what is to be said of the clock that measured; its bound is that of the error of a delay (ns)."""
+        verdict = self.clocks[id(job.route.receiver)].end()
+        most_ns = max(map(abs, _delays(counters)))
+        return replace(verdict, bound_ns=job.route.receiver.timebase.delay_bound_ns(most_ns, verdict))
 
     # Before -----------------------------------------------------------------------------------
 
@@ -197,7 +202,7 @@ class Execution:
         """Drain and wait until every frame has been sent, or none has for the arrival timeout."""
         patience_ns = int(max(self.patience_s, self.halt_s) * 1e9)
         now_ns = self.probes[0].timebase.now_ns
-        overdue_ns = end_ns + patience_ns
+        overdue_ns, looked_ns = end_ns + patience_ns, now_ns
         while True:
             rest_ns = min((job.rest_ns for job in self.jobs if not job.fits), default=float("inf"))
             self.pause(end_ns - now_ns, rest_ns)
@@ -205,6 +210,9 @@ class Execution:
             if not any(job.is_running for job in self.jobs):
                 return
             now_ns = self.probes[0].timebase.now_ns
+            if now_ns - looked_ns > LOOK_NS:
+                looked_ns = now_ns
+                look_at(self.clocks.values())
             if has_moved:
                 overdue_ns = max(end_ns, now_ns) + patience_ns
             if now_ns > overdue_ns:
@@ -290,21 +298,22 @@ class Execution:
         records = concatenated(job.records)
         is_whole = job.sent == job.program.total and not job.is_cut
         is_complete = is_whole and job.with_records and counters["records_lost"] == 0
-        clock_state, uncertainty_ns = self.clock_of(job, counters)
+        clock = self.clock_of(job, counters)
         return TrainResult(
             program=job.program,
             records=records,
             counters=counters,
             sent=job.sent,
             late=counters["late"],
-            clock_state=clock_state,
-            uncertainty_ns=uncertainty_ns,
+            clock_state=clock.state,
+            uncertainty_ns=float("inf") if clock.bound_ns is None else clock.bound_ns,
             complete=is_complete,
             notes=(
                 *job.notes,
                 *self._left_notes,
                 *self._phy_notes,
                 *job.schedule.notes,
+                *clock.notes,
                 *_start_notes(job.program, records),
                 *_notes(job, counters),
             ),

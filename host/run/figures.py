@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.host.device.timebase import known_bound
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
@@ -260,7 +261,7 @@ def look_document(look: TrafficLook) -> dict[str, Any]:
         "elapsed_s": look.elapsed_s,
         "is_running": look.is_running,
         "clock_state": look.clock_state,
-        "uncertainty_ns": look.uncertainty_ns,
+        "uncertainty_ns": known_bound(look.uncertainty_ns),
         "streams": [row_document(row) for row in look.rows],
     }
 
@@ -272,10 +273,16 @@ def result_document(result: TrafficResult) -> dict[str, Any]:
         "end": result.end,
         "is_complete": result.is_complete,
         "clock_state": result.clock_state,
-        "uncertainty_ns": result.uncertainty_ns,
+        "uncertainty_ns": known_bound(result.uncertainty_ns),
         "notes": list(result.notes),
         "streams": [row_document(row) for row in result.rows],
     }
+
+
+def longest_ns(rows: Sequence[StreamFigures]) -> float:
+    """Return the longest delay of all, either way; 0 where none was measured."""
+    ends = (abs(end) for row in rows if row.latency for end in (row.latency.least_ns, row.latency.most_ns))
+    return max(ends, default=0)
 
 
 def totals(rows: Sequence[StreamFigures]) -> Mapping[str, int | None]:

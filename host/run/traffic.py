@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
+from liteprobe.host.clock.watch import ClockVerdict, ClockWatch
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run import rows
-from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
+from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult, longest_ns
 from liteprobe.host.run.meters import Measured
 from liteprobe.host.run.plan import Plan, SendOptions
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, check_own
@@ -236,12 +237,12 @@ class Traffic:
         """Start what is loaded, and look until the histograms are placed."""
         probe, plan = self._probe, self._plan
         before_ns = await_ready(probe, plan.ports, "its first frames")
+        self._clock = ClockWatch(probe.timebase.clock)
         silence_s = SILENCE_MARGIN * self._plan_s() + START_MARGIN_NS / 1e9 if plan.is_quiet else 0.0
         start_together(probe, plan.ports, silence_s)
-        self._started = Moment(before_ns, before_ns + START_MARGIN_NS)
+        self._started = Moment(before_ns, before_ns + START_MARGIN_NS if plan.is_quiet else probe.timebase.now_ns)
         if plan.is_quiet:
             return
-        self._started = Moment(before_ns, probe.timebase.now_ns)
         for _ in range(PLACING_LOOKS):
             placed = [meters.follow(meters.look()) for meters in plan.meters.values()]
             if all(placed):
@@ -268,7 +269,7 @@ class Traffic:
         for number, meters in self._plan.meters.items():
             meters.follow(measured[number])
         elapsed_s = (now_ns - self._started.least_ns) / 1e9
-        return TrafficLook(tuple(found), now_ns, elapsed_s, self.is_running, *self._clock(found))
+        return TrafficLook(tuple(found), now_ns, elapsed_s, self.is_running, *self._trust(self._clock.end(), found))
 
     def _read(self) -> dict[str, Point]:
         """Return what ports have sent, and keep which streams are active.
@@ -312,11 +313,9 @@ class Traffic:
         row = rows.without_percentiles(row) if meters.is_saturated else row
         return replace(row, is_active=bool(self._active[sender.port.number] >> number & 1))
 
-    def _clock(self, found: Sequence[StreamFigures]) -> tuple[str, float]:
-        """Return the state of the clock, and the bound of the error of a delay (ns)."""
-        timebase = self._probe.timebase
-        ends = [abs(end) for row in found if row.latency for end in (row.latency.least_ns, row.latency.most_ns)]
-        return timebase.clock_state, timebase.uncertainty_ns(max(ends, default=0))
+    def _trust(self, clock: ClockVerdict, found: Sequence[StreamFigures]) -> tuple[str, float]:
+        """Return the worst state of the clock, and the bound of the error of a delay (ns)."""
+        return clock.state, self._probe.timebase.delay_bound_ns(longest_ns(found), clock)
 
     # The end ----------------------------------------------------------------------------------
 
@@ -390,11 +389,12 @@ class Traffic:
             is_whole &= not (events["overflows"] or events["unclassified"] or meters.is_saturated)
         ended_ns = self._stopped.least_ns if self._stopped else self._last_ns
         duration_s = (ended_ns - self._started.most_ns) / 1e9
-        return TrafficResult(tuple(found), duration_s, self._end, is_whole, *self._clock(found), tuple(notes))
+        clock = self._clock.end()
+        trust = (*self._trust(clock, found), (*notes, *clock.notes))
+        return TrafficResult(tuple(found), duration_s, self._end, is_whole, *trust)
 
     def _cut(self) -> list[TrafficResult]:
         """Return what came of streams that were interrupted; nothing when the probe doesn't answer."""
-        try:
+        with suppress(ProbeError):
             return [self.result()]
-        except ProbeError:
-            return []
+        return []

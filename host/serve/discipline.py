@@ -8,7 +8,17 @@ The edges are stamped by the gateware, so a slow way to the probe costs no accur
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from liteprobe.cores.formats import TICK_NS, UNCERTAINTY_UNKNOWN, ClockError, ClockMode, ClockState
+from liteprobe.cores.formats import (
+    CLOCK_COUNT_MASK,
+    CLOCK_JUMPS_BIT,
+    CLOCK_STEPS_BIT,
+    TICK_NS,
+    UNCERTAINTY_UNKNOWN,
+    ClockError,
+    ClockMode,
+    ClockState,
+    TransmitState,
+)
 from liteprobe.host.clock.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.clock.servo import Servo, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.host.device.timebase import ADJUST_ONE
@@ -61,6 +71,7 @@ class Discipline:
         self._clock.enable_pps(self.period_ns)
         self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
         self._error = ClockError.NONE
+        self._steps = 0
         self._last = self._clock.edge()
         self._heard_ticks = self._timebase.ticks
         self._told_ns, self._told_state = 0, -1
@@ -117,7 +128,9 @@ class Discipline:
                 "edges": out.edges,
                 "rejected": out.rejected,
                 "holdover": out.holdover * self.period_ns // 10**9,
-                "error": int(self._error | (ClockError.NONE if present else ClockError.NO_PPS)),
+                "error": int(self._error | (ClockError.NONE if present else ClockError.NO_PPS))
+                | (self._servo.jumps & CLOCK_COUNT_MASK) << CLOCK_JUMPS_BIT
+                | (self._steps & CLOCK_COUNT_MASK) << CLOCK_STEPS_BIT,
             }
         )
 
@@ -145,7 +158,7 @@ class Discipline:
         latency = self._timebase.ticks - edge.ticks + WRITE_TICKS
         self.out = self._servo.edge(ServoEdge(stamp=stamp, early_ps=edge.early_ps, latency=latency))
         self._heard_ticks = edge.ticks
-        self._obey()
+        self._obey(is_edge=True)
 
     def _miss(self) -> None:
         """Tell the servo of each period without an edge, half a period after it was due."""
@@ -156,19 +169,24 @@ class Discipline:
             return
         self.out = self._servo.silence(ServoStamp(now=now, fraction=fraction, ticks=ticks), WRITE_TICKS)
         self._heard_ticks = ticks
-        self._obey()
+        self._obey(is_edge=False)
 
-    def _obey(self) -> None:
-        out = self.out
-        if out.increment:
-            self._timebase.increment = out.increment
+    def _is_sending(self) -> bool:
+        """Whether frames of a program leave now: at a step they would leave at another time than they were asked to."""
+        return any(port.transmit.look()[0] == TransmitState.RUNNING for port in self._probe.ports)
+
+    def _obey(self, is_edge: bool) -> None:
         self._error = ClockError.NONE
-        if not out.has_adjust:
-            return
-        if self._probe.busy_port is not None:
-            self._error = ClockError.STEP_REFUSED  # Its frames would leave at another time than they were asked to.
-            return
-        self._timebase.adjust(Fraction(out.adjust, ADJUST_ONE))
+        if self.out.has_adjust and self._is_sending():
+            self._error = ClockError.STEP_REFUSED
+            self.out = self._servo.refuse(self.out)
+        if self._servo.has_jumped(self.out, is_edge):
+            self._error |= ClockError.REFERENCE_JUMPED
+        if self.out.increment:
+            self._timebase.increment = self.out.increment
+        if self.out.has_adjust:
+            self._timebase.adjust(Fraction(self.out.adjust, ADJUST_ONE))
+            self._steps += 1
 
 
 def settle(servos: Sequence[Discipline], seconds: float) -> None:

@@ -14,7 +14,8 @@ from liteprobe.cores.formats import TICK_NS, ClockState
 from liteprobe.host.analysis import arrivals, line_clock
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import NAMES, ClockStatus
+from liteprobe.host.clock.watch import BEST_LAST, ClockVerdict
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.execute import Execution
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
@@ -100,8 +101,8 @@ class OneWay(Execution):
         any_clock: bool = False,
     ) -> None:
         self._tend = tend
-        self._before = {id(p): _trusted(p, any_clock) for route in routes for p in (route.sender, route.receiver)}
-        self._period_ns = self._before[id(routes[0].sender)].period_ns
+        before = {id(p): _trusted(p, any_clock) for route in routes for p in (route.sender, route.receiver)}
+        self._period_ns = before[id(routes[0].sender)].period_ns
         for route in routes:
             if route.program.total > RECORDS_MAX:
                 raise UsageError(f"{route.program.total} frames are too many for records: give {RECORDS_MAX} at most")
@@ -174,22 +175,25 @@ class OneWay(Execution):
 
     # Afterwards -------------------------------------------------------------------------------
 
-    def clock_of(self, job: Job, counters: dict[str, int]) -> tuple[str, float]:
-        """Return the state of the worse clock, and the bound of both and of the tick of the receive stamp (ns)."""
+    def clock_of(self, job: Job, counters: dict[str, int]) -> ClockVerdict:
+        """Return what is to be said of both clocks; the bound is that of both and of the tick of the receive stamp (ns)."""
         del counters
-        ends = (job.route.sender.timebase.clock.status(), job.route.receiver.timebase.clock.status())
+        ends = [self.clocks[id(probe)].end() for probe in (job.route.sender, job.route.receiver)]
         line = _line_of(self._latches[id(job)])
-        self._clocks[id(job)] = _Clocks(*ends, line)
-        return min(ends, key=_trust).name, _uncertainty_ns(ends, line)
+        sender, receiver = (self.clocks[id(probe)].last for probe in (job.route.sender, job.route.receiver))
+        assert sender and receiver  # Both have such a clock, or nothing would have begun.
+        self._clocks[id(job)] = _Clocks(sender, receiver, line)
+        names = [NAMES[state] for state in BEST_LAST]
+        return ClockVerdict(
+            state=min((end.state for end in ends), key=names.index),
+            bound_ns=_uncertainty_ns(ends, line),
+            is_whole=all(end.is_whole for end in ends),
+            notes=tuple(note for end in ends for note in end.notes),
+        )
 
     def _one_way(self, job: Job, train: TrainResult) -> OneWayResult:
         clocks = self._clocks[id(job)]
-        line, notes = clocks.line, []
-        for probe, end in ((job.route.sender, clocks.sender), (job.route.receiver, clocks.receiver)):
-            before = self._before[id(probe)]
-            if (before.state, before.mode) != (end.state, end.mode):
-                notes.append(f"the clock of {probe.url} was {before.name} at first, {end.name} at the end")
-        train = replace(train, notes=(*train.notes, *notes))
+        line = clocks.line
         arrived = arrivals.packets(train, self._asked_ns)
         late_ns = np.full(len(arrived.rx_stamp), TICK_NS / 2) if line is None else line.correction(arrived.rx_stamp)
         owd_ns = arrived.owd_ns + late_ns
@@ -206,15 +210,11 @@ def _trusted(probe: Devices, any_clock: bool) -> ClockStatus:
     return status
 
 
-def _trust(status: ClockStatus) -> int:
-    order = (ClockState.UNKNOWN, ClockState.FREE_RUNNING, ClockState.ACQUIRING, ClockState.HOLDOVER, ClockState.LOCKED)
-    return order.index(status.state)
-
-
-def _uncertainty_ns(ends: Sequence[ClockStatus], line: LineClock | None) -> float:
-    """Return the bound of a delay's error (ns): both clocks, and the tick of the receive stamp; infinite: not known."""
+def _uncertainty_ns(ends: Sequence[ClockVerdict], line: LineClock | None) -> float | None:
+    """Return the bound of a delay's error (ns): both clocks, and the tick of the receive stamp; None: not known."""
     capture_ns = TICK_NS / 2 if line is None or not line.is_resolved else 2 * line.error_ns
-    return capture_ns + sum(float("inf") if end.uncertainty_ns is None else end.uncertainty_ns for end in ends)
+    known = [end.bound_ns for end in ends if end.bound_ns is not None and end.is_whole]
+    return capture_ns + sum(known) if len(known) == len(ends) else None
 
 
 def _line_of(latches: Sequence[tuple[int, int]]) -> LineClock | None:

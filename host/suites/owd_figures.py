@@ -28,7 +28,8 @@ def row(result: OneWayResult, waiting_time_ns: int | None = None) -> Row:
     line = result.line
     figures["start_time_ns"] = result.start_time_ns
     figures["line_clock"] = None if line is None else {
-        "rate_ppm": line.rate_ppm, "error_ns": line.error_ns, "is_resolved": line.is_resolved, "latches": line.points,
+        "rate_ppm": line.rate_ppm, "rate_error_ppm": finite(line.rate_error_ppm), "error_ns": line.error_ns,
+        "is_resolved": line.is_resolved, "latches": line.points,
     }  # fmt: skip
     figures["sender"], figures["receiver"] = _clock(result.sender), _clock(result.receiver)
     bound_ns = figures["uncertainty_ns"]

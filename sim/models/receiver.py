@@ -173,11 +173,13 @@ def ubx(message_class: int, message: int, payload: bytes) -> bytes:
     return b"\xb5\x62" + body + bytes([sum_a, sum_b])
 
 
-def tim_tp(utc: datetime, late_ps: int, is_valid: bool = True) -> bytes:
+def tim_tp(utc: datetime, late_ps: int, is_valid: bool = True, gps_utc: int | None = None, reference: int = 0) -> bytes:
     """Return UBX-TIM-TP of the pulse at a second of UTC, which comes ``late_ps`` after it; it is sent before that pulse.
 
-    qErr says how early the pulse is: firmware/lib/second/qerr.h.
+    qErr says how early the pulse is: firmware/lib/second/qerr.h. ``gps_utc``: the receiver counts in the time of a
+    satellite system (``reference``, 0: GPS), which is so many seconds ahead of UTC; None: in UTC.
     """
-    week, tow = divmod(int((utc - GPS_EPOCH).total_seconds()), WEEK_S)
-    flags = 0x03 if is_valid else 0x13  # Time base UTC, which is available; bit 4: qErr is not valid.
-    return ubx(0x0D, 0x01, struct.pack("<IIiHBB", 1000 * tow, 0, -late_ps, week, flags, 0))
+    week, tow = divmod(int((utc - GPS_EPOCH).total_seconds()) + (gps_utc or 0), WEEK_S)
+    flags = 0x03 if gps_utc is None else 0x00  # Time base UTC, which is available, or GNSS.
+    flags |= 0x00 if is_valid else 0x10  # qErr is not valid.
+    return ubx(0x0D, 0x01, struct.pack("<IIiHBB", 1000 * tow, 0, -late_ps, week, flags, reference))

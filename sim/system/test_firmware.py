@@ -17,6 +17,7 @@ from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import UsageError
 from liteprobe.host.device.firmware import Image, load, read_image
 from liteprobe.host.device.firmware_build import Tools, build
+from liteprobe.host.device.registers import Registers, load_map
 from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, TAI_UTC, Running, boot
 from liteprobe.sim.system.build import build_probe
 
@@ -34,6 +35,11 @@ def other_image(image: Path, folder: Path) -> Image:
     octets[octets.index(b"LiteProbe image\0") + 20] ^= 1
     (folder / "other.bin").write_bytes(octets)
     return read_image(folder / "other.bin")
+
+
+def ram_bytes(registers: Registers, name: str) -> int:
+    """Return the size of a memory."""
+    return int(load_map(Path(registers.source))["memories"][name]["size"])
 
 
 def test_boots_to_its_prompt_and_publishes(running: Running) -> None:
@@ -119,7 +125,12 @@ def test_an_edge_takes_3_ms_at_most_of_a_processor_at_50_mhz(running: Running) -
 
 
 def test_probe_measures_a_train_by_itself(running: Running) -> None:
-    said = running.shell("train send 100 1514 20000")
+    assert "begun" in running.shell("train send 100 1514 20000")
+    assert "a train is being sent" in running.shell("train send 100 1514") + running.shell("train status")
+    running.wait(4)
+    assert "no train is being sent, 1 done" in running.shell("train status")
+    said = running.shell("train last")
+    assert re.search(r"clock locked, within \d+\.\d\d ns", said) and "stepped" not in said
     assert "sent 100 (0 late), received 100, lost 0, duplicated 0, reordered 0" in said
     found = re.search(r"delay min (\d+) mean (\d+) max (\d+) ns", said)
     assert found and {int(value) for value in found.groups()} <= {999, 1000, 1001}
@@ -127,6 +138,20 @@ def test_probe_measures_a_train_by_itself(running: Running) -> None:
     rate = re.search(r"rate (\d+) b/s", said)
     assert rate and abs(int(rate[1]) / (8 * 1538 * 1e9 / 20000) - 1) < 1e-4
     assert "there is no port 0, or no port 7" in running.shell("train send 10 60 0 0 7")
+
+
+def test_a_train_is_stopped_and_the_last_ones_are_a_table(running: Running) -> None:
+    running.shell("train send 1000000 60 20000")
+    running.wait(2)
+    assert "a train is being sent, 1 done" in running.shell("train status")
+    running.shell("train stop")
+    running.wait(4)
+    stopped = re.search(
+        r"train 2 at \d+ ns, stopped.*sent (\d+) \(0 late\), received (\d+)", running.shell("train last"), re.S
+    )
+    assert stopped and stopped[1] == stopped[2] and 1000 < int(stopped[1]) < 100_000
+    table = running.shell("train last 100").splitlines()
+    assert [line.split()[0] for line in table if re.match(r" +\d", line)] == ["1", "2"]
 
 
 def test_holds_over_when_the_pulses_end_and_locks_again(running: Running) -> None:
@@ -154,6 +179,22 @@ def test_host_has_the_clock_left_alone_and_acquired_again(running: Running) -> N
     registers.write("clock_mode", ClockMode.REACQUIRE)
     running.until({ClockState.LOCKED}, periods=20)
     assert registers.read("clock_mode") == ClockMode.DISCIPLINE
+
+
+def test_what_the_clock_says_on_the_console_keeps_nobody_waiting(running: Running) -> None:
+    """Nobody reads: the two FIFOs on the way have 32 octets, which the first line of the log fills, and the second finds full."""
+    running.console.follow(0.02)
+    registers = running.probe.registers
+    registers.write("clock_mode", ClockMode.LEAVE_ALONE)
+    running.until({ClockState.FREE_RUNNING}, periods=3)
+    registers.write("clock_mode", ClockMode.REACQUIRE)
+    since_ns = running.receiver.link.now_ns()
+    while registers.read("clock_mode") != ClockMode.DISCIPLINE:
+        running.probe.wait(0.2e-3)
+        assert running.receiver.link.now_ns() - since_ns < 6_000_000  # A quarter of a period, and some.
+    said = running.console.follow(0.05).decode()
+    assert "left alone, by the host" in said and "acquiring again, by the host" in said
+    running.until({ClockState.LOCKED}, periods=20)
 
 
 def test_image_of_another_gateware_is_refused_by_the_loader(running: Running, image: Path, tmp_path: Path) -> None:
@@ -194,11 +235,21 @@ def test_firmware_itself_refuses_another_gateware(running: Running, image: Path,
         registers.map_hash = own
 
 
-def test_a_crashed_probe_runs_again_when_it_is_loaded_again(running: Running, image: Path) -> None:
-    load(running.probe.registers, read_image(image))
+def test_a_crashed_probe_runs_again_whatever_its_ram_holds(running: Running, image: Path) -> None:
+    """RAM that kept anything, even all of the processor's own: what must be 0 at the start is."""
+    registers = running.probe.registers
+    registers.write("ctrl_reset", 2)
+    for name in ("sram", "main_ram"):
+        words = ram_bytes(running.probe.registers, name) // 4
+        for first in range(0, words, 1024):
+            registers.write_memory(name, first, [0xA5A5A5A5] * min(1024, words - first))
+    load(registers, read_image(image))
     running.wait(2)
     assert running.clock()["alive"] == 1
-    running.until({ClockState.LOCKED}, periods=10)
+    found = running.until({ClockState.LOCKED}, periods=10)
+    assert found["edges"] < 10 and found["rejected"] == 0
+    assert (running.status().jumps, running.status().steps) == (0, 1)
+    assert ", 0 lost," in running.shell("clock") and "no train yet" in running.shell("train last")
 
 
 def test_monitor_disciplines_its_clock(tools: Tools) -> None:

@@ -90,27 +90,51 @@ def test_noise_on_the_uart_is_told_and_moves_nothing(running: Running) -> None:
     assert number == running.tai() and -8 <= off <= 0
 
 
-def test_a_step_waits_for_the_end_of_a_train(running: Running) -> None:
-    """A clock that somebody moved by 10 us is stepped back, but not under a train; nor may the host set it then."""
+def begin_train(running: Running, program: TrainProgram, state: TransmitState) -> None:
     probe = running.probe
     transmit = probe.ports[0].transmit
-    program = TrainProgram(60, 2, start_time_ns=probe.timebase.now_ns + 100 * NOMINAL_NS)
     transmit.load(program, schedule(program, probe.timebase.increment))
     transmit.arm()
     running.wait(0.1)
     probe.registers.write("probe_start", 1)
-    assert transmit.look()[0] == TransmitState.WAITING
+    assert transmit.look()[0] == state
     with pytest.raises(ProbeError, match="port 0 runs a train"):
         probe.set_time(0)
-    probe.timebase.adjust(10_000)
+
+
+def test_a_step_is_slewed_while_a_train_runs(running: Running) -> None:
+    """Somebody moves the clock by 60 us: 10 us a period are slewed away, the rest is stepped after the train."""
+    probe = running.probe
+    begin_train(running, TrainProgram(60, 1_000_000, interval_ns=100_000), TransmitState.RUNNING)
+    steps = running.status().steps
+    probe.timebase.adjust(60_000)
     running.wait(2)
     assert told(running) == (ClockState.ACQUIRING, ClockError.STEP_REFUSED)
-    assert running.edge()[1] > 5_000
-    transmit.stop()
+    status, off = running.status(), running.edge()[1]
+    assert off > 35_000 and status.steps == steps
+    assert status.uncertainty_ns is not None and status.uncertainty_ns > off - 12_000  # Of the period after that edge.
+    running.wait(2)
+    assert running.edge()[1] < off - 15_000
+    probe.ports[0].transmit.stop()
     running.wait(3)
     assert told(running) == (LOCKED, NONE)
     number, off = running.edge()
+    assert number == running.tai() and -20 <= off <= 12 and running.status().steps == steps + 1
+
+
+def test_a_train_that_waits_does_not_keep_the_second_from_being_set(running: Running) -> None:
+    """A host has armed a train for a time of the true clock, and somebody puts it back by 1000 periods and 10 us."""
+    probe = running.probe
+    begin_train(
+        running, TrainProgram(60, 2, start_time_ns=probe.timebase.now_ns + 100 * NOMINAL_NS), TransmitState.WAITING
+    )
+    probe.timebase.set_time(probe.timebase.now_ns - 1000 * NOMINAL_NS + 10_000)
+    running.wait(4)
+    assert told(running) == (LOCKED, NONE)
+    number, off = running.edge()
     assert number == running.tai() and -20 <= off <= 12
+    assert probe.ports[0].transmit.look()[0] == TransmitState.WAITING
+    probe.ports[0].transmit.stop()
 
 
 def test_a_leap_second_moves_utc_and_not_the_clock(running: Running) -> None:
@@ -134,3 +158,16 @@ def test_a_leap_second_moves_utc_and_not_the_clock(running: Running) -> None:
     assert number > receiver.utc_of_first + TAI_UTC + receiver.leap + 3
     assert told(running) == (LOCKED, NONE)
     assert running.status().tai_utc_s == TAI_UTC + 1
+
+
+def test_a_reference_that_jumps_is_told_and_both_readings_are_in_the_bound(running: Running) -> None:
+    """Its pulses come 20 us later from one period on: a receiver that has found another position."""
+    assert running.status().jumps == 0
+    running.receiver.late_ns = 20_000
+    running.wait(5)
+    state, errors = told(running)
+    assert ClockError.REFERENCE_JUMPED in errors and state != FREE
+    running.wait(6)
+    status = running.status()
+    assert (status.jumps, running.edge()[1] + 20 > 0) == (1, True)
+    assert status.uncertainty_ns is not None and 20_000 <= status.uncertainty_ns < 20_200

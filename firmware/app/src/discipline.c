@@ -12,8 +12,11 @@
 #include <liteprobe/image.h>
 #include <liteprobe/pps.h>
 #include <liteprobe/timebase.h>
-#include <liteprobe/train.h>
 
+#include "clock_set.h"
+#include "keep.h"
+#include "profile/profile.h"
+#include "reference/reference.h"
 #include "second/qerr.h"
 #include "second/second.h"
 #include "servo/servo.h"
@@ -63,6 +66,7 @@ static uint32_t ticks_per_ms = NS_PER_S / LP_TICK_NS / 1000;
 /* The thread's own. */
 static NEAR struct lp_servo servo;
 static NEAR struct lp_servo_output out;
+static struct lp_reference reference;
 static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
@@ -88,11 +92,15 @@ void discipline_view(struct discipline_view *view)
 
 uint64_t discipline_ms(void)
 {
-	struct lp_time now = {0};
+	static uint64_t last;
+	struct lp_time now;
 
-	(void)lp_timebase_read(timebase, &now);
+	/* It never goes back, and stands still where a host leaves no reading of one moment. */
+	if (lp_timebase_read(timebase, &now) == 0) {
+		last = now.ticks / ticks_per_ms;
+	}
 
-	return now.ticks / ticks_per_ms;
+	return last;
 }
 
 void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms)
@@ -106,6 +114,7 @@ void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms)
 {
 	k_mutex_lock(&lock, K_FOREVER);
 	lp_qerr_message(&qerr, pulse, ms);
+	lp_second_pulse(&second, pulse, ms);
 	k_mutex_unlock(&lock);
 }
 
@@ -121,6 +130,7 @@ void discipline_set_tai_utc(uint32_t seconds)
 {
 	k_mutex_lock(&lock, K_FOREVER);
 	lp_second_init(&second, (int32_t)seconds);
+	lp_second_expect(&second, INT64_MAX, CONFIG_LITEPROBE_NOT_BEFORE);
 	k_mutex_unlock(&lock);
 }
 
@@ -133,23 +143,37 @@ static uint32_t faults(void)
 
 	error |= (found & LP_SECOND_NO_NMEA) != 0 ? LP_CLOCK_ERROR_NO_NMEA : 0;
 	error |= (found & LP_SECOND_WRONG) != 0 ? LP_CLOCK_ERROR_WRONG_SECOND : 0;
+	error |= (found & LP_SECOND_UNSURE) != 0 ? LP_CLOCK_ERROR_LEAP_UNSURE : 0;
 	error |= (found & LP_SECOND_NO_FIX) != 0 ? LP_CLOCK_ERROR_NO_FIX : 0;
 	is_bad = is_bad && ms - bad_ms < BAD_NMEA_MS;
 
 	return error | (is_bad ? LP_CLOCK_ERROR_BAD_NMEA : 0);
 }
 
+/* Under the lock: the period is another, the rest is known as before. */
+static void forget_second(void)
+{
+	int64_t sure_until = second.sure_until;
+
+	lp_second_init(&second, second.tai_utc);
+	lp_second_expect(&second, sure_until, CONFIG_LITEPROBE_NOT_BEFORE);
+}
+
 static int start_servo(void)
 {
 	const struct lp_pps_config input = {.min_width = CONFIG_LITEPROBE_PPS_MIN_WIDTH};
 	struct lp_servo_config config;
+	struct keep_values kept;
 	int ret;
 
 	lp_servo_defaults(&config);
 	/* Of another period in simulation, where a host writes it before the firmware starts. */
 	config.period_ns = lp_pps_period(pps);
 	config.quantum_ps = lp_pps_quantum_ps(pps);
-	config.sawtooth_ps = CONFIG_LITEPROBE_PPS_SAWTOOTH_PS;
+	keep_read(&kept);
+	if (lp_profile_apply(&config, kept.receiver, kept.oscillator) < 0) {
+		LOG_ERR("no such profile: a timing receiver and a crystal are taken");
+	}
 	ret = lp_servo_init(&servo, &config);
 	if (ret < 0) {
 		LOG_ERR("a PPS of %u ns can't be followed: write 1 ms to 1.4 s to pps_period", config.period_ns);
@@ -160,7 +184,7 @@ static int start_servo(void)
 	if (ticks_per_ms != config.period_ns / LP_TICK_NS / 1000) {
 		k_mutex_lock(&lock, K_FOREVER);
 		ticks_per_ms = config.period_ns / LP_TICK_NS / 1000;
-		lp_second_init(&second, second.tai_utc);
+		forget_second();
 		lp_qerr_init(&qerr);
 		k_mutex_unlock(&lock);
 	}
@@ -169,56 +193,21 @@ static int start_servo(void)
 	return lp_pps_start(pps, &input, on_edge, NULL);
 }
 
-/* Put the clock ahead by whole periods, keeping its phase: what the set takes is measured, and put back. */
-static void step_periods(int64_t periods)
+/* Do what the servo says of a pulse or of a silence. */
+static void obey(bool is_edge, bool has_second)
 {
-	struct lp_time before, after;
-	int64_t ahead = periods * (int64_t)servo.config.period_ns;
-	uint64_t increment = lp_timebase_increment(timebase);
-
-	if (lp_timebase_read(timebase, &before) < 0) {
-		return;
+	undone = clock_set_obey(&servo, &out, has_second);
+	/* After what was refused is in the bound. */
+	if (is_edge ? lp_reference_edge(&reference, &out) : lp_reference_silence(&reference, &out)) {
+		undone |= LP_CLOCK_ERROR_REFERENCE_JUMPED;
 	}
-	lp_timebase_set(timebase, before.now + (uint64_t)ahead);
-	k_busy_wait(2);
-	if (lp_timebase_read(timebase, &after) < 0) {
-		return;
-	}
-
-	/* 2^-40 ns, of some microseconds. */
-	uint64_t due = (after.ticks - before.ticks) * increment + ((uint64_t)before.fraction << 8);
-	uint64_t is = ((after.now - before.now - (uint64_t)ahead) << 40) + ((uint64_t)after.fraction << 8);
-
-	lp_timebase_step(timebase, ((int64_t)(due - is)) >> 8);
-	LOG_INF("set by %lld periods", (long long)periods);
-}
-
-/* Do what the servo says; return what could not be done. */
-static uint32_t obey(bool may_set)
-{
-	uint32_t error = 0;
-
-	lp_timebase_set_increment(timebase, out.increment);
-	if ((out.has_adjust || (out.behind != 0 && may_set)) && lp_train_any_active()) {
-		/* Its frames would leave at another time than they were asked to, or never. */
-		return LP_CLOCK_ERROR_STEP_REFUSED;
-	}
-	if (out.has_adjust) {
-		lp_timebase_step(timebase, out.adjust);
-	}
-	if (out.behind != 0) {
-		if (may_set) {
-			step_periods(out.behind);
-		} else {
-			error = LP_CLOCK_ERROR_WRONG_SECOND;
-		}
-	}
-
-	return error;
 }
 
 static void publish(void)
 {
+	static int64_t kept_until;
+	static uint32_t kept_tai_utc;
+	int64_t sure_until;
 	struct lp_status status = {
 		.state = (enum lp_clock_state)out.state,
 		.uncertainty = out.uncertainty,
@@ -237,7 +226,9 @@ static void publish(void)
 	}
 	k_mutex_lock(&lock, K_FOREVER);
 	status.tai_utc = (uint32_t)second.tai_utc;
-	status.error = undone | faults();
+	status.error = undone | faults() | (reference.jumps & LP_CLOCK_COUNT_MASK) << LP_CLOCK_JUMPS_BIT |
+		       (clock_set_steps() & LP_CLOCK_COUNT_MASK) << LP_CLOCK_STEPS_BIT;
+	sure_until = second.is_known && second.is_sure ? second.sure_until : 0;
 	shown.status = status;
 	shown.increment = lp_timebase_increment(timebase);
 	shown.period = servo.config.period_ns;
@@ -246,6 +237,12 @@ static void publish(void)
 	shown.qerr_refused = qerr.refused;
 	k_mutex_unlock(&lock);
 	lp_status_publish(status_dev, &status);
+	/* TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so for longer. */
+	if (sure_until != 0 && (sure_until != kept_until || status.tai_utc != kept_tai_utc)) {
+		kept_until = sure_until;
+		kept_tai_utc = status.tai_utc;
+		keep_second((int32_t)status.tai_utc, sure_until);
+	}
 }
 
 /*
@@ -280,11 +277,11 @@ static void take(const struct lp_pps_edge *edge)
 	given.latency = (uint32_t)(now.ticks - edge->ticks) + servo_ticks;
 	number(edge, &given);
 	lp_servo_edge(&servo, &given, &out);
-	undone = obey(given.has_second);
+	obey(true, given.has_second);
 
 	uint32_t cycles = k_cycle_get_32() - start;
 
-	servo_ticks = (uint32_t)((uint64_t)cycles * 125000000u / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
+	servo_ticks = (uint32_t)((uint64_t)cycles * (NS_PER_S / LP_TICK_NS) / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
 	last_silence = 0;
 }
 
@@ -309,7 +306,7 @@ static bool miss(void)
 
 	lp_servo_silence(&servo, &stamp, servo_ticks, &out);
 	last_silence = now.ticks;
-	undone = obey(false);
+	obey(false, false);
 
 	return true;
 }
@@ -361,13 +358,16 @@ static void count_work(uint32_t cycles)
 static void discipline(void *p1, void *p2, void *p3)
 {
 	struct lp_pps_edge edge;
+	struct keep_values kept;
 	int64_t published = 0;
 
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
 	servo.config.period_ns = NS_PER_S;
-	discipline_set_tai_utc(CONFIG_LITEPROBE_TAI_UTC);
+	keep_read(&kept);
+	lp_second_init(&second, kept.tai_utc);
+	lp_second_expect(&second, kept.sure_until, CONFIG_LITEPROBE_NOT_BEFORE);
 	is_alone = start_servo() < 0;
 	publish();
 	shown.boot_us = k_cyc_to_us_near32(k_cycle_get_32() - lp_image_started);

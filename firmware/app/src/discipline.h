@@ -48,7 +48,7 @@ void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms);
 /** A sentence or message came at `ms` whose checksum or form is wrong. */
 void discipline_garbage(uint64_t ms);
 
-/** TAI - UTC from now on (s); the second is then learned anew. */
+/** TAI - UTC as of now (s); the second is then learned anew. */
 void discipline_set_tai_utc(uint32_t seconds);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "frame.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define IPV4 14
@@ -48,6 +49,42 @@ void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream
 	put16(&header[LP_PROBE_PAYLOAD_IPV4], LP_PROBE_SIGNATURE >> 16);
 	put16(&header[LP_PROBE_PAYLOAD_IPV4 + 2], LP_PROBE_SIGNATURE & 0xffff);
 	put16(&header[LP_PROBE_PAYLOAD_IPV4 + LP_PROBE_STREAM_ID], stream_id);
+}
+
+void frame_address(uint8_t header[FRAME_HEADER], const struct frame_addresses *addresses)
+{
+	memcpy(&header[0], addresses->target_mac, 6);
+	memcpy(&header[6], addresses->source_mac, 6);
+	memcpy(&header[IPV4 + 12], addresses->source_ip, 4);
+	memcpy(&header[IPV4 + 16], addresses->target_ip, 4);
+	put16(&header[IPV4_CHECKSUM], 0);
+	put16(&header[IPV4_CHECKSUM], checksum(&header[IPV4], IPV4_LENGTH));
+}
+
+/* ``count`` numbers below 256 with a separator between them. */
+static bool read_octets(const char *text, uint8_t *octets, int count, char separator, int base)
+{
+	for (int i = 0; i < count; i++) {
+		char *end;
+		unsigned long value = strtoul(text, &end, base);
+
+		if (end == text || value > 255 || *end != (i < count - 1 ? separator : '\0')) {
+			return false;
+		}
+		octets[i] = (uint8_t)value;
+		text = end + 1;
+	}
+	return true;
+}
+
+bool frame_read_mac(const char *text, uint8_t mac[6])
+{
+	return read_octets(text, mac, 6, ':', 16);
+}
+
+bool frame_read_ip(const char *text, uint8_t ip[4])
+{
+	return read_octets(text, ip, 4, '.', 10);
 }
 
 void frame_interval(uint32_t interval_ns, uint64_t increment, uint32_t *ticks, uint32_t *fraction)

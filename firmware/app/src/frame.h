@@ -8,6 +8,7 @@
 #ifndef LITEPROBE_APP_FRAME_H_
 #define LITEPROBE_APP_FRAME_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <liteprobe/generated/formats.h>
@@ -20,6 +21,23 @@
  * of the network of benchmarks (RFC 2544, C.2.2).
  */
 void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream_id);
+
+/** Of both ends, in the order of the wire. */
+struct frame_addresses {
+	uint8_t source_mac[6];
+	uint8_t target_mac[6];
+	uint8_t source_ip[4];
+	uint8_t target_ip[4];
+};
+
+/** Put other addresses into headers of frame_header(). */
+void frame_address(uint8_t header[FRAME_HEADER], const struct frame_addresses *addresses);
+
+/** Read `aa:bb:cc:dd:ee:ff`; return whether it is that. */
+bool frame_read_mac(const char *text, uint8_t mac[6]);
+
+/** Read `a.b.c.d`; return whether it is that. */
+bool frame_read_ip(const char *text, uint8_t ip[4]);
 
 /**
  * Turn an interval of disciplined time into ticks and 2^-32 ticks, rounded down; `increment` is ns a tick, 8.40.

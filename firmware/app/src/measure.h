@@ -25,10 +25,17 @@ struct measure_result {
 	uint32_t number;
 	/** 0, or a negative errno: what follows is then not valid. */
 	int error;
+	/** It was stopped before its end: `sent` says where. */
+	bool is_stopped;
 	/** Of the clock, when the train was started. */
 	uint64_t start_ns;
+	/** Of the clock while the train lasted: its worst state, and its greatest bound (2^-8 ns; UINT32_MAX: not known), */
 	uint32_t clock_state;
 	uint32_t uncertainty;
+	/** and how often it was stepped, refused a pulse, and found that its reference had jumped. */
+	uint32_t steps;
+	uint32_t rejected;
+	uint32_t jumps;
 	uint32_t sent;
 	uint32_t late;
 	uint32_t received;
@@ -43,20 +50,36 @@ struct measure_result {
 	uint64_t rate;
 };
 
+/** What goes on. */
+struct measure_status {
+	/** A train is being measured now, or waits for its time. */
+	bool is_running;
+	uint32_t trains;
+	/** What is sent again and again; `every_s` 0: nothing. */
+	struct measure_plan repeated;
+};
+
 /**
- * Send a train and measure it, or begin to do so again and again.
+ * Begin to measure by a train, or to do so again and again: returns at once.
  *
- * @retval 0 on success: of a single train, `result` is filled in.
+ * @retval 0 on success: the result is the last one, once it is done.
  * @retval -EINVAL when the plan can't be.
  * @retval -ENODEV when there is no such port.
- * @retval negative errno of the train: link down, busy, or not done in time.
+ * @retval -EBUSY when a train is being sent, and every_s is 0: it is one at a time.
  */
-int measure_begin(const struct measure_plan *plan, struct measure_result *result);
+int measure_begin(const struct measure_plan *plan);
 
-/** End what goes on again and again. */
+/** Stop the train that is being sent, and what goes on again and again. */
 void measure_end(void);
 
-/** Copy the last result; return false when there is none. */
-bool measure_last(struct measure_result *result);
+/** Copy what goes on. */
+void measure_status(struct measure_status *status);
+
+/**
+ * Copy a result; `age` 0 is the last one, CONFIG_LITEPROBE_RESULTS are kept.
+ *
+ * @return whether there is one.
+ */
+bool measure_past(uint32_t age, struct measure_result *result);
 
 #endif

@@ -4,6 +4,7 @@
 /* Shell: `clock` shows the clock, and sets what can be set. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <zephyr/device.h>
 #include <zephyr/shell/shell.h>
@@ -12,10 +13,13 @@
 #include <liteprobe/timebase.h>
 
 #include "discipline.h"
+#include "keep.h"
+#include "profile/profile.h"
 
 static const char *const states[] = {"unknown", "free-running", "acquiring", "locked", "holdover"};
 static const char *const errors[] = {"no PPS", "no NMEA", "wrong second", "wrong gateware", "no fix", "bad NMEA",
-				     "step refused: a train runs"};
+				     "step refused: a train runs, the clock is slewed", "the reference has jumped",
+				     "a leap second may have passed unseen: 'clock leap SECONDS'"};
 
 /* A value of 2^-8 with two decimals. */
 static void print_part(const struct shell *sh, const char *name, int64_t value, const char *unit)
@@ -89,8 +93,49 @@ static int cmd_leap(const struct shell *sh, size_t argc, char **argv)
 	return 0;
 }
 
+static void change_profile(struct keep_values *values, const void *what)
+{
+	const struct keep_values *asked = what;
+
+	values->receiver = asked->receiver;
+	values->oscillator = asked->oscillator;
+}
+
+static int look_up(const struct shell *sh, const char *asked, const char *(*name)(uint32_t number), uint32_t *found)
+{
+	for (uint32_t number = 0; name(number) != NULL; number++) {
+		if (strcmp(asked, name(number)) == 0) {
+			*found = number;
+			return 0;
+		}
+	}
+	shell_error(sh, "there is no '%s'; there are:", asked);
+	for (uint32_t number = 0; name(number) != NULL; number++) {
+		shell_error(sh, "  %s", name(number));
+	}
+
+	return -EINVAL;
+}
+
+static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
+{
+	struct keep_values asked;
+
+	ARG_UNUSED(argc);
+	if (look_up(sh, argv[1], lp_profile_receiver_name, &asked.receiver) < 0 ||
+	    look_up(sh, argv[2], lp_profile_oscillator_name, &asked.oscillator) < 0) {
+		return -EINVAL;
+	}
+	keep_change(change_profile, &asked);
+	lp_status_set_mode(DEVICE_DT_GET(DT_NODELABEL(clock)), LP_CLOCK_REACQUIRE);
+
+	return 0;
+}
+
 SHELL_STATIC_SUBCMD_SET_CREATE(clock_commands, SHELL_CMD(status, NULL, "State, uncertainty, rate", cmd_status),
 			       SHELL_CMD(pps, NULL, "Counters of the PPS input", cmd_pps),
 			       SHELL_CMD_ARG(leap, NULL, "leap SECONDS: TAI less UTC", cmd_leap, 2, 0),
+			       SHELL_CMD_ARG(profile, NULL, "profile RECEIVER OSCILLATOR: acquire anew with their settings",
+					     cmd_profile, 3, 0),
 			       SHELL_SUBCMD_SET_END);
 SHELL_CMD_REGISTER(clock, &clock_commands, "The clock of the probe", cmd_status);

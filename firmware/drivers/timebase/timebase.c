@@ -15,6 +15,8 @@
 #include <liteprobe/csr.h>
 #include <liteprobe/timebase.h>
 
+#include "rate/rate.h"
+
 LOG_MODULE_REGISTER(lp_timebase, CONFIG_LITEPROBE_LOG_LEVEL);
 
 #define NS_PER_S 1000000000ULL
@@ -148,13 +150,10 @@ static int timebase_ptp_adjust(const struct device *dev, int increment)
 static int timebase_ptp_rate_adjust(const struct device *dev, double ratio)
 {
 	/* The ratio is of the rate that the clock has now. */
-	double increment = (double)lp_timebase_increment(dev) * ratio;
+	uint64_t increment = lp_timebase_increment(dev);
+	int ret = lp_rate_apply(&increment, ratio);
 
-	if (!(increment > 0 && increment < (double)(1ULL << 48))) {
-		return -EINVAL;
-	}
-
-	return lp_timebase_set_increment(dev, (uint64_t)(increment + 0.5));
+	return ret < 0 ? ret : lp_timebase_set_increment(dev, increment);
 }
 
 static DEVICE_API(ptp_clock, timebase_api) = {

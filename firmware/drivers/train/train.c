@@ -149,10 +149,10 @@ const struct device *lp_train_port(uint32_t port)
 	return NULL;
 }
 
-bool lp_train_any_active(void)
+bool lp_train_any_running(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		if (lp_train_state(ports[i]) != LP_TRAIN_IDLE) {
+		if (lp_train_state(ports[i]) == LP_TRAIN_RUNNING) {
 			return true;
 		}
 	}

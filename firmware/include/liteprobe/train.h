@@ -60,11 +60,11 @@ int lp_train_stop(const struct device *dev);
 /** @brief Return what the port does. */
 enum lp_train_state lp_train_state(const struct device *dev);
 
-/** @brief Return whether any port is about to send, or sends: the clock must not be stepped then. */
+/** @brief Return whether frames of any port leave now: the clock must not be stepped then. */
 #ifdef CONFIG_LITEPROBE_TRAIN
-bool lp_train_any_active(void);
+bool lp_train_any_running(void);
 #else
-static inline bool lp_train_any_active(void)
+static inline bool lp_train_any_running(void)
 {
 	return false;
 }

@@ -17,8 +17,8 @@
 /* From '$' to the checksum; longer ones are dropped. */
 #define LP_NMEA_MOST 82
 
-/* A year before this is a receiver's that lost count of the GPS weeks, or has none. */
-#define LP_NMEA_FIRST_YEAR 2025
+/* A year before this is none of a receiver's that has a fix; one that lost count of the GPS weeks comes out later. */
+#define LP_NMEA_FIRST_YEAR 1999
 
 enum lp_nmea_kind {
 	LP_NMEA_RMC,

@@ -18,6 +18,17 @@
 #define TO_KNOW     3
 #define TO_LEAP     3
 #define TO_CORRECT  10
+/* Without a second witness. */
+#define TO_CORRECT_ALONE 600
+/* A witness that was silent for so long is none. */
+#define WITNESS_MS  3500
+/* More leap seconds between two looks are none. */
+#define LEAPS_MOST  3
+/* Of GPS: what its weeks count from in POSIX time, and what TAI is ahead. Receivers know the week modulo 1024 at heart. */
+#define GPS_EPOCH   315964800
+#define GPS_LESS_TAI 19
+#define WEEK_S      604800
+#define WRAP_S      (1024LL * WEEK_S)
 /* After so long without: no PPS, no NMEA, no fix. */
 #define PPS_MS      1500
 #define NMEA_MS     3500
@@ -28,6 +39,70 @@ void lp_second_init(struct lp_second *s, int32_t tai_utc)
 {
 	memset(s, 0, sizeof(*s));
 	s->tai_utc = tai_utc;
+	lp_second_expect(s, LP_SECOND_SURE_UNTIL, LP_SECOND_NOT_BEFORE);
+}
+
+void lp_second_expect(struct lp_second *s, int64_t sure_until, int64_t not_before)
+{
+	s->sure_until = sure_until;
+	s->not_before = not_before;
+}
+
+/* Take a moment for the one within 1024 weeks from the earliest that can be. */
+static int64_t unwrapped(const struct lp_second *s, int64_t posix)
+{
+	int64_t since = (posix - s->not_before) % WRAP_S;
+
+	return s->not_before + (since < 0 ? since + WRAP_S : since);
+}
+
+/* The next end of June or December, from which on there may have been a leap second. */
+static int64_t next_end(int64_t posix)
+{
+	struct lp_nmea_time end = {.year = 1970, .month = 1, .day = 1};
+
+	end.year = (uint16_t)(1970 + posix / (365 * DAY + DAY / 4));
+	while (lp_nmea_posix(&end) <= posix) {
+		end.year = (uint16_t)(end.year + (end.month == 7));
+		end.month = end.month == 7 ? 1 : 7;
+	}
+	return lp_nmea_posix(&end);
+}
+
+static void be_sure(struct lp_second *s, int64_t posix)
+{
+	int64_t end = next_end(posix);
+
+	s->is_sure = true;
+	s->sure_until = s->sure_until == INT64_MAX || s->sure_until < end ? end : s->sure_until;
+}
+
+void lp_second_pulse(struct lp_second *s, const struct lp_ubx_pulse *pulse, uint64_t ms)
+{
+	s->told = *pulse;
+	s->told_ms = ms;
+	s->is_told = true;
+}
+
+/* What was told of the pulse that came now. */
+static void hear(struct lp_second *s, uint64_t ms)
+{
+	int64_t second = GPS_EPOCH + (int64_t)s->told.week * WEEK_S + s->told.tow_ms / 1000;
+
+	s->has_opinion = s->is_told && ms >= s->told_ms && ms - s->told_ms <= 1000 && s->told.tow_ms % 1000 == 0 &&
+			 (s->told.is_gps || s->told.is_utc);
+	s->is_told = false;
+	if (s->has_opinion) {
+		s->is_gps = s->told.is_gps;
+		s->opinion = (uint64_t)(unwrapped(s, second) + (s->is_gps ? GPS_LESS_TAI : 0));
+		s->opinion_ms = ms;
+	}
+}
+
+/* Return the second of TAI that TIM-TP named, as far as UTC is wanted by the TAI - UTC that is believed. */
+static uint64_t named_tai(const struct lp_second *s)
+{
+	return s->is_gps ? s->opinion : s->opinion + (uint64_t)s->tai_utc;
 }
 
 static void forget(struct lp_second *s)
@@ -37,6 +112,9 @@ static void forget(struct lp_second *s)
 	s->contradicted = 0;
 	s->has_named = false;
 	s->is_leap = false;
+	s->is_sure = false;
+	s->month = 0;
+	s->later = 0;
 }
 
 bool lp_second_edge(struct lp_second *s, uint64_t ms)
@@ -60,30 +138,55 @@ bool lp_second_edge(struct lp_second *s, uint64_t ms)
 	s->off_grid = 0;
 	s->has_edge = true;
 	s->edge_ms = ms;
+	hear(s, ms);
 	return true;
 }
 
-/* A first guess, then as many sentences as TO_KNOW that say what the pulses count. */
-static void learn(struct lp_second *s, uint64_t tai)
+/* Where TIM-TP counts in GPS time, UTC and it tell how many leap seconds there were, but for one that was late itself. */
+static bool leaps_of(const struct lp_second *s, int64_t posix, int64_t *leaps)
 {
+	*leaps = (int64_t)s->opinion - posix - s->tai_utc;
+	return s->has_opinion && s->is_gps && *leaps >= 0 && *leaps <= LEAPS_MOST;
+}
+
+/* A first guess, then as many sentences as TO_KNOW that say what the pulses count. */
+static void learn(struct lp_second *s, int64_t posix)
+{
+	int64_t leaps;
+	bool has_leaps = leaps_of(s, posix, &leaps);
+	uint64_t tai;
+
+	if (has_leaps && leaps > 0 && posix < s->sure_until) {
+		has_leaps = false; /* There can have been none: one of the two is wrong. */
+	}
+	tai = (uint64_t)(posix + s->tai_utc + (has_leaps ? leaps : 0));
 	s->agreed = s->agreed > 0 && tai == s->candidate ? s->agreed + 1 : 1;
 	s->candidate = tai;
 	if (s->agreed >= TO_KNOW) {
 		s->is_known = true;
 		s->tai = tai;
 		s->contradicted = 0;
+		s->tai_utc += has_leaps ? (int32_t)leaps : 0;
+		if (has_leaps || posix < s->sure_until) {
+			be_sure(s, posix);
+		}
 	}
 }
 
-/* Leap seconds come at the end of a month; a change that shows within the first minute of one is a leap. */
-static bool is_after_month_end(const struct lp_nmea_time *time)
+/* Leap seconds come at the end of a month: a change that shows within its first minute is one, or after an outage over it. */
+static bool may_be_leap(const struct lp_second *s, const struct lp_nmea_time *time, int64_t difference)
 {
-	return time->day == 1 && time->hour == 0 && time->minute == 0;
+	bool is_month_new = s->month != 0 && s->month != 12 * time->year + time->month;
+
+	return (difference == -1 || difference == 1) && time->has_date &&
+	       ((time->day == 1 && time->hour == 0 && time->minute == 0) || is_month_new);
 }
 
 static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int64_t difference)
 {
-	bool is_leap = (difference == -1 || difference == 1) && time->has_date && is_after_month_end(time);
+	bool is_leap = may_be_leap(s, time, difference);
+	bool has_witness = s->opinion_ms != 0 && s->edge_ms - s->opinion_ms <= WITNESS_MS;
+	bool is_against = s->has_opinion && named_tai(s) == (uint64_t)((int64_t)s->tai + difference);
 
 	s->contradicted = s->contradicted > 0 && difference == s->contradiction ? s->contradicted + 1 : 1;
 	s->contradiction = difference;
@@ -91,7 +194,7 @@ static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int
 		s->tai_utc -= (int32_t)difference;
 		s->contradicted = 0;
 		s->is_leap = false;
-	} else if (s->contradicted >= TO_CORRECT) {
+	} else if (s->contradicted >= (has_witness ? TO_CORRECT : TO_CORRECT_ALONE) && (is_against || !has_witness)) {
 		s->tai = (uint64_t)((int64_t)s->tai + difference);
 		s->corrections++;
 		s->contradicted = 0;
@@ -99,12 +202,39 @@ static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int
 	s->wrong += !is_leap;
 }
 
-static void check(struct lp_second *s, const struct lp_nmea_time *time)
+/* UTC is as it was. Is TAI, by what counts no leap seconds? */
+static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
+{
+	int64_t leaps;
+
+	s->contradicted = 0;
+	if (!time->has_date) {
+		return;
+	}
+	s->month = 12 * time->year + time->month;
+	if (!leaps_of(s, posix, &leaps)) {
+		s->later = 0;
+	} else if (leaps == 0) {
+		s->later = 0;
+		be_sure(s, posix);
+	} else if (++s->later >= TO_CORRECT && !s->is_sure) {
+		s->tai += (uint64_t)leaps;
+		s->tai_utc += (int32_t)leaps;
+		s->corrections++;
+		s->later = 0;
+		be_sure(s, posix);
+	}
+	if (s->is_sure && s->later == 0) {
+		be_sure(s, posix);
+	}
+}
+
+static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
 {
 	int64_t difference;
 
 	if (time->has_date) {
-		difference = lp_nmea_posix(time) + s->tai_utc - (int64_t)s->tai;
+		difference = posix + s->tai_utc - (int64_t)s->tai;
 	} else {
 		/* A time of day says it to within a day. */
 		int64_t day = time->hour * 3600 + time->minute * 60 + time->second + s->tai_utc - (int64_t)(s->tai % DAY);
@@ -112,10 +242,20 @@ static void check(struct lp_second *s, const struct lp_nmea_time *time)
 		difference = (day % DAY + DAY + DAY / 2) % DAY - DAY / 2;
 	}
 	if (difference == 0) {
-		s->contradicted = 0;
+		agree(s, time, posix);
 	} else {
 		contradict(s, time, difference);
 	}
+}
+
+/* Return the date and time of day in POSIX time: of a receiver that lost count of the weeks, too. */
+static int64_t dated(struct lp_second *s, const struct lp_nmea_time *time)
+{
+	int64_t told = time->has_date ? lp_nmea_posix(time) : 0;
+	int64_t posix = time->has_date ? unwrapped(s, told) : 0;
+
+	s->rollovers += posix != told;
+	return posix;
 }
 
 void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms)
@@ -144,9 +284,9 @@ void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, ui
 	s->sentences++;
 	s->is_leap = s->is_leap || time->second == 60;
 	if (s->is_known) {
-		check(s, time);
+		check(s, time, dated(s, time));
 	} else {
-		learn(s, (uint64_t)(lp_nmea_posix(time) + s->tai_utc));
+		learn(s, dated(s, time));
 	}
 	s->has_named = true;
 	s->named = s->edge_ms;
@@ -160,10 +300,11 @@ uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms)
 
 	faults |= !s->has_edge || ms - s->edge_ms > PPS_MS ? LP_SECOND_NO_PPS : 0;
 	faults |= !is_heard ? LP_SECOND_NO_NMEA : 0;
-	faults |= s->contradicted > 0 ? LP_SECOND_WRONG : 0;
+	faults |= s->contradicted > 0 || s->later > 0 ? LP_SECOND_WRONG : 0;
 	/* Who hears nothing can't tell. */
 	faults |= is_heard && !is_fixed ? LP_SECOND_NO_FIX : 0;
 	faults |= !s->is_known ? LP_SECOND_UNKNOWN : 0;
 	faults |= s->is_leap ? LP_SECOND_LEAP : 0;
+	faults |= s->is_known && !s->is_sure ? LP_SECOND_UNSURE : 0;
 	return faults;
 }

@@ -3,7 +3,12 @@
 
 /*
  * Which second does a pulse begin? A sentence that follows a pulse names it in UTC; TAI seconds are counted, so that
- * a leap second moves nothing. A single sentence is never believed.
+ * a leap second moves nothing. A single sentence is never believed, and once a second is known the count of the pulses
+ * goes before: TAI moves only where NMEA and UBX-TIM-TP, by week and time of week, agree on another one for
+ * ten pulses, or where a receiver without TIM-TP contradicts for ten minutes.
+ *
+ * TAI less UTC is known until the next leap second may be, the end of June or December. From there on it is sure where
+ * sentences and pulses went over that end together, or where TIM-TP counts in GPS time, which has no leap seconds.
  */
 
 #ifndef LITEPROBE_SECOND_H
@@ -13,6 +18,12 @@
 #include <stdint.h>
 
 #include "second/nmea.h"
+#include "second/ubx.h"
+
+/* 2026-07-01 00:00:00 UTC: until then there is no leap second after that of 2017 (IERS Bulletin C 70). */
+#define LP_SECOND_SURE_UNTIL 1782864000
+/* 2026-01-01 00:00:00 UTC, before any firmware: a date is taken for the one within 1024 weeks of GPS from here. */
+#define LP_SECOND_NOT_BEFORE 1767225600
 
 /** Faults; the numbers are bits of the register clock_error. */
 enum lp_second_fault {
@@ -22,6 +33,7 @@ enum lp_second_fault {
 	LP_SECOND_NO_FIX = 1 << 3,   /* Sentences come, but the receiver doesn't vouch for them. */
 	LP_SECOND_UNKNOWN = 1 << 4,  /* No second is known yet. */
 	LP_SECOND_LEAP = 1 << 5,     /* A leap second was seen and isn't confirmed yet. */
+	LP_SECOND_UNSURE = 1 << 6,   /* A leap second may have passed unseen: TAI may be a second off. */
 };
 
 /** All state; private to second.c, but for what is said of a field. */
@@ -49,10 +61,32 @@ struct lp_second {
 	uint32_t wrong;         /* contradicted, */
 	uint32_t spurious;      /* pulses off the grid, */
 	uint32_t corrections;   /* and times that the second was changed once it was known. */
+	int64_t sure_until;     /* POSIX time from which on a leap second may have been. */
+	bool is_sure;
+	int64_t not_before;
+	uint32_t rollovers;     /* May be read: sentences whose date was off by 1024 weeks, or several times that. */
+	int32_t month;          /* Of the last sentence that agreed: 12 * year + month; 0: none. */
+	struct lp_ubx_pulse told; /* Of the next pulse, */
+	uint64_t told_ms;       /* when, */
+	bool is_told;           /* and whether. */
+	bool has_opinion;       /* The last pulse was told of: */
+	bool is_gps;            /* in GPS time, so that no leap second is in it, */
+	uint64_t opinion;       /* it is this second of TAI; else of UTC, POSIX. */
+	uint64_t opinion_ms;    /* When there was one last. */
+	uint32_t later;         /* Sentences in a row at which TIM-TP named a second that much later than UTC allows. */
 };
 
 /** Start anew. ``tai_utc``: seconds, 37 since 2017. */
 void lp_second_init(struct lp_second *s, int32_t tai_utc);
+
+/**
+ * Say until when ``tai_utc`` is known to hold (POSIX time; INT64_MAX: until the next end of June or December), and
+ * before which moment (POSIX time) no date can be. lp_second_init() takes LP_SECOND_SURE_UNTIL and LP_SECOND_NOT_BEFORE.
+ */
+void lp_second_expect(struct lp_second *s, int64_t sure_until, int64_t not_before);
+
+/** Take what UBX-TIM-TP says of the next pulse, by a message that was complete at ``ms`` of the same clock. */
+void lp_second_pulse(struct lp_second *s, const struct lp_ubx_pulse *pulse, uint64_t ms);
 
 /** Take a pulse that came at ``ms`` of any clock that never stops or steps; return false for one off the grid. */
 bool lp_second_edge(struct lp_second *s, uint64_t ms);

@@ -14,7 +14,10 @@
 #define TIM_TP 0x01
 #define CLASS_CFG 0x06
 #define CFG_MSG 0x01
+#define FLAG_BASE_UTC 0x01
 #define FLAG_QERR_INVALID 0x10
+#define REFERENCE_MASK 0x0f
+#define REFERENCE_GPS 0
 
 void lp_ubx_clear(struct lp_ubx *u)
 {
@@ -76,6 +79,8 @@ static void read_pulse(const struct lp_ubx *u, struct lp_ubx_pulse *pulse)
 	pulse->qerr_ps = (int32_t)little(&u->payload[8], 4);
 	pulse->week = (uint16_t)little(&u->payload[12], 2);
 	pulse->has_qerr = (u->payload[14] & FLAG_QERR_INVALID) == 0;
+	pulse->is_utc = (u->payload[14] & FLAG_BASE_UTC) != 0;
+	pulse->is_gps = !pulse->is_utc && (u->payload[15] & REFERENCE_MASK) == REFERENCE_GPS;
 }
 
 /* The second octet of the checksum. */

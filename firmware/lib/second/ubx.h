@@ -34,6 +34,8 @@ struct lp_ubx_pulse {
 	/** How much earlier than the receiver's own second the pulse comes (ps). */
 	int32_t qerr_ps;
 	bool has_qerr;    /* The receiver says that qerr_ps is valid. */
+	bool is_gps;      /* Week and time of week are of GPS, which has no leap seconds, */
+	bool is_utc;      /* or of UTC; of another time where neither is. */
 };
 
 struct lp_ubx {

@@ -89,7 +89,7 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	    c->increment >= (uint64_t)1 << 47 || c->quantum_ps > 1000000 || c->noise_ps > 10000000 ||
 	    c->sawtooth_ps > 10000000 || c->wander_ps > 10000000 || c->phase_walk_ps > 1000000 ||
 	    c->rate_walk_ppq > 1000000000 || c->drift_walk_ppq > 1000000000 || c->rate_limit_ppm > 1000 ||
-	    c->lost_ns > 1000000) {
+	    c->lost_ns > 1000000 || c->jump_ns > 1000000000) {
 		return -EINVAL;
 	}
 	memset(s, 0, sizeof(*s));

@@ -96,6 +96,8 @@ struct lp_servo {
 	enum lp_servo_state state;
 	uint64_t increment;     /* In force. */
 	int64_t error;          /* Of `now` against the estimate, still to be slewed away (digits of a phase). */
+	int64_t left;           /* Until the next pulse that leaves time to act: by the oscillator, */
+	int64_t wanted;         /* and as `now` shall show it (digits of a phase). */
 	uint64_t reference;     /* Tick that the phase of the filter counts from. */
 	uint64_t period;        /* Number of the filter's present period. */
 	bool has_reference;
@@ -142,5 +144,11 @@ void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct 
  */
 void lp_servo_silence(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
 		      struct lp_servo_output *out);
+
+/**
+ * Say that the step of ``out`` was not made: it stays in the error and in the bound, and is slewed away, at 1000 ppm at
+ * most. Changes ``out``, whose increment is to be written then. Does nothing where ``out`` asks for no step.
+ */
+void lp_servo_refuse(struct lp_servo *s, struct lp_servo_output *out);
 
 #endif

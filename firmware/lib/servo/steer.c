@@ -92,12 +92,36 @@ static struct standing stand(const struct lp_servo *s, const struct lp_servo_sta
 	return at;
 }
 
+/* Let `now` reach what it shall show at the next pulse, but for what no slew takes away in time. */
+static void slew(struct lp_servo *s, struct lp_servo_output *out)
+{
+	int64_t nominal = (int64_t)s->config.increment;
+	int64_t excess = s->wanted - s->error - s->left;
+	int64_t most = s->left >> 10; /* 1000 ppm: more than any crystal and any slew. */
+
+	excess = excess > most ? most : excess < -most ? -most : excess;
+	s->increment = (uint64_t)(nominal + lp_ratio(nominal, excess, s->left));
+	out->increment = s->increment;
+}
+
+void lp_servo_refuse(struct lp_servo *s, struct lp_servo_output *out)
+{
+	if (!out->has_adjust) {
+		return;
+	}
+	s->error = -out->adjust;
+	out->has_adjust = false;
+	out->adjust = 0;
+	slew(s, out);
+	lp_servo_report(s, out);
+}
+
 void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint32_t latency,
 		    struct lp_servo_output *out)
 {
 	int64_t nominal = (int64_t)s->config.increment;
 	struct standing at;
-	int64_t waiting, waited, shown, left, wanted, excess, most;
+	int64_t waiting, waited, shown;
 
 	if (!s->has_rate) {
 		out->increment = s->increment;
@@ -119,18 +143,14 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 		at.error = 0;
 	}
 	/* To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall show it. */
-	left = at.local - at.since - waiting;
-	wanted = at.period - at.elapsed - waited;
-	while (left < at.period / 4) {
-		left += at.local;
-		wanted += at.period;
+	s->left = at.local - at.since - waiting;
+	s->wanted = at.period - at.elapsed - waited;
+	while (s->left < at.period / 4) {
+		s->left += at.local;
+		s->wanted += at.period;
 	}
-	excess = wanted - at.error - left;
-	most = left >> 10; /* 1000 ppm: more than any crystal and any slew. */
-	excess = excess > most ? most : excess < -most ? -most : excess;
-	s->increment = (uint64_t)(nominal + lp_ratio(nominal, excess, left));
 	s->error = at.error;
-	out->increment = s->increment;
+	slew(s, out);
 }
 
 /* A value for each time unit, for each second. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rate/rate.h"
 #include "statistics/statistics.h"
 #include "wide/wide.h"
 
@@ -104,6 +105,22 @@ static int serve_sums(void)
 	return 0;
 }
 
+/* The digits of the double as a whole number. */
+static int serve_rate(void)
+{
+	uint64_t increment, digits;
+	double ratio;
+	int ret;
+
+	if (scanf("%" SCNu64 " %" SCNu64, &increment, &digits) != 2) {
+		return 2;
+	}
+	memcpy(&ratio, &digits, sizeof(ratio));
+	ret = lp_rate_apply(&increment, ratio);
+	printf("%d %" PRIu64 "\n", ret, increment);
+	return 0;
+}
+
 int main(void)
 {
 	char operation[16];
@@ -114,6 +131,8 @@ int main(void)
 			status = serve_statistics();
 		} else if (strcmp(operation, "sums") == 0) {
 			status = serve_sums();
+		} else if (strcmp(operation, "rate") == 0) {
+			status = serve_rate();
 		} else if (strcmp(operation, "scale") == 0 || strcmp(operation, "ratio") == 0 ||
 			   strcmp(operation, "sum") == 0 || strcmp(operation, "shift") == 0) {
 			status = serve_signed(operation);

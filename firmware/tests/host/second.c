@@ -3,7 +3,7 @@
 
 /*
  * Feeds pulses and octets to the libraries that know the second and the quantisation error of a pulse, as the
- * application does. Argument: TAI - UTC. stdin: records of a kind (0 pulse, 1 octets), a time (ms), a length, then the
+ * application does. Arguments: TAI - UTC, until when it is sure, and when no date can be before (POSIX). stdin: records of a kind (0 pulse, 1 octets), a time (ms), a length, then the
  * octets; stdout: what is known after each.
  */
 
@@ -42,6 +42,8 @@ struct answer {
 	uint32_t qerr_used;
 	uint32_t qerr_refused;
 	uint32_t qerr_waits;
+	uint32_t rollovers;
+	uint32_t unused;
 };
 
 static struct lp_second second;
@@ -59,6 +61,7 @@ static void take(uint8_t octet, uint64_t ms)
 	case LP_UBX_PULSE:
 		pulses++;
 		lp_qerr_message(&qerr, &pulse, ms);
+		lp_second_pulse(&second, &pulse, ms);
 		return;
 	case LP_UBX_TAKEN:
 		return;
@@ -90,6 +93,9 @@ int main(int argc, char **argv)
 	lp_ubx_clear(&ubx);
 	lp_qerr_init(&qerr);
 	lp_second_init(&second, argc > 1 ? atoi(argv[1]) : 37);
+	if (argc > 3) {
+		lp_second_expect(&second, strtoll(argv[2], NULL, 10), strtoll(argv[3], NULL, 10));
+	}
 	lp_nmea_clear(&nmea);
 	while (fread(&record, sizeof(record), 1, stdin) == 1) {
 		struct answer answer;
@@ -130,6 +136,7 @@ int main(int argc, char **argv)
 			.qerr_used = qerr.used,
 			.qerr_refused = qerr.refused,
 			.qerr_waits = qerr.has_pulse,
+			.rollovers = second.rollovers,
 		};
 		fwrite(&answer, sizeof(answer), 1, stdout);
 	}

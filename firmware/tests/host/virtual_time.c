@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reference/reference.h"
 #include "servo/servo.h"
 #include "wide/wide.h"
 
@@ -23,6 +24,7 @@ enum kind {
 
 #define FLAG_QERR   1u
 #define FLAG_SECOND 2u
+#define FLAG_BUSY   4u /* A train runs: the clock is not stepped. */
 
 struct event {
 	uint32_t kind;
@@ -47,6 +49,8 @@ struct answer {
 	int32_t drift;
 	uint32_t rejected;
 	uint32_t has_adjust;
+	uint32_t jumps;
+	uint32_t has_jumped;
 };
 
 /* The timebase: now has 40 digits of fraction, as in the gateware. */
@@ -117,6 +121,8 @@ static int64_t error_of(const struct clock *c, const struct event *event)
 static void serve(struct clock *c, struct lp_servo *servo, const struct event *event, struct answer *answer)
 {
 	static struct lp_servo_output out;
+	static struct lp_reference reference;
+	static uint32_t has_jumped;
 	struct lp_servo_edge edge = {
 		.stamp = latch_before(c),
 		.early_ps = event->fraction,
@@ -140,6 +146,11 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 		} else {
 			lp_servo_silence(servo, &now, event->latency, &out);
 		}
+		if ((event->flags & FLAG_BUSY) != 0) {
+			lp_servo_refuse(servo, &out);
+		}
+		has_jumped = event->kind == EVENT_EDGE ? lp_reference_edge(&reference, &out)
+						       : lp_reference_silence(&reference, &out);
 		c->due = event->ticks + event->latency_true;
 		c->next_increment = out.increment;
 		c->next_adjust = out.has_adjust ? out.adjust : 0;
@@ -155,6 +166,8 @@ static void serve(struct clock *c, struct lp_servo *servo, const struct event *e
 	answer->drift = out.drift;
 	answer->rejected = out.rejected;
 	answer->has_adjust = out.has_adjust;
+	answer->jumps = reference.jumps;
+	answer->has_jumped = has_jumped;
 }
 
 static int read_config(struct lp_servo_config *config, uint64_t *start_ns)

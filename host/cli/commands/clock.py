@@ -161,12 +161,14 @@ def _set(args: argparse.Namespace) -> None:
 
 
 def _discipline(args: argparse.Namespace) -> None:
-    from liteprobe.host.serve.discipline import Discipline  # Needs a C compiler, once.
+    from liteprobe.host.clock.servo import profile  # Needs a C compiler, once.
+    from liteprobe.host.serve.discipline import Discipline
 
     has_begun = False
     with ExitStack() as stack:
         probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
-        discipline = Discipline(probe, None if args.period is None else round(args.period))
+        settings = profile(args.receiver, args.oscillator)
+        discipline = Discipline(probe, None if args.period is None else round(args.period), **settings)
         writer = None
         if args.log:
             stream = stack.enter_context(args.log.open("w", encoding="utf-8"))

@@ -4,7 +4,9 @@
 
 import argparse
 import importlib.util
+import queue
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.traffic import programs
 
 PROMPT = b"~$ "
+STDIN = "-"
+LOOK_S = 0.02
 FLASH_FILE = "liteprobe.flash"
 FLASH_PROGRAM = "liteprobe.soc.build.load"
 STATES = {
@@ -113,6 +117,9 @@ def _load(probe: Probe, path: Path | None) -> None:
 def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
     console = Console(probe.registers)
     for line in commands:
+        if line == STDIN:
+            type_stdin(console)
+            continue
         console.follow(0.2, PROMPT)  # Of the boot, or of the last command.
         console.write(line.encode() + b"\n")
         _print(console.follow(1.0, PROMPT))
@@ -120,6 +127,32 @@ def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
     while left_s > 0:  # In steps, so that a person sees it come.
         _print(console.follow(min(left_s, 0.01)))
         left_s -= 0.01
+
+
+def type_stdin(console: Console) -> None:
+    """Type what comes on stdin, line by line, and print what the firmware prints meanwhile; until stdin ends.
+
+    A line waits for the prompt after the one before, so that a file of commands can be given, too.
+    """
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    _print(console.follow(0.2, PROMPT))
+    while True:
+        try:
+            line = lines.get_nowait()
+        except queue.Empty:
+            _print(console.follow(LOOK_S))
+            continue
+        if line is None:
+            return
+        console.write(line.rstrip("\r\n").encode() + b"\n")
+        _print(console.follow(1.0, PROMPT))
 
 
 def _print(octets: bytes) -> None:

@@ -56,5 +56,12 @@ def _add_discipline(parser: argparse.ArgumentParser) -> None:
         "--for", dest="span", metavar="TIME", type=duration_ns, help="probe time (default: until Ctrl-C)"
     )
     parser.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS (default: what is set, 1s)")
+    parser.add_argument(
+        "--receiver",
+        metavar="NAME",
+        default="timing",
+        help="what its pulses are like: timing (default), navigation, ideal",
+    )
+    parser.add_argument("--oscillator", metavar="NAME", default="xo", help="of the probe: xo (default), tcxo, ocxo")
     parser.add_argument("--log", metavar="FILE", type=output, help="write a line for each PPS edge, too")
     add_probe(parser)

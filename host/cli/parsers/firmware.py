@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LINE",
         action="append",
         default=[],
-        help="what to type into the shell, whose answer is printed",
+        help="what to type into the shell, whose answer is printed; -: the lines of stdin, as they come",
     )
     parser.add_argument(
         "--follow", metavar="TIME", type=time_ns, default=0.0, help="then print the console for so long (probe time)"

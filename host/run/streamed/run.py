@@ -10,6 +10,7 @@ from typing import Generic
 
 from liteprobe.cores.formats import REPLAY_PORT, TransmitState
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
+from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.dma_sender import PortAddresses
@@ -66,6 +67,7 @@ class StreamedRun(Generic[FiguresT]):
         self._schedule: ReplaySchedule | None = None
         self._check_line()
         self._increment = probe.timebase.increment
+        self._clock = ClockWatch(probe.timebase.clock)  # Anew at the start.
         self._streamer: Streamer | None = None
         self._began_ns = self._ended_ns = 0
         self._settles_s: float | None = None
@@ -175,6 +177,7 @@ class StreamedRun(Generic[FiguresT]):
             job.arm()
         ports = [job.port for job in self._jobs]
         self._began_ns = self._ended_ns = await_ready(self._probe, ports, "its first frames")
+        self._clock = ClockWatch(self._probe.timebase.clock)
         start_together(self._probe, ports, 0.0)
         if self._schedule:
             self._schedule.begin()
@@ -265,15 +268,16 @@ class StreamedRun(Generic[FiguresT]):
         if captured and not captured.is_complete:
             notes.append("the capture is incomplete: liteprobe capture says what is counted where")
         is_complete = not was_stopped and all(one.is_whole for one in ports)
-        timebase = self._probe.timebase
+        clock = self._clock.end()
+        notes += clock.notes
         most_ns = max((one.known_delays.most_ns or 0 for one in ports if one.known_delays), default=0)
         return StreamedResult(
             ports,
             duration_s=(self._ended_ns - self._began_ns) / 1e9,
             end=self._end,
             is_complete=is_complete and (captured is None or captured.is_complete),
-            clock_state=timebase.clock_state,
-            uncertainty_ns=timebase.uncertainty_ns(most_ns),
+            clock_state=clock.state,
+            uncertainty_ns=self._probe.timebase.delay_bound_ns(most_ns, clock),
             capture=captured,
             notes=tuple(notes),
         )

@@ -5,13 +5,14 @@
 
 import struct
 import subprocess
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.sim.bench.clock.virtual_time import compile_program
 
-NO_PPS, NO_NMEA, WRONG, NO_FIX, UNKNOWN, LEAP = (1 << bit for bit in range(6))
+NO_PPS, NO_NMEA, WRONG, NO_FIX, UNKNOWN, LEAP, UNSURE = (1 << bit for bit in range(7))
 
 ANSWER = np.dtype(
     [
@@ -36,6 +37,8 @@ ANSWER = np.dtype(
         ("qerr_used", "u4"),
         ("qerr_refused", "u4"),
         ("qerr_waits", "u4"),
+        ("rollovers", "u4"),
+        ("unused", "u4"),
     ]
 )
 
@@ -56,10 +59,15 @@ class Feed:
         """The UART brings octets; none: only look at what is known."""
         self._records.append(struct.pack("<QII", ms, 1, len(octets)) + octets)
 
-    def run(self, tai_utc: int = 37) -> NDArray[np.void]:
+    def run(
+        self, tai_utc: int = 37, sure_until: datetime | None = None, not_before: datetime | None = None
+    ) -> NDArray[np.void]:
         """Return the answer after each, from the library compiled with sanitizers."""
         program = compile_program("second", sanitize=True)
+        arguments = [tai_utc]
+        if sure_until and not_before:
+            arguments += [int(sure_until.timestamp()), int(not_before.timestamp())]
         done = subprocess.run(
-            [program, str(tai_utc)], input=b"".join(self._records), stdout=subprocess.PIPE, check=True
+            [program, *map(str, arguments)], input=b"".join(self._records), stdout=subprocess.PIPE, check=True
         )
         return np.frombuffer(done.stdout, ANSWER)

@@ -29,7 +29,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 
 EDGE, SILENCE, TRUTH, STEP = range(4)
-QERR, SECOND = 1, 2
+QERR, SECOND, BUSY = 1, 2, 4
 FREE_RUNNING, ACQUIRING, LOCKED, HOLDOVER = 1, 2, 3, 4
 
 TICK_NS = 8
@@ -61,6 +61,8 @@ ANSWER = np.dtype(
         ("drift", "i4"),
         ("rejected", "u4"),
         ("has_adjust", "u4"),
+        ("jumps", "u4"),
+        ("has_jumped", "u4"),
     ]
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from liteprobe.cores.formats import ClockError, ClockState
+from liteprobe.cores.formats import CLOCK_ERROR_MASK, ClockError, ClockState
 from liteprobe.host import Probe
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.device.firmware import Console, load, read_image
@@ -23,7 +23,7 @@ NOMINAL_NS = 10_000_000
 PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.
 RATE_PPB = 50_400
 FIRST_NS = 25_000_000
-UTC_OF_FIRST = 1_796_000_000
+UTC_OF_FIRST = 1_778_720_000  # In May 2026: no leap second can have been since 2017.
 TAI_UTC = 37
 SENTENCE_AFTER_NS = 4_500_000
 CHUNK, CHUNK_NS = 16, 800_000  # 20 octets a millisecond: the FIFO has 64, and is emptied every other one.
@@ -62,6 +62,7 @@ class Receiver:
         self.has_sentences = False
         self.is_garbled = False
         self.ahead_s = 0  # Of the true second.
+        self.late_ns = 0  # Of its pulses.
         self.utc_of_first = UTC_OF_FIRST
         self.leap: int | None = None  # Number of the pulse that begins a second 60.
         self.instead: bytes | None = None  # What it says in the place of its sentences.
@@ -73,7 +74,7 @@ class Receiver:
         while FIRST_NS + self.number * PERIOD_NS < now_ns + ahead * PERIOD_NS:
             at_ns = FIRST_NS + self.number * PERIOD_NS
             if self.has_pulses:
-                self.link.receive(f"pps {at_ns} 8000")
+                self.link.receive(f"pps {at_ns + self.late_ns} 8000")
             if self.has_sentences:
                 self._say(at_ns + SENTENCE_AFTER_NS)
             self.number += 1
@@ -101,8 +102,9 @@ class Running:
     boot_cycles: int  # From the jump into the image to the first publication, and one look more.
 
     def clock(self) -> dict[str, int]:
-        """Return what any host reads of the clock; signed where it is."""
+        """Return what any host reads of the clock; signed where it is; of the errors their bits alone."""
         values = self.probe.registers.read_many(f"clock_{name}" for name in CLOCK)
+        values["clock_error"] &= CLOCK_ERROR_MASK
         return {name.removeprefix("clock_"): value for name, value in values.items()}
 
     def status(self) -> ClockStatus:

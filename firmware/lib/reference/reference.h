@@ -1,0 +1,41 @@
+/* This file is part of LiteProbe. */
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Watches the reference of a servo: pulses that the servo refuses may be false, or the reference has moved, and nobody
+ * knows at once which. Until that is decided the bound covers both readings, and it is told.
+ *
+ * A single refused pulse nearby (LP_REFERENCE_NEAR_NS) widens the bound by its distance; two in a row are told as a jump.
+ * Where the servo then begins anew from the refused pulses, the place of the old ones stays in the bound until
+ * LP_REFERENCE_JUDGED pulses have agreed with the new ones.
+ */
+
+#ifndef LITEPROBE_REFERENCE_H
+#define LITEPROBE_REFERENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "servo/servo.h"
+
+/* A pulse that is refused further off is false, unless another one follows: no receiver moves so far. */
+#define LP_REFERENCE_NEAR_NS 1000000u
+#define LP_REFERENCE_JUDGED  60u
+
+struct lp_reference {
+	bool is_tracking; /* The servo was locked, or in holdover. */
+	uint32_t row;     /* Refused pulses in a row. */
+	uint32_t size;    /* How far off the last of them was, 2^-8 ns. */
+	uint32_t left;    /* Pulses until the new place of the pulses is believed. */
+	uint32_t jumps;   /* So far: may be read. */
+};
+
+void lp_reference_init(struct lp_reference *r);
+
+/** Take what the servo made of a pulse, and widen its bound; return whether the reference has jumped, or seems to. */
+bool lp_reference_edge(struct lp_reference *r, struct lp_servo_output *out);
+
+/** Take what the servo said of a silence, likewise. */
+bool lp_reference_silence(struct lp_reference *r, struct lp_servo_output *out);
+
+#endif
