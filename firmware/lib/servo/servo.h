@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "servo/kalman.h"
+#include "servo/bank.h"
+#include "servo/outlook.h"
 
 /** States; the numbers are those of the register clock_state. */
 enum lp_servo_state {
@@ -91,26 +92,28 @@ struct lp_servo_rejected {
 /** All state; its fields are private to servo.c. */
 struct lp_servo {
 	struct lp_servo_config config;
-	struct lp_kalman filter;
-	struct lp_kalman_noise noise;
+	struct lp_bank bank;
+	struct lp_outlook outlook;
+	struct lp_course course; /* Of the oscillator, as the clock is steered by it. */
 	enum lp_servo_state state;
 	uint64_t increment;     /* In force. */
 	int64_t error;          /* Of `now` against the estimate, still to be slewed away (digits of a phase). */
-	uint64_t reference;     /* Tick that the phase of the filter counts from. */
-	uint64_t period;        /* Number of the filter's present period. */
+	uint64_t reference;     /* Tick that phases count from. */
+	uint64_t period;        /* Number of the present period. */
 	bool has_reference;
 	bool has_rate;
 	uint32_t accepted;      /* Since the last start. */
 	uint32_t silent;        /* Periods since the last used pulse. */
 	uint32_t row;           /* Rejected pulses in a row. */
 	struct lp_servo_rejected history[LP_SERVO_ROW];
-	int32_t bias;           /* Mean of the normalised residuals of late, 2^-8. */
-	uint32_t agility;       /* Process noise is raised by 4^agility. */
-	uint32_t calm;          /* Edges since the agility changed. */
-	int64_t wide_drift;     /* Variance of a drift that is not known. */
+	int64_t doubt;          /* Variance of the rate of a period, after a holdover, until the second pulse. */
+	uint32_t other_kind;    /* Pulses in a row with a qErr where that is not learned of, or without. */
+	bool has_qerr;          /* Kind of pulse that is learned of. */
 	int64_t bound;          /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
 	uint32_t period_ticks;  /* Nominal. */
 	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
+	int64_t most_wander;
+	int64_t drift;          /* What one that isn't known makes of a phase in a period. */
 	int64_t capture;
 	int64_t white;
 	int64_t sawtooth;
