@@ -297,13 +297,13 @@ static void catch_up(struct lp_bank *b, const struct lp_course *course)
 /*
  * Whether a pulse is within a gate: a member's, but no wider than the prediction's. The next one after a refused pulse,
  * on the same side, may be as far off as the member allows that follows anything, or, where the refused one was near the
- * gate, three times as far as that: a rate that bends.
+ * gate, five times as far as that: a rate that bends.
  */
 static bool is_believed(const struct lp_bank *b, int64_t excess, int32_t refused)
 {
 	int64_t gate = times(by_noise(b, b->gain), GATE * GATE);
 	int64_t most = refused != 0 || b->memory < lp_kinds[0].memory ? b->members[0].expected : by_noise(b, b->gain);
-	int64_t reach = square_of(refused) <= times(gate, 4) ? times(square_of(refused), 9) : 0;
+	int64_t reach = square_of(refused) <= times(gate, 4) ? times(square_of(refused), 25) : 0;
 
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		const struct lp_member *m = &b->members[i];

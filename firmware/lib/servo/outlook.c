@@ -18,7 +18,7 @@
 #define BACK       256u
 
 /* Of the scale, 16 digits: at least 2, at most 4; a step of 0.2. */
-#define SCALE_START (26 * 65536 / 10)
+#define SCALE_START (24 * 65536 / 10)
 #define SCALE_LEAST (2 * 65536)
 #define SCALE_MOST  (5 * 65536)
 #define SCALE_MISS  (38 * 65536 / 100)

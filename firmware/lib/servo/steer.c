@@ -7,8 +7,8 @@
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
 #define SQUARE_95 251763
-/* Slow errors of a receiver (ionosphere, multipath) are taken for up to twice as large as its noise. */
-#define WANDER_SQUARE 4
+/* Slow errors of a receiver (ionosphere, multipath) are taken for up to three times as large as its noise. */
+#define WANDER_SQUARE 9
 #define NS_PER_S  1000000000
 
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
@@ -54,7 +54,7 @@ int64_t lp_servo_variance(const struct lp_servo *s)
 
 /*
  * The slow errors of a receiver. One with qErr is made for timing, and was chosen by its data sheet: as configured. Of
- * others nothing is known but that their slow errors are some once or twice as large as their noise.
+ * others nothing is known but that their slow errors are some one to three times as large as their noise.
  */
 static int64_t wander(const struct lp_servo *s)
 {
