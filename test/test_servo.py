@@ -259,10 +259,10 @@ def test_a_drift_is_not_followed_for_ever() -> None:
 
 @pytest.mark.parametrize("receiver", ["ideal", "qerr", "sawtooth", "plain"])
 def test_a_fan_that_starts_costs_no_lock_and_no_two_pulses(receiver: str) -> None:
-    """The rate goes by 100 ppb in 60 s, from one second to the next."""
+    """A quiet oscillator, whose rate goes by 100 ppb in 60 s, from one second to the next."""
     bends = Bends(100, (60, 60), (700, 800))
     table = clock_runs.events(
-        Oscillator(replace(QUIET, white=3e-10, flicker=2e-10, bends=bends), 1502, 3),
+        Oscillator(replace(QUIET, white=1e-10, flicker=3e-11, bends=bends), 1502, 3),
         pulses(matrix.RECEIVERS[receiver], 1500, 3),
         1500,
         clock_runs.BOARD,
@@ -274,7 +274,7 @@ def test_a_fan_that_starts_costs_no_lock_and_no_two_pulses(receiver: str) -> Non
     assert not np.any(refused[1:] & refused[:-1])
     assert run.edges["has_adjust"][10:].sum() == 0
     assert np.mean(np.abs(run.error_ns[late]) <= run.bound_ns[late]) > 0.93
-    assert np.abs(run.error_ns[late]).max() < {"ideal": 12, "qerr": 40, "sawtooth": 90, "plain": 110}[receiver]
+    assert np.abs(run.error_ns[late]).max() < {"ideal": 18, "qerr": 25, "sawtooth": 70, "plain": 95}[receiver]
 
 
 def test_a_better_oscillator_is_followed_better_by_the_same_settings() -> None:
@@ -301,7 +301,7 @@ def test_pulses_without_qerr_among_those_with_it_count_less() -> None:
     table["flags"][np.flatnonzero(table["kind"] == EDGE)[::5]] = 0
     run = run_servo(table, ServoConfig(), sanitize=True)
     assert run.edges["rejected"][-1] == 0
-    assert spread(iter([run])).rms_ns < 1.3 * all_told
+    assert spread(iter([run])).rms_ns < 1.1 * all_told
 
 
 # Fixed point --------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@
 
 /* A pulse that is further off than this many sigma is an outlier, for a member. */
 #define GATE 5
+/* Nor is what is off by less than 20 ns: it may be the first of a bend. */
+#define NO_OUTLIER ((int64_t)400 << LP_VARIANCE_BITS)
 /* Squares count up to so many times the least mean square: one pulse alone proves nothing. */
 #define MOST_SQUARE 100
 /* A member that never was good can't be better than usual: no more than so many times the least is taken for usual. */
@@ -127,6 +129,8 @@ void lp_bank_start(struct lp_bank *b, const struct lp_course *course, uint32_t c
 		m->surprise = 0;
 		m->weight = lp_kinds[i].has_drift ? 0 : ((uint32_t)1 << LP_WEIGHT_BITS) / 3;
 	}
+	b->last = 0;
+	b->is_refused = false;
 	b->memory = count;
 	b->gain = b->members[LP_MEMBERS - 1].gain;
 }
@@ -195,7 +199,8 @@ static void be_surprised(struct lp_bank *b)
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		least = least_of(least, b->members[i].loss);
 	}
-	least = lp_sum(least, b->grid);
+	/* Steps of a clock can't be more than all the noise. */
+	least = lp_sum(least, least_of(b->grid, 2 * b->noise));
 	shift = lp_shift_to_12(least);
 	base = (uint32_t)at_least_one(least >> shift);
 	for (int i = 0; i < LP_MEMBERS; i++) {
@@ -296,20 +301,24 @@ static void catch_up(struct lp_bank *b, const struct lp_course *course)
 
 /*
  * Whether a pulse is within a gate: a member's, but no wider than the prediction's. The next one after a refused pulse,
- * on the same side, may be as far off as the member allows that follows anything, or, where the refused one was near the
- * gate, five times as far as that: a rate that bends.
+ * on the same side, may be as far off as the member allows that follows anything. And if the last one was off to that
+ * side already, by two sigma to twice the gate, refused or not, five times as far as that: a rate that bends.
  */
-static bool is_believed(const struct lp_bank *b, int64_t excess, int32_t refused)
+static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t excess)
 {
-	int64_t gate = times(by_noise(b, b->gain), GATE * GATE);
-	int64_t most = refused != 0 || b->memory < lp_kinds[0].memory ? b->members[0].expected : by_noise(b, b->gain);
-	int64_t reach = square_of(refused) <= times(gate, 4) ? times(square_of(refused), 25) : 0;
+	int64_t usual = by_noise(b, b->gain);
+	int64_t last = (residual < 0) == (b->last < 0) ? square_of(b->last) : 0;
+	int64_t most = times(usual, 4 * GATE * GATE);
+	int64_t reach = last >= times(usual, 4) && (last <= most || last <= NO_OUTLIER) ? times(last, 25) : 0;
 
+	if ((b->is_refused && last > 0) || b->memory < lp_kinds[0].memory) {
+		usual = b->members[0].expected;
+	}
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		const struct lp_member *m = &b->members[i];
 		int64_t square = square_of(m->residual);
 
-		if (square <= reach || square <= times(lp_sum(least_of(m->expected, most), excess), GATE * GATE)) {
+		if (square <= reach || square <= times(lp_sum(least_of(m->expected, usual), excess), GATE * GATE)) {
 			return true;
 		}
 	}
@@ -334,8 +343,7 @@ static void follow(struct lp_bank *b, uint32_t number, int64_t excess)
 	expect(b, number);
 }
 
-bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, int64_t excess,
-		    int64_t refused)
+bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, int64_t excess)
 {
 	int32_t residual = residual_of(phase, course->phase);
 
@@ -344,7 +352,9 @@ bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, 
 
 		m->residual = residual_of(phase, m->course.phase);
 	}
-	if (!is_believed(b, excess, residual_of(refused, 0))) {
+	b->is_refused = !is_believed(b, residual, excess);
+	b->last = residual;
+	if (b->is_refused) {
 		return false;
 	}
 	if (excess == 0) {

@@ -50,6 +50,8 @@ struct lp_bank {
 	uint32_t pulses;   /* Learned from. */
 	uint32_t gain;     /* Of the phase: the members' by their weights, 30 digits. */
 	uint32_t memory;   /* Pulses: the same. */
+	int32_t last;      /* By which the last pulse was off, 2^-16 ns. */
+	bool is_refused;   /* That one. */
 	/* Variances. */
 	int64_t noise;     /* Of a pulse, as learned. */
 	int64_t least;     /* Of the capture. */
@@ -80,11 +82,9 @@ void lp_bank_shift(struct lp_bank *b, int64_t by);
  * Take a pulse at ``phase``, where ``course`` was predicted, and put the new prediction there.
  *
  * ``excess``: variance that this pulse has beyond that of others; nothing is learned from such a pulse.
- * ``refused``: what the last pulse was off by, when it was refused and on the same side; 0 otherwise.
  * Returns whether the pulse was within the gate; otherwise nothing changes.
  */
-bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, int64_t excess,
-		    int64_t refused);
+bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, int64_t excess);
 
 /** Return the variance of the present prediction, what no filter sees not counted. */
 int64_t lp_bank_variance(const struct lp_bank *b);

@@ -232,10 +232,7 @@ static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measu
 	} else if (s->doubt > 0) {
 		is_taken = come_back_again(s, residual, measured);
 	} else {
-		/* Two to the same side may be true: the rate may have changed. */
-		int64_t refused = s->row > 0 && (residual < 0) == (s->history[0].phase < 0) ? s->history[0].phase : 0;
-
-		is_taken = lp_bank_update(&s->bank, &s->course, phase, excess, refused);
+		is_taken = lp_bank_update(&s->bank, &s->course, phase, excess);
 	}
 	if (!is_taken) {
 		reject(s, residual, measured);
