@@ -4,7 +4,7 @@
 /*
  * The members of the bank, and their gains: least squares over a memory that grows with each pulse until it is full.
  *
- * Source: E. Brookner, "Tracking and Kalman Filtering Made Easy", 1998, chapters 5 and 7.
+ * Source: E. Brookner, "Tracking and Kalman Filtering Made Easy", 1998, chapter 6.
  */
 
 #ifndef LITEPROBE_GAINS_H

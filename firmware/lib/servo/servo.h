@@ -25,20 +25,20 @@ enum lp_servo_state {
 	LP_SERVO_HOLDOVER = 4,     /* Was locked; no pulse, or none to believe, for more than a period. */
 };
 
-/** What is known of the receiver and the oscillator. Start from lp_servo_defaults(). */
+/** Where learning of the receiver and the oscillator begins. Start from lp_servo_defaults(). */
 struct lp_servo_config {
 	uint64_t increment;      /* Nominal ns a tick, 8.40 fixed point. */
 	uint32_t period_ns;      /* Between two pulses, 1 ms to 1.4 s. */
 	uint32_t quantum_ps;     /* Of the capture, at most a tick: what is known of an edge. */
-	/* Receiver. */
+	/* Receiver: noise is learned, from this on. */
 	uint32_t noise_ps;       /* White, one sigma, once qErr is applied. */
-	uint32_t sawtooth_ps;    /* Peak to peak; counts as noise of an edge without qErr. 0: none. */
-	uint32_t wander_ps;      /* Slow, one sigma: no filter sees it, so it is in the bound alone. */
-	/* Oscillator, one sigma after a second of random walk. */
+	uint32_t sawtooth_ps;    /* Steps that edges without qErr may come in, peak to peak. 0: none. */
+	uint32_t wander_ps;      /* Slow, one sigma, with qErr; at least this without. It is in the bound alone. */
+	/* Oscillator, one sigma after a second of random walk: for the bound of a holdover in the first 4096 periods. */
 	uint32_t phase_walk_ps;  /* ps = 10^-12: white frequency noise. */
 	uint32_t rate_walk_ppq;  /* 10^-15. */
 	uint32_t drift_walk_ppq; /* 10^-15 a second. */
-	uint32_t jerk_ppq;       /* 10^-15 a second squared, of the temperature's turning; in the bound of holdover alone. */
+	uint32_t jerk_ppq;       /* 10^-15 a second squared, of the temperature's turning. */
 	/* Policy. */
 	uint32_t rate_limit_ppm; /* An oscillator that is further off is taken for a wrong pulse. */
 	uint32_t lock_ns;        /* Locked below this uncertainty. */
