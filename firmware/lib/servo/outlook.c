@@ -101,7 +101,9 @@ static int64_t square_of(const struct lp_outlook *o, uint32_t number, const uint
 	int64_t square = h->samples == 0 ? h->prior : weighed(h->squares, weights);
 
 	if (o->periods >> PRIOR_SHIFT == 0 && h->prior > square) {
-		square += lp_scale(h->prior - square, ((int64_t)1 << PRIOR_SHIFT) - o->periods, PRIOR_SHIFT);
+		int64_t left = ((int64_t)1 << PRIOR_SHIFT) - o->periods;
+
+		square += lp_scale(h->prior - square, left * left, 2 * PRIOR_SHIFT);
 	}
 	return square;
 }
