@@ -12,6 +12,28 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Bends:
+    """A rate whose slope changes at once: it goes from one value to the next in a ramp, and rests there.
+
+    Parameters
+    ----------
+    ppb : how far the values are apart.
+    ramp_s, rest_s : least and most time of a ramp and of a rest; each is drawn anew.
+    has_two_values : it goes back and forth (a fan, a thermostat); otherwise each value is drawn from -ppb to ppb.
+    settle_s : time constant of what the temperature still lags behind such a course; 0: none.
+    gust_ppb, gust_s : Gauss-Markov noise of the rate while the second of two values holds: the air of a fan.
+    """
+
+    ppb: float
+    ramp_s: tuple[float, float]
+    rest_s: tuple[float, float] = (0.0, 0.0)
+    has_two_values: bool = True
+    settle_s: float = 0.0
+    gust_ppb: float = 0.0
+    gust_s: float = 5.0
+
+
+@dataclass(frozen=True)
 class OscillatorSpec:
     """A crystal oscillator; the defaults are "oscillator B", a cheap one without temperature compensation.
 
@@ -23,6 +45,7 @@ class OscillatorSpec:
     thermal_ppb, thermal_s : amplitude and period of a sinus of the rate, as an air conditioner makes.
     warm_up_ppm, warm_up_s : how much the rate falls by after power on, as an exponential that has gone through 95 % of
         it (three time constants) after that time; negative ppm: rises.
+    bends : of the rate; None: none.
     """
 
     offset_ppm: float = 0.0
@@ -32,6 +55,7 @@ class OscillatorSpec:
     thermal_s: float = 1800.0
     warm_up_ppm: float = 0.0
     warm_up_s: float = 300.0
+    bends: Bends | None = None
 
 
 class Oscillator:
@@ -53,6 +77,8 @@ class Oscillator:
         self._thermal_phase = generator.uniform(0, 2 * np.pi)
         rate = spec.white / np.sqrt(step_s) * generator.standard_normal(count)
         rate += flicker(count, spec.flicker, generator)
+        if spec.bends is not None:
+            rate += 1e-9 * bent(spec.bends, count, step_s, generator)
         self._noise_ns = 1e9 * step_s * np.concatenate([[0.0], np.cumsum(rate)])
 
     def ahead_ns(self, true_s: Floats) -> Floats:
@@ -65,6 +91,47 @@ class Oscillator:
         steady = spec.offset_ppm * 1e3 * true_s
         noise = np.interp(true_s, self._times, self._noise_ns)
         return np.asarray(steady + warm + spec.thermal_ppb / angle * thermal + noise)
+
+
+def bent(bends: Bends, count: int, step_s: float, generator: np.random.Generator) -> Floats:
+    """Return the rate (ppb) at ``count`` steps."""
+    times, values = [0.0], [0.0]
+    while times[-1] < count * step_s:
+        if bends.has_two_values:
+            value = 0.0 if values[-1] else bends.ppb
+        else:
+            value = generator.uniform(-bends.ppb, bends.ppb)
+        rest, ramp = generator.uniform(*bends.rest_s), generator.uniform(*bends.ramp_s)
+        times += [times[-1] + rest, times[-1] + rest + ramp]
+        values += [values[-1], value]
+    rate = np.interp(np.arange(count) * step_s, times, values)
+    if bends.gust_ppb:
+        rate += bends.gust_ppb * rate / bends.ppb * markov(count, bends.gust_s / step_s, generator)
+    if bends.settle_s:
+        rate = lag(rate, bends.settle_s / step_s)
+    return np.asarray(rate)
+
+
+def lag(values: Floats, steps: float) -> Floats:
+    """Return what follows ``values`` with a time constant of so many steps."""
+    keep = np.exp(-1 / steps)
+    found, last = np.empty(len(values)), float(values[0])
+    for number, value in enumerate(values.tolist()):
+        last = keep * last + (1 - keep) * value
+        found[number] = last
+    return found
+
+
+def markov(count: int, steps: float, generator: np.random.Generator) -> Floats:
+    """Return Gauss-Markov noise of one sigma 1 and a time constant of so many steps, stationary from its first value."""
+    keep = np.exp(-1 / steps)
+    noise = generator.standard_normal(count)
+    noise[1:] *= np.sqrt(1 - keep**2)
+    found, last = np.empty(count), 0.0
+    for number, value in enumerate(noise.tolist()):
+        last = keep * last + value
+        found[number] = last
+    return found
 
 
 def flicker(count: int, floor: float, generator: np.random.Generator) -> Floats:

@@ -6,6 +6,7 @@
 All get the same good start (rate from two pulses, phase set once), so that only the tracking is compared.
 """
 
+from collections import deque
 from typing import Protocol
 
 import numpy as np
@@ -77,8 +78,105 @@ class FrequencyOnly:
         return self._steering
 
 
-class TwoStates:
-    """A Kalman filter of phase and rate with dead-beat steering, its noise tuned to the same oscillator.
+class Regression:
+    """A straight line through the last measured phases of the oscillator, dead beat on where it will be next.
+
+    Parameters
+    ----------
+    length : how many phases.
+    """
+
+    def __init__(self, length: int = 64) -> None:
+        self._phases: deque[float] = deque(maxlen=length)
+        self._steered = 0.0
+        self._steering = 0.0
+
+    def start(self, rate_ppb: float) -> None:
+        """Begin with a rate."""
+        self._steering = -rate_ppb
+
+    def sample(self, offset_ns: float, periods: int) -> float:
+        """Return the steering."""
+        self._steered += self._steering * periods
+        self._phases.append(offset_ns - self._steered)
+        if len(self._phases) > 2:
+            phases = np.array(self._phases)
+            back = np.arange(len(phases)) - (len(phases) - 1.0)
+            middle = back.mean()
+            rate = float(((back - middle) @ phases) / ((back - middle) ** 2).sum())
+            self._steering = -rate - (offset_ns - phases[-1] + phases.mean() - rate * middle)
+        return self._steering
+
+
+class ThreeStates:
+    """A Kalman filter of phase, rate and drift with dead-beat steering.
+
+    Parameters
+    ----------
+    noise_ns : of a measured offset, one sigma.
+    phase_walk, rate_walk, drift_walk : of the oscillator after a second of random walk: ns, ppb, ppb a second; the
+        defaults do best with oscillator B.
+    drift : one sigma of the drift at the start, ppb a second.
+
+    Attributes
+    ----------
+    phase_ns, rate_ppb, drift_ppb_s : of the clock, of the oscillator and of its rate, after the last sample.
+
+    Source: R. G. Brown, P. Y. C. Hwang, "Introduction to Random Signals and Applied Kalman Filtering", 2012, 9.3.
+    """
+
+    def __init__(
+        self,
+        noise_ns: float,
+        phase_walk: float = 0.3,
+        rate_walk: float = 0.06,
+        drift_walk: float = 0.014,
+        drift: float = 1.0,
+    ) -> None:
+        self._measured = noise_ns**2
+        p, r, d = phase_walk**2, rate_walk**2, drift_walk**2
+        self._process = (p + r / 3 + d / 20, r / 2 + d / 8, d / 6, r + d / 3, d / 2, d)
+        self._covariance = (self._measured, self._measured, 0.0, 2 * self._measured + drift**2, 0.0, drift**2)
+        self.phase_ns = self.rate_ppb = self.drift_ppb_s = 0.0
+        self._steering = 0.0
+
+    def start(self, rate_ppb: float) -> None:
+        """Begin with a rate."""
+        self.rate_ppb = rate_ppb
+        self._steering = -rate_ppb
+
+    def sample(self, offset_ns: float, periods: int) -> float:
+        """Return the steering."""
+        pp, pr, pd, rr, rd, dd = self._covariance
+        for _ in range(periods):
+            self.phase_ns += self.rate_ppb + self._steering + self.drift_ppb_s / 2
+            self.rate_ppb += self.drift_ppb_s
+            pp += 2 * pr + rr + pd + rd + dd / 4 + self._process[0]
+            pr += rr + pd + 1.5 * rd + dd / 2 + self._process[1]
+            pd += rd + dd / 2 + self._process[2]
+            rr += 2 * rd + dd + self._process[3]
+            rd += dd + self._process[4]
+            dd += self._process[5]
+        total = pp + self._measured
+        to_phase, to_rate, to_drift = pp / total, pr / total, pd / total
+        residual = offset_ns - self.phase_ns
+        self.phase_ns += to_phase * residual
+        self.rate_ppb += to_rate * residual
+        self.drift_ppb_s += to_drift * residual
+        self._covariance = (
+            pp - to_phase * pp,
+            pr - to_phase * pr,
+            pd - to_phase * pd,
+            rr - to_rate * pr,
+            rd - to_rate * pd,
+            dd - to_drift * pd,
+        )
+        self._steering = -self.rate_ppb - self.drift_ppb_s / 2 - self.phase_ns
+        return self._steering
+
+
+class TwoStates(ThreeStates):
+    """A Kalman filter of phase and rate.
 
     Parameters
     ----------
@@ -87,32 +185,4 @@ class TwoStates:
     """
 
     def __init__(self, noise_ns: float, rate_walk: float = 1.5) -> None:
-        self._measured = noise_ns**2
-        self._process = np.array([0.09 + rate_walk**2 / 3, rate_walk**2 / 2, rate_walk**2])
-        self._rate = 0.0
-        self._steering = 0.0
-        self._phase = 0.0
-        self._pp, self._pr, self._rr = self._measured, self._measured, 2 * self._measured
-
-    def start(self, rate_ppb: float) -> None:
-        """Begin with a rate."""
-        self._rate = rate_ppb
-        self._steering = -rate_ppb
-
-    def sample(self, offset_ns: float, periods: int) -> float:
-        """Return the steering."""
-        for _ in range(periods):
-            self._phase += self._rate + self._steering
-            self._pp += 2 * self._pr + self._rr + float(self._process[0])
-            self._pr += self._rr + float(self._process[1])
-            self._rr += float(self._process[2])
-        total = self._pp + self._measured
-        gain_phase, gain_rate = self._pp / total, self._pr / total
-        residual = offset_ns - self._phase
-        self._phase += gain_phase * residual
-        self._rate += gain_rate * residual
-        self._rr -= gain_rate * self._pr
-        self._pr *= 1 - gain_phase
-        self._pp *= 1 - gain_phase
-        self._steering = -self._rate - self._phase
-        return self._steering
+        super().__init__(noise_ns, rate_walk=rate_walk, drift_walk=0.0, drift=0.0)

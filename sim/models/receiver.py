@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.sim.models.oscillator import markov
+
 Floats = NDArray[np.float64]
 
 
@@ -48,6 +50,8 @@ IDEAL = ReceiverSpec()
 TIMING = ReceiverSpec(white_ns=1.6, wander_ns=1.4, grid_ns=25.0)
 TIMING_QERR = replace(TIMING, has_qerr=True)
 PLAIN = ReceiverSpec(white_ns=7.0, wander_ns=5.5, grid_ns=25.0)
+# A navigation receiver: 10 ns in all, most of it slow.
+WANDERING = ReceiverSpec(white_ns=5.0, wander_ns=9.0)
 
 
 @dataclass(frozen=True)
@@ -97,15 +101,7 @@ def pulses(spec: ReceiverSpec, count: int, seed: int, period_s: float = 1.0) -> 
 
 def wander(spec: ReceiverSpec, count: int, generator: np.random.Generator, period_s: float) -> Floats:
     """Return a Gauss-Markov process, stationary from its first value on (ns)."""
-    keep = np.exp(-period_s / spec.wander_s)
-    noise = generator.standard_normal(count)
-    noise[1:] *= np.sqrt(1 - keep**2)
-    found = np.empty(count)
-    value = 0.0
-    for number in range(count):
-        value = keep * value + noise[number]
-        found[number] = value
-    return spec.wander_ns * found
+    return spec.wander_ns * markov(count, spec.wander_s / period_s, generator)
 
 
 def grid(spec: ReceiverSpec, time_s: Floats, wanted_ns: Floats, generator: np.random.Generator) -> Floats:

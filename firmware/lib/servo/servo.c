@@ -3,7 +3,6 @@
 
 #include "servo/servo.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "servo/steer.h"
@@ -21,96 +20,10 @@
 #define HOLDOVER_PERIODS 8
 /* Longer gaps are not bridged. */
 #define LONGEST_GAP 100000u
-
-/* Agility. */
-#define AGILITY_START 4
-#define AGILITY_MOST  8
-#define BIAS_LIMIT    (int32_t)(1.25 * 256)
-#define CALM_EDGES    24
-
-void lp_servo_defaults(struct lp_servo_config *config)
-{
-	*config = (struct lp_servo_config){
-		.increment = (uint64_t)8 << 40,
-		.period_ns = 1000000000,
-		.quantum_ps = 8000,
-		.noise_ps = 2000,
-		.sawtooth_ps = 25000,
-		.wander_ps = 1500,
-		.phase_walk_ps = 300,
-		.rate_walk_ppq = 60000,
-		.drift_walk_ppq = 14000,
-		.jerk_ppq = 2500,
-		.rate_limit_ppm = 200,
-		.lock_ns = 60,
-		.jump_ns = 2000,
-		.lost_ns = 1000000,
-	};
-}
-
-/* Return the variance of a deviation of ``sigma`` * 10^-decimals, with ``digits``. */
-static int64_t variance(uint32_t sigma, unsigned int decimals, unsigned int digits)
-{
-	int64_t unit = 1;
-
-	while (decimals-- > 0) {
-		unit *= 100;
-	}
-	return lp_ratio((int64_t)sigma * sigma, (int64_t)1 << digits, unit);
-}
-
-/* Return ``per_second`` to the ``power`` of the time unit (in s, 32 digits), for one period. */
-static int64_t per_period(int64_t per_second, int64_t unit, unsigned int power, unsigned int shift)
-{
-	while (power-- > 0) {
-		per_second = lp_scale(per_second, unit, 32);
-	}
-	return lp_shift(per_second, -(int)shift);
-}
-
-static unsigned int time_shift(uint32_t period_ns)
-{
-	unsigned int shift = 0;
-
-	/* The power of two of periods that comes nearest to a second. */
-	while (((uint64_t)period_ns << (shift + 1)) * 5 <= 7000000000u) {
-		shift++;
-	}
-	return shift;
-}
-
-int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
-{
-	const struct lp_servo_config *c = config;
-	unsigned int shift;
-	int64_t unit;
-
-	if (c->period_ns < 1000000 || c->period_ns > 1400000000 || c->increment < (uint64_t)1 << 40 ||
-	    c->increment >= (uint64_t)1 << 47 || c->quantum_ps > 1000000 || c->noise_ps > 10000000 ||
-	    c->sawtooth_ps > 10000000 || c->wander_ps > 10000000 || c->phase_walk_ps > 1000000 ||
-	    c->rate_walk_ppq > 1000000000 || c->drift_walk_ppq > 1000000000 || c->rate_limit_ppm > 1000 ||
-	    c->lost_ns > 1000000 || c->jump_ns > 1000000000) {
-		return -EINVAL;
-	}
-	memset(s, 0, sizeof(*s));
-	s->config = *c;
-	shift = time_shift(c->period_ns);
-	unit = lp_ratio((int64_t)c->period_ns << shift, (int64_t)1 << 32, 1000000000);
-	s->filter.shift = shift;
-	s->noise.phase = per_period(variance(c->phase_walk_ps, 3, LP_VARIANCE_BITS), unit, 1, shift);
-	s->noise.rate = per_period(variance(c->rate_walk_ppq, 6, 2 * LP_RATE_DIGITS), unit, 3, shift);
-	s->noise.drift = per_period(variance(c->drift_walk_ppq, 6, 2 * LP_DRIFT_DIGITS), unit, 5, shift);
-	/* 20 ppb a second: a crystal in its first minute. */
-	s->wide_drift = per_period(variance(20, 0, 2 * LP_DRIFT_DIGITS), unit, 4, 0);
-	s->capture = variance(c->quantum_ps, 3, LP_VARIANCE_BITS) / 12;
-	s->white = variance(c->noise_ps, 3, LP_VARIANCE_BITS);
-	s->sawtooth = variance(c->sawtooth_ps, 3, LP_VARIANCE_BITS) / 12;
-	s->wander = variance(c->wander_ps, 3, LP_VARIANCE_BITS);
-	s->period_ticks = (uint32_t)lp_ratio(c->period_ns, (int64_t)1 << 40, (int64_t)c->increment);
-	s->increment = c->increment;
-	s->state = LP_SERVO_FREE_RUNNING;
-	return 0;
-}
+/* Periods without a used pulse that the bank's members bridge, each by itself. */
+#define BRIDGED 8
+/* After so many pulses of the other kind (qErr or none) that is learned of. */
+#define KIND_CHANGES 8
 
 void lp_servo_reacquire(struct lp_servo *s)
 {
@@ -119,6 +32,8 @@ void lp_servo_reacquire(struct lp_servo *s)
 	s->has_rate = false;
 	s->accepted = 0;
 	s->row = 0;
+	s->doubt = 0;
+	lp_outlook_break(&s->outlook);
 }
 
 /* Time -------------------------------------------------------------------------------------------- */
@@ -132,28 +47,44 @@ static int64_t period_of(const struct lp_servo *s)
 static void recentre(struct lp_servo *s)
 {
 	int64_t increment = (int64_t)s->config.increment;
-	int64_t ticks = lp_ratio(s->filter.phase, (int64_t)1 << (40 - LP_PHASE_BITS), increment);
+	int64_t ticks = lp_ratio(s->course.phase, (int64_t)1 << (40 - LP_PHASE_BITS), increment);
+	int64_t moved = lp_scale(ticks, increment, 40 - LP_PHASE_BITS);
 
 	s->reference += (uint64_t)ticks;
-	s->filter.phase -= lp_scale(ticks, increment, 40 - LP_PHASE_BITS);
+	s->course.phase -= moved;
+	lp_bank_shift(&s->bank, -moved);
 }
 
 static void next_period(struct lp_servo *s)
 {
-	struct lp_kalman_noise noise = lp_servo_noise(s);
-
-	lp_kalman_predict(&s->filter, &noise);
-	s->filter.phase = lp_sum(s->filter.phase, period_of(s));
+	if (s->outlook.is_followed) {
+		lp_outlook_predict(&s->outlook, &s->course, s->silent);
+	} else {
+		lp_course_predict(&s->course);
+	}
+	if (s->silent < BRIDGED) {
+		lp_bank_predict(&s->bank);
+	}
+	s->course.phase = lp_sum(s->course.phase, period_of(s));
+	lp_bank_shift(&s->bank, period_of(s));
 	recentre(s);
 	s->period++;
 	s->silent++;
+}
+
+/* Where the oscillator is, less the time of the periods: 2^-32 ns, wraps. */
+static uint64_t travelled(const struct lp_servo *s)
+{
+	struct lp_wide local = lp_wide_multiply(s->reference, s->config.increment);
+
+	return lp_wide_right(local, 40 - LP_PHASE_BITS).low + (uint64_t)s->course.phase - s->period * (uint64_t)period_of(s);
 }
 
 /* Predict until a tick is less than ``before`` after the filter's period began; return whether that makes sense. */
 static bool advance(struct lp_servo *s, uint64_t ticks, int64_t before)
 {
 	for (uint32_t steps = 0; steps < LONGEST_GAP; steps++) {
-		if (lp_sum(lp_servo_local(s, ticks), -s->filter.phase) < before) {
+		if (lp_sum(lp_servo_local(s, ticks), -s->course.phase) < before) {
 			return true;
 		}
 		next_period(s);
@@ -165,7 +96,7 @@ static bool advance(struct lp_servo *s, uint64_t ticks, int64_t before)
 
 static bool is_within(int64_t residual, int64_t variance_, int64_t gate)
 {
-	int64_t small = lp_shift(residual, LP_PHASE_DIGITS - LP_PHASE_BITS);
+	int64_t small = lp_shift(residual, LP_VARIANCE_BITS / 2 - LP_PHASE_BITS);
 	struct lp_wide square = lp_wide_multiply((uint64_t)(small < 0 ? -small : small),
 						 (uint64_t)(small < 0 ? -small : small));
 
@@ -177,20 +108,24 @@ static int64_t magnitude(int64_t a)
 	return a < 0 ? -a : a;
 }
 
-/* Start the filter from two pulses, a period apart. */
-static void start(struct lp_servo *s, int64_t phase, int64_t growth, int64_t measured)
+/* Follow a phase and a growth that are known from two pulses, a period apart. */
+static void follow(struct lp_servo *s, int64_t phase, int64_t growth)
 {
-	lp_kalman_start(&s->filter, phase, lp_shift(growth, LP_RATE_BITS - LP_PHASE_BITS + (int)s->filter.shift), measured,
-			s->wide_drift);
+	s->course = (struct lp_course){.phase = phase, .rate = lp_shift(growth, LP_RATE_BITS - LP_PHASE_BITS)};
+	lp_bank_start(&s->bank, &s->course, 2);
+	lp_outlook_break(&s->outlook);
 	recentre(s);
+	s->row = 0;
+	s->silent = 0;
+	s->doubt = 0;
+}
+
+static void start(struct lp_servo *s, int64_t phase, int64_t growth)
+{
+	follow(s, phase, growth);
 	s->state = LP_SERVO_ACQUIRING;
 	s->has_rate = true;
 	s->accepted = 2;
-	s->row = 0;
-	s->silent = 0;
-	s->bias = 0;
-	s->calm = 0;
-	s->agility = AGILITY_START;
 }
 
 static bool is_plausible(const struct lp_servo *s, int64_t growth)
@@ -199,20 +134,18 @@ static bool is_plausible(const struct lp_servo *s, int64_t growth)
 }
 
 /* The first pulse gives the phase, the second the rate. */
-static void acquire(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measured)
+static void acquire(struct lp_servo *s, uint64_t ticks, int64_t late)
 {
 	int64_t phase = lp_sum(lp_servo_local(s, ticks), -late);
-	int64_t growth = lp_sum(phase, -(s->filter.phase + period_of(s)));
+	int64_t growth = lp_sum(phase, -(s->course.phase + period_of(s)));
 
 	if (s->has_reference && ticks - s->reference < (uint64_t)1 << 40 && is_plausible(s, growth)) {
-		start(s, phase, growth, measured);
+		start(s, phase, growth);
 		s->period++;
 		return;
 	}
 	s->reference = ticks;
-	s->filter.phase = -late;
-	s->filter.rate = 0;
-	s->filter.drift = 0;
+	s->course = (struct lp_course){.phase = -late};
 	s->has_reference = true;
 	s->state = LP_SERVO_ACQUIRING;
 	s->accepted = 1;
@@ -240,6 +173,9 @@ static bool is_line(const struct lp_servo *s, uint32_t count, int64_t measured)
 static void reject(struct lp_servo *s, int64_t residual, int64_t measured)
 {
 	uint32_t enough = s->state == LP_SERVO_ACQUIRING ? 2 : ROW_AGREED;
+	/* The residuals are against a prediction that grows by itself. */
+	int64_t phase = s->course.phase + residual;
+	int64_t growth = lp_course_growth(&s->course) + residual - s->history[0].phase;
 
 	s->rejected++;
 	s->row++;
@@ -249,49 +185,74 @@ static void reject(struct lp_servo *s, int64_t residual, int64_t measured)
 		return;
 	}
 	if (is_line(s, enough, measured)) {
-		/* The residuals are against a prediction that grows by itself. */
-		start(s, s->filter.phase + residual,
-		      lp_kalman_growth(&s->filter) + residual - s->history[1].phase, measured);
+		start(s, phase, growth);
 	} else if (s->row >= ROW_LOST) {
 		lp_servo_reacquire(s);
 	}
 }
 
-/* A filter that is too slow for its oscillator (warming up, a draught) leaves residuals of one sign. */
-static void adapt(struct lp_servo *s, int64_t residual, int64_t total)
+/* The first pulse after a holdover: it gives the phase, and the holdover's rate is kept for what it is worth. */
+static bool come_back(struct lp_servo *s, int64_t residual, int64_t measured)
 {
-	int64_t sigma = (int64_t)lp_wide_root((struct lp_wide){.low = (uint64_t)total});
-	int64_t normalised =
-		lp_ratio(lp_shift(residual, LP_PHASE_DIGITS - LP_PHASE_BITS), 256, sigma < 1 ? 1 : sigma);
+	int64_t variance = lp_servo_variance(s);
+	int64_t rate = lp_shift(lp_outlook_square(&s->outlook, s->silent), LP_VARIANCE_BITS - 2 * LP_ERROR_BITS);
+	uint32_t count = 2;
 
-	normalised = normalised > 3 * 256 ? 3 * 256 : normalised < -3 * 256 ? -3 * 256 : normalised;
-	s->bias += ((int32_t)normalised - s->bias) / 8;
-	s->calm++;
-	if (s->bias > BIAS_LIMIT || s->bias < -BIAS_LIMIT) {
-		s->agility += s->agility < AGILITY_MOST ? 1 : 0;
-		s->bias = s->bias / 2;
-		s->calm = 0;
-	} else if (s->calm >= CALM_EDGES && s->agility > 0) {
-		s->agility--;
-		s->calm = 0;
+	if (!is_within(residual, lp_sum(variance, measured), GATE)) {
+		return false;
 	}
+	s->course.phase = lp_sum(s->course.phase, lp_ratio(residual, variance, lp_sum(variance, measured)));
+	/* As many pulses as would give the rate as well: its variance is 12 measured / count^3. */
+	while (count < 256 && 12 * measured > lp_scale(rate, (int64_t)count * count * count, 0)) {
+		count += count / 2;
+	}
+	lp_bank_start(&s->bank, &s->course, count);
+	s->doubt = count == 2 ? rate : 0;
+	return true;
 }
 
-static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measured)
+/* The second: with it the rate is known anew. */
+static bool come_back_again(struct lp_servo *s, int64_t residual, int64_t measured)
 {
-	int64_t residual = lp_sum(lp_servo_local(s, ticks), -(late + s->filter.phase));
-	int64_t total = lp_sum(s->filter.pp, measured);
+	if (!is_within(residual, lp_sum(s->doubt, 2 * measured), GATE)) {
+		return false;
+	}
+	follow(s, s->course.phase + residual, lp_course_growth(&s->course) + residual / (int32_t)s->silent);
+	return true;
+}
 
-	if (!is_within(residual, total, GATE)) {
+static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measured, int64_t excess)
+{
+	int64_t phase = lp_sum(lp_servo_local(s, ticks), -late);
+	int64_t residual = lp_sum(phase, -s->course.phase);
+	bool is_taken;
+
+	if (s->silent > BRIDGED) {
+		is_taken = come_back(s, residual, measured);
+	} else if (s->doubt > 0) {
+		is_taken = come_back_again(s, residual, measured);
+	} else {
+		is_taken = lp_bank_update(&s->bank, &s->course, phase, excess);
+	}
+	if (!is_taken) {
 		reject(s, residual, measured);
 		return false;
 	}
-	adapt(s, residual, total);
-	lp_kalman_update(&s->filter, residual, measured);
 	s->row = 0;
 	s->silent = 0;
 	s->accepted += s->accepted < UINT32_MAX;
+	lp_outlook_pulse(&s->outlook, &s->bank, s->period, travelled(s), lp_bank_variance(&s->bank));
 	return true;
+}
+
+/* Return the variance that a pulse has beyond those that are learned of. */
+static int64_t excess_of(struct lp_servo *s, bool has_qerr)
+{
+	s->other_kind = has_qerr == s->has_qerr ? 0 : s->other_kind + 1;
+	if (s->other_kind > 0 && (s->other_kind >= KIND_CHANGES || s->bank.pulses == 0)) {
+		lp_servo_learn_of(s, has_qerr);
+	}
+	return s->has_qerr && !has_qerr ? s->sawtooth : 0;
 }
 
 /* Calls ------------------------------------------------------------------------------------------- */
@@ -302,6 +263,9 @@ static void settle_state(struct lp_servo *s)
 
 	if (!s->has_rate) {
 		return;
+	}
+	if (s->silent > 0 && !s->outlook.is_followed) {
+		lp_outlook_follow(&s->outlook, &s->bank, &s->course);
 	}
 	s->bound = lp_servo_bound(s);
 	bound = s->bound >> 8;
@@ -341,7 +305,8 @@ void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct 
 	int64_t early_ps = tick_ps - (int64_t)(s->config.quantum_ps / 2) - edge->early_ps;
 	int64_t late_ps = (edge->has_qerr ? edge->qerr_ps : 0) - early_ps;
 	int64_t late = lp_ratio(late_ps, NS, 1000);
-	int64_t measured = s->capture + s->white + (edge->has_qerr ? 0 : s->sawtooth);
+	int64_t excess = excess_of(s, edge->has_qerr);
+	int64_t measured = lp_sum(s->bank.noise, excess);
 	bool is_used = true;
 
 	memset(out, 0, sizeof(*out));
@@ -349,9 +314,9 @@ void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct 
 		lp_servo_reacquire(s);
 	}
 	if (s->has_rate) {
-		is_used = take(s, edge->stamp.ticks, late, measured);
+		is_used = take(s, edge->stamp.ticks, late, measured, excess);
 	} else {
-		acquire(s, edge->stamp.ticks, late, measured);
+		acquire(s, edge->stamp.ticks, late);
 	}
 	s->edges += is_used;
 	settle_state(s);

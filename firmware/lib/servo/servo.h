@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "servo/kalman.h"
+#include "servo/bank.h"
+#include "servo/outlook.h"
 
 /** States; the numbers are those of the register clock_state. */
 enum lp_servo_state {
@@ -24,20 +25,20 @@ enum lp_servo_state {
 	LP_SERVO_HOLDOVER = 4,     /* Was locked; no pulse, or none to believe, for more than a period. */
 };
 
-/** What is known of the receiver and the oscillator. Start from lp_servo_defaults(). */
+/** Where learning of the receiver and the oscillator begins. Start from lp_servo_defaults(). */
 struct lp_servo_config {
 	uint64_t increment;      /* Nominal ns a tick, 8.40 fixed point. */
 	uint32_t period_ns;      /* Between two pulses, 1 ms to 1.4 s. */
 	uint32_t quantum_ps;     /* Of the capture, at most a tick: what is known of an edge. */
-	/* Receiver. */
+	/* Receiver: noise is learned, from this on. */
 	uint32_t noise_ps;       /* White, one sigma, once qErr is applied. */
-	uint32_t sawtooth_ps;    /* Peak to peak; counts as noise of an edge without qErr. 0: none. */
-	uint32_t wander_ps;      /* Slow, one sigma: no filter sees it, so it is in the bound alone. */
-	/* Oscillator, one sigma after a second of random walk. */
+	uint32_t sawtooth_ps;    /* Steps that edges without qErr may come in, peak to peak. 0: none. */
+	uint32_t wander_ps;      /* Slow, one sigma, with qErr; at least this without. It is in the bound alone. */
+	/* Oscillator, one sigma after a second of random walk: for the bound of a holdover in the first 4096 periods. */
 	uint32_t phase_walk_ps;  /* ps = 10^-12: white frequency noise. */
 	uint32_t rate_walk_ppq;  /* 10^-15. */
 	uint32_t drift_walk_ppq; /* 10^-15 a second. */
-	uint32_t jerk_ppq;       /* 10^-15 a second squared, of the temperature's turning; in the bound of holdover alone. */
+	uint32_t jerk_ppq;       /* 10^-15 a second squared, of the temperature's turning. */
 	/* Policy. */
 	uint32_t rate_limit_ppm; /* An oscillator that is further off is taken for a wrong pulse. */
 	uint32_t lock_ns;        /* Locked below this uncertainty. */
@@ -91,28 +92,30 @@ struct lp_servo_rejected {
 /** All state; its fields are private to servo.c. */
 struct lp_servo {
 	struct lp_servo_config config;
-	struct lp_kalman filter;
-	struct lp_kalman_noise noise;
+	struct lp_bank bank;
+	struct lp_outlook outlook;
+	struct lp_course course; /* Of the oscillator, as the clock is steered by it. */
 	enum lp_servo_state state;
 	uint64_t increment;     /* In force. */
 	int64_t error;          /* Of `now` against the estimate, still to be slewed away (digits of a phase). */
 	int64_t left;           /* Until the next pulse that leaves time to act: by the oscillator, */
 	int64_t wanted;         /* and as `now` shall show it (digits of a phase). */
-	uint64_t reference;     /* Tick that the phase of the filter counts from. */
-	uint64_t period;        /* Number of the filter's present period. */
+	uint64_t reference;     /* Tick that phases count from. */
+	uint64_t period;        /* Number of the present period. */
 	bool has_reference;
 	bool has_rate;
 	uint32_t accepted;      /* Since the last start. */
 	uint32_t silent;        /* Periods since the last used pulse. */
 	uint32_t row;           /* Rejected pulses in a row. */
 	struct lp_servo_rejected history[LP_SERVO_ROW];
-	int32_t bias;           /* Mean of the normalised residuals of late, 2^-8. */
-	uint32_t agility;       /* Process noise is raised by 4^agility. */
-	uint32_t calm;          /* Edges since the agility changed. */
-	int64_t wide_drift;     /* Variance of a drift that is not known. */
+	int64_t doubt;          /* Variance of the rate of a period, after a holdover, until the second pulse. */
+	uint32_t other_kind;    /* Pulses in a row with a qErr where that is not learned of, or without. */
+	bool has_qerr;          /* Kind of pulse that is learned of. */
 	int64_t bound;          /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
 	uint32_t period_ticks;  /* Nominal. */
 	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
+	int64_t most_wander;
+	int64_t drift;          /* What one that isn't known makes of a phase in a period. */
 	int64_t capture;
 	int64_t white;
 	int64_t sawtooth;

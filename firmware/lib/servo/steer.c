@@ -7,20 +7,13 @@
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
 #define SQUARE_95 251763
+/* Slow errors of a receiver (ionosphere, multipath) are taken for up to three times as large as its noise. */
+#define WANDER_SQUARE 9
 #define NS_PER_S  1000000000
 
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
 	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
-}
-
-struct lp_kalman_noise lp_servo_noise(const struct lp_servo *s)
-{
-	return (struct lp_kalman_noise){
-		.phase = s->noise.phase,
-		.rate = lp_shift(s->noise.rate, (int)s->agility),
-		.drift = lp_shift(s->noise.drift, 2 * (int)s->agility),
-	};
 }
 
 static int64_t magnitude(int64_t a)
@@ -33,30 +26,58 @@ static int32_t narrow(int64_t a)
 	return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : (int32_t)a;
 }
 
-/* What a drift that changes steadily makes of the phase since the last pulse: jerk * t^3 / 6, in 2^-8 ns. */
-static int64_t turning(const struct lp_servo *s)
+static int64_t variance_of(int64_t square, uint32_t periods)
+{
+	/* To the digits of a variance of the phase: the square of a rate, times that of the periods. */
+	return lp_scale(square, (int64_t)periods * periods, 2 * LP_ERROR_BITS - LP_VARIANCE_BITS);
+}
+
+/* Of a straight line through the pulses that are remembered, a whole memory of which is 4 / memory of their noise. */
+static int64_t extrapolated(const struct lp_servo *s)
+{
+	int64_t variance = lp_sum(lp_bank_variance(&s->bank), s->doubt);
+	int64_t memory = s->bank.memory, silent = s->silent;
+
+	if (silent == 0) {
+		return variance;
+	}
+	return lp_sum(variance, lp_ratio(lp_ratio(variance, 3 * silent, memory), silent + memory, memory));
+}
+
+int64_t lp_servo_variance(const struct lp_servo *s)
 {
 	if (s->silent == 0) {
-		return 0;
+		return extrapolated(s);
 	}
+	return lp_sum(extrapolated(s), variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
+}
 
-	int64_t time_ms = lp_ratio(s->silent, s->config.period_ns, 1000000);
-	int64_t square = lp_ratio(time_ms, time_ms, 1000);
-	int64_t cube = lp_ratio(square, time_ms, 1000);
+/*
+ * The slow errors of a receiver. One with qErr is made for timing, and was chosen by its data sheet: as configured. Of
+ * others nothing is known but that their slow errors are some one to three times as large as their noise.
+ */
+static int64_t wander(const struct lp_servo *s)
+{
+	int64_t like_noise = s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
 
-	return lp_ratio((int64_t)s->config.jerk_ppq * 256, cube, 6 * 1000000000LL);
+	like_noise = like_noise < s->most_wander ? like_noise : s->most_wander;
+	return like_noise > s->wander ? like_noise : s->wander;
 }
 
 int64_t lp_servo_bound(const struct lp_servo *s)
 {
-	struct lp_kalman_noise noise = lp_servo_noise(s);
-	int64_t turned = turning(s);
-	struct lp_wide square;
+	int64_t unseen = lp_sum(extrapolated(s), wander(s));
+	struct lp_wide square = lp_wide_multiply((uint64_t)unseen, SQUARE_95);
 
-	square = lp_wide_multiply((uint64_t)lp_sum(lp_kalman_ahead(&s->filter, &noise), s->wander), SQUARE_95);
 	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
-	turned = turned > INT32_MAX ? INT32_MAX : turned;
-	square = lp_wide_add(square, lp_wide_multiply((uint64_t)turned, (uint64_t)turned));
+	if (s->silent > 0) {
+		int64_t rate = lp_outlook_square(&s->outlook, s->silent + 1);
+		uint64_t deviation = lp_wide_root((struct lp_wide){.low = (uint64_t)rate}) * ((uint64_t)s->silent + 1);
+		int64_t bound = lp_scale((int64_t)deviation, lp_outlook_scale(&s->outlook, s->silent + 1),
+					 LP_ERROR_BITS + 16 - 8);
+
+		square = lp_wide_add(square, lp_wide_multiply((uint64_t)bound, (uint64_t)bound));
+	}
 	return (int64_t)lp_wide_root(square);
 }
 
@@ -72,11 +93,11 @@ struct standing {
 static struct standing stand(const struct lp_servo *s, const struct lp_servo_stamp *stamp)
 {
 	struct standing at;
-	int64_t growth = lp_kalman_growth(&s->filter);
+	int64_t growth = lp_course_growth(&s->course);
 
 	at.period = (int64_t)s->config.period_ns << LP_PHASE_BITS;
 	at.local = at.period + growth;
-	at.since = lp_sum(lp_servo_local(s, stamp->ticks), -s->filter.phase);
+	at.since = lp_sum(lp_servo_local(s, stamp->ticks), -s->course.phase);
 	at.elapsed = at.since - lp_ratio(at.since, growth, at.local);
 	at.error = ((int64_t)(stamp->now % s->config.period_ns) << LP_PHASE_BITS) + stamp->fraction;
 	at.error -= at.elapsed;
@@ -153,15 +174,15 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 	slew(s, out);
 }
 
-/* A value for each time unit, for each second. */
-static int64_t per_second(int64_t value, uint32_t unit_ns)
+/* A value for each period, for each second. */
+static int64_t per_second(int64_t value, uint32_t period_ns)
 {
-	return unit_ns == NS_PER_S ? value : lp_ratio(value, NS_PER_S, unit_ns);
+	return period_ns == NS_PER_S ? value : lp_ratio(value, NS_PER_S, period_ns);
 }
 
 void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 {
-	uint32_t unit_ns = s->config.period_ns << s->filter.shift;
+	uint32_t period_ns = s->config.period_ns;
 	int64_t bound;
 
 	out->state = s->state;
@@ -174,6 +195,6 @@ void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 	}
 	bound = s->bound + magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
 	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
-	out->rate = narrow(lp_shift(per_second(s->filter.rate, unit_ns), 8 - LP_RATE_BITS));
-	out->drift = narrow(lp_scale(per_second(per_second(s->filter.drift, unit_ns), unit_ns), 1000, LP_DRIFT_BITS - 8));
+	out->rate = narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
+	out->drift = narrow(lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000, LP_DRIFT_BITS - 8));
 }

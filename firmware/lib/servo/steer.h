@@ -1,18 +1,21 @@
 /* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* From the estimated oscillator to the increment of the clock, and to what is reported of it. Used by servo.c alone. */
+/* What servo.c is made of: settings, and the way from the estimated oscillator to the clock's increment and report. */
 
 #ifndef LITEPROBE_STEER_H
 #define LITEPROBE_STEER_H
 
 #include "servo/servo.h"
 
+/** Begin to learn of pulses with a qErr, or without, from what is configured. */
+void lp_servo_learn_of(struct lp_servo *s, bool has_qerr);
+
 /** Return the oscillator's nanoseconds from the reference to a tick (digits of a phase); saturates at 2.1 s. */
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks);
 
-/** Return the process noise of a period at the present agility. */
-struct lp_kalman_noise lp_servo_noise(const struct lp_servo *s);
+/** Return the variance of the phase until the next pulse (LP_VARIANCE_BITS), what no filter sees not counted. */
+int64_t lp_servo_variance(const struct lp_servo *s);
 
 /** Return the 95 % bound of the estimate until the next pulse, 2^-8 ns. */
 int64_t lp_servo_bound(const struct lp_servo *s);

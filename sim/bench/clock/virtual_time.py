@@ -244,6 +244,15 @@ class FloatClock:
         self._ahead += ns
 
 
+def nominal_ns(table: NDArray[np.void], on_grid: bool = False) -> NDArray[np.float64]:
+    """Return the oscillator's nominal time less true time of each event, exact where a double of each wouldn't be."""
+    is_early = (table["kind"] == EDGE) & (not on_grid)
+    return np.asarray(
+        (table["ticks"].astype(np.int64) * TICK_NS - (table["value"] - START_NS))
+        + np.where(is_early, -1e-3 * table["fraction"], table["fraction"] * (TICK_NS / 2**32))
+    )
+
+
 def run_other(
     table: NDArray[np.void], servo: OtherServo, quantum_ns: float = 8.0, on_grid: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -257,11 +266,7 @@ def run_other(
     offsets: list[float] = []
     errors: list[float] = []
     last = 0.0
-    # Nominal time less true time of each event, exact where a double wouldn't be.
-    is_early = (table["kind"] == EDGE) & (not on_grid)
-    nominal = (table["ticks"].astype(np.int64) * TICK_NS - (table["value"] - START_NS)) + np.where(
-        is_early, -1e-3 * table["fraction"], table["fraction"] * (TICK_NS / 2**32)
-    )
+    nominal = nominal_ns(table, on_grid)
     columns = (
         table["kind"],
         table["ticks"].astype(float),
