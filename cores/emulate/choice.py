@@ -76,7 +76,7 @@ def add_pick(engine, safe, frame, until, first):
 
 def add_comparison(engine):
     """Scan the classes, where what can be served may come before what comes."""
-    fsm, waiting = engine.fsm, engine.waiting
+    fsm  = engine.fsm
     wait = Signal(TIME_BITS)
     engine.is_past = Signal(reset_less=True) # What comes does so before the link is free.
     engine.comb += wait.eq(engine.come_time - engine.base)
