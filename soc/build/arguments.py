@@ -16,7 +16,7 @@ from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.network import STORES
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
-    "with_replay", "directions", "store", "store_words", "entries", "longest")
+    "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,6 +75,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--store", choices=STORES, default=default.store, help="where frames wait in an emulator")
     parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
     parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
+    parser.add_argument("--trace-entries", type=int, default=default.trace_entries,
+        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none")
     parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
     parser.add_argument(
         "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,
