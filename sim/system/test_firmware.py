@@ -117,11 +117,11 @@ def test_shell_tells_what_the_registers_tell(running: Running) -> None:
     assert "there is no register 'nix'" in running.shell("regs read nix")
 
 
-def test_an_edge_takes_3_ms_at_most_of_a_processor_at_50_mhz(running: Running) -> None:
+def test_an_edge_takes_4_ms_at_most_of_a_processor_at_50_mhz(running: Running) -> None:
     """With block RAM, other threads among it: of the 5 ms that an edge may take, the rest is for RAM that is slower."""
     usual, most = running.work()
     print(f"edge: {usual} cycles, {usual / CYCLES_MS:.2f} ms at 50 MHz; at most {most}, {most / CYCLES_MS:.2f} ms")
-    assert 0 < usual <= 2 * CYCLES_MS and usual <= most <= 3 * CYCLES_MS
+    assert 0 < usual <= 3.5 * CYCLES_MS and usual <= most <= 4 * CYCLES_MS
 
 
 def test_probe_measures_a_train_by_itself(running: Running) -> None:
