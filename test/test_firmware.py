@@ -259,7 +259,9 @@ def test_libraries_compile_for_the_processor(tmp_path: Path) -> None:
         "size_t strlen(const char *);\nint strncmp(const char *, const char *, size_t);\nint strcmp(const char *, const char *);\n"
         "char *strchr(const char *, int);\nsize_t strspn(const char *, const char *);\n"
     )
-    (tmp_path / "errno.h").write_text("#define EINVAL 22\n#define EIO 5\n#define ENOENT 2\n#define ENOSPC 28\n#define ENODATA 61\n")
+    (tmp_path / "errno.h").write_text(
+        "#define EINVAL 22\n#define EIO 5\n#define ENOENT 2\n#define ENOSPC 28\n#define ENODATA 61\n"
+    )
     for source in sources:
         target = tmp_path / f"{source.stem}.o"
         include = [f"-I{tmp_path}", f"-I{ROOT / 'firmware/lib'}"]
