@@ -140,7 +140,7 @@ class TransmitPath(LiteXModule):
             self.fetch    = FrameFetch(with_zeros=False, due_bits=FORWARD_DUE_BITS)
         self.crossing  = StreamCrossing(word_description(data_width), "sys", "timebase", rests="timebase")
         self.converter = WidthConverter(data_width)
-        self.pace      = TrainPacer(pad_ticks, self.forward is None, getattr(self.forward, "patience_bits", None))
+        self.pace      = TrainPacer(pad_ticks, self.forward is None, None if self.forward is None else self.forward.patience_bits)
         if self.forward is None:
             self.stamp = Stamp()
         self.mac       = TransmitMAC()

@@ -265,7 +265,6 @@ class TrainPacer(LiteXModule):
         is_allowed = Signal()
         had_to     = Signal()
         is_begun   = Signal()
-        is_far     = fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0
         fits       = self.due.fits | lonely[-1]
         self.comb += self.start_management.eq(is_there[-1] & is_allowed & line.is_free & ~self.start)
         self.sync.timebase += [
@@ -279,7 +278,7 @@ class TrainPacer(LiteXModule):
             ),
             is_allowed.eq(
                 ~self.in_program
-                | is_far
+                | (fsm.ongoing("WAIT") & self.start_at.is_far if hasattr(self, "start_at") else 0)
                 | (fsm.ongoing("RUN") & (fits if self.yields is None else fits | self.yields))),
             is_begun.eq(self.start_management),
             self.management_started.eq(is_begun),
