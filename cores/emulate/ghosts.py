@@ -97,15 +97,20 @@ class BackgroundTraffic(LiteXModule):
     def add_search(self):
         """Look at the classes from the lowest on, and show the first ghost."""
         fsm, ghost = self.fsm, self.ghost
-        left   = Signal(CLASSES) # Classes to look at.
-        first  = Signal(TIME_BITS, reset_less=True)  # Of those that were looked at,
-        chosen = Signal(CLASS_BITS, reset_less=True) # whose it is.
-        is_any = Signal()
-        red    = Signal(32, reset_less=True) # The last draw for it: its generator has stood since.
-        lead   = Signal(TIME_BITS)
-        lowest = Signal(CLASS_BITS)
-        after  = Signal(TICKS_BITS)  # Of the switch: the ghost, or, where there is none, what can come.
+        to_look = Signal(CLASSES)    # Classes to look at, but for
+        at      = Signal(CLASS_BITS) # this one, which is looked at now.
+        is_last = Signal()           # All were.
+        left    = Signal(CLASSES)
+        first   = Signal(TIME_BITS, reset_less=True)  # Of those that were looked at,
+        chosen  = Signal(CLASS_BITS, reset_less=True) # whose it is.
+        is_any  = Signal()
+        red     = Signal(32, reset_less=True) # The last draw for it: its generator has stood since.
+        lead    = Signal(TIME_BITS)
+        lowest  = Signal(CLASS_BITS)
+        after   = Signal(TICKS_BITS) # Of the switch: the ghost, or, where there is none, what can come.
         self.comb += [
+            # The next one is found while one is looked at; the first one before.
+            left.eq(Mux(fsm.ongoing("LOOK"), to_look, self.live)),
             *[If(left[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
             lead.eq(self.kept.time - first),
             ghost.time.eq(first),
@@ -114,16 +119,20 @@ class BackgroundTraffic(LiteXModule):
             ghost.red.eq(red),
             after.eq(Mux(is_any, first[FINE_BITS:], self.safe) - self.switch.at),
         ]
+        self.sync += [
+            to_look.eq(left & (left - 1)),
+            at.eq(lowest),
+            is_last.eq(left == 0),
+        ]
         self.is_switching = Signal()
         fsm.act("FIND",
-            NextValue(left, self.live),
             NextValue(is_any, 0),
             NextState("LOOK"),
         )
         fsm.act("LOOK",
             self.looks.eq(1),
-            self.looked.eq(lowest),
-            If(left == 0,
+            self.looked.eq(at),
+            If(is_last,
                 NextState("SHOW"),
             ).Else(
                 # In any case: so the generators needn't wait for the comparison.
@@ -132,9 +141,8 @@ class BackgroundTraffic(LiteXModule):
                     NextValue(is_any, 1),
                     NextValue(red, self.generators.state[32:]),
                     NextValue(first, self.kept.time),
-                    NextValue(chosen, lowest),
+                    NextValue(chosen, at),
                 ),
-                NextValue(left, left & (left - 1)),
             )
         )
         fsm.act("SHOW",
