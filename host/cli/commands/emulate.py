@@ -22,7 +22,7 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import LOOK_S, Emulation, Show, filter_of
-from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult
+from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.document.network import network_schema, read_network
 from liteprobe.host.traffic.document.network_write import write_network
 from liteprobe.host.traffic.network import Network
@@ -117,9 +117,8 @@ def _follow(
     try:
         with _shown(args) as show:
             look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else LOOK_S
-            is_done = partial(_have_done, stations) if stations and seconds is None else None
+            is_done = partial(have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, show, look_s, is_done)
-            result = replace(result, stations=stations.report() if stations else None)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and end.exit_code == Interrupted().exit_code
@@ -132,21 +131,6 @@ def _follow(
     finally:
         _let_go(args, emulation)
     finish(args, result, facts)
-
-
-def _have_done(stations: Stations, look: EmulationLook) -> bool:
-    """Return whether simulated stations have done all, and nothing of theirs is under way."""
-    report = stations.report()
-    if not report.are_done:
-        return False
-    for port, way in enumerate(look.ways):
-        counts = [one.counts for one in way.classes]
-        taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
-        left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
-        sent, seen = report.ports[port], report.ports[1 - port]
-        if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
-            return False
-    return True
 
 
 def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:
