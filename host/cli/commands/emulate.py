@@ -24,12 +24,12 @@ from liteprobe.host.report import files
 from liteprobe.host.run.emulate import LOOK_S, Emulation, Show, filter_of
 from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.document.network import network_schema, read_network
+from liteprobe.host.traffic.document.network_keys import CHANGE_MOST
 from liteprobe.host.traffic.document.network_write import write_network
 from liteprobe.host.traffic.network import Network
 from liteprobe.host.traffic.network.netem import from_netem
 from liteprobe.host.traffic.presets import preset
 
-DURATION_MOST_NS = 26 * 86400e9
 STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 
@@ -78,7 +78,7 @@ def network_of(args: argparse.Namespace) -> Network | None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
-    if args.duration and args.duration > DURATION_MOST_NS:
+    if args.duration and args.duration > CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.attach:
         return None
