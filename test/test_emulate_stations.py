@@ -71,6 +71,12 @@ def test_a_network_is_done_when_all_that_was_played_has_come_out(probe: Probe, p
         assert not is_done(count.arrived + 1, count.arrived)
 
 
+def test_stations_that_have_nothing_to_do_are_never_done(players: FakePlayers) -> None:
+    """So a network with stations=none goes on until Ctrl-C."""
+    for play in ((Path("a.pcap"),), ()):
+        assert Stations(players, StationsAsked(is_web=False, play=play)).report().are_done == bool(play)
+
+
 def test_the_result_says_that_stations_ended_it_and_what_they_saw(probe: Probe, players: FakePlayers) -> None:
     looks: list[EmulationLook] = []
 

@@ -131,8 +131,10 @@ class StationsReport:
 
     @property
     def are_done(self) -> bool:
-        """Whether they have done all that was asked of them."""
-        return self.seconds is not None if self.asked.is_web else not any(one.is_playing for one in self.ports)
+        """Whether they have done all that was asked of them; never where nothing was."""
+        if self.asked.is_web:
+            return self.seconds is not None
+        return bool(self.asked.play) and not any(one.is_playing for one in self.ports)
 
     @property
     def sentence(self) -> str:
