@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from _figures import Figure
 
@@ -31,8 +30,9 @@ STEP = 2  # Per cent of the line.
 #: Per cent of the line at 80 MHz: 64 words take 70 cycles, and each frame is written and read: 2.33 of 3.94 Gb/s both ways.
 EXPECTED = {1: 100, 2: 58}
 START_NS = 1_700_000_000 * 10**9
-#: Frames that take space besides those that are delayed: on their way in, and out.
-SPARE = 3
+#: The store has space for the delayed frames and for three more: those that come in or go out just then.
+SPARE_FRAMES = 3
+ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/emulate.py).
 WAYS = {1: "one_way", 2: "both_ways"}
 #: The kind of a store and its words, all of which the one class in use has.
 STORES = {
@@ -42,13 +42,6 @@ STORES = {
     "sdram_512k": ("sdram", 1 << 19),
 }
 GOAL_NS, GOAL_LENGTH, GOAL_STORE = 12.5e6, 1514, "sdram_512k"  # One way at 1 Gb/s.
-
-
-class Way(NamedTuple):
-    """What became of the frames of a direction."""
-
-    came: int
-    lacking: int  # Lost, late, or delayed otherwise.
 
 
 @cache
@@ -73,25 +66,24 @@ def lanes(words: int) -> list[dict[str, int]]:
     ]
 
 
-def sent(folder: Path, ring: list[dict[str, int]], traffic: Mapping[int, list[Packet]], delay: int) -> list[Way]:
-    """Send frames through both directions; return what became of those of each."""
+def wrong(folder: Path, ring: list[dict[str, int]], traffic: Mapping[int, list[Packet]], delay: int) -> int:
+    """Send frames through the probe; return how many were lost or late, or had another delay than was asked for."""
     settings = Settings(bank({}, {}, ring, delay))
     with tempfile.TemporaryDirectory() as files, emulating(folder, Path(files)) as emulated:
         emulated.start(dict.fromkeys(range(2), settings))
         emulated.play(traffic, delay * TICK_NS * 1e-9 + 20e-6)
-        ways = []
+        count = 0
         for number, made in traffic.items():
             right = int((emulator.delays(emulated, number) == delay).sum())
-            late = emulated.total(number, ClassCounter.LATE)
-            ways.append(Way(len(made), len(made) - right + late))
-        return ways
+            count += len(made) - right + emulated.total(number, ClassCounter.LATE)
+        return count
 
 
 # Rates --------------------------------------------------------------------------------------------
 
 
 def memory(is_full: bool) -> Iterator[Figure]:
-    """The most of a line that is taken by length and ways, none lost nor off by a tick; ``--full``: at other memory clocks."""
+    """The greatest share of a line at which no frame is wrong, by length and ways; ``--full``: at other memory clocks, too."""
     for mhz in (BOARD_MHZ, *(OTHER_MHZ if is_full else ())):
         for ways in (1, 2):
             for length in LENGTHS:
@@ -106,8 +98,10 @@ def most(folder: Path, length: int, ways: int) -> int:
     tried = greatest
     while least < greatest:
         traffic = {port: even(length, tried * STEP, RATE_TICKS, port) for port in range(ways)}
-        found = sent(folder, lanes(SDRAM_WORDS), traffic, RATE_DELAY)
-        least, greatest = (least, tried - 1) if any(way.lacking for way in found) else (tried, greatest)
+        if wrong(folder, lanes(SDRAM_WORDS), traffic, RATE_DELAY):
+            greatest = tried - 1
+        else:
+            least = tried
         tried = (least + greatest + 1) // 2
     return least * STEP
 
@@ -116,29 +110,24 @@ def most(folder: Path, length: int, ways: int) -> int:
 
 
 def delay(_: bool) -> Iterator[Figure]:
-    """The longest delay that each store holds of a full line, by length; and frames that aren't exact at that or the least one."""
+    """The longest delay that each store holds of a full line, by length; and how many frames are wrong at it and at the least."""
     for name, (store, words) in STORES.items():
         folder = probe(store, words)
         for length in LENGTHS:
             longest = most_delay(length, words)
             least = least_delay(folder)
-            lacking = 0
-            for ticks in (least, longest):
-                traffic = {0: even(length, 100, longest + 20 * (length + OVERHEAD), length)}
-                lacking += sum(way.lacking for way in sent(folder, lanes(words), traffic, ticks))
+            traffic = {0: even(length, 100, longest + 20 * (length + OVERHEAD), length)}
+            off = sum(wrong(folder, lanes(words), traffic, ticks) for ticks in (least, longest))
             is_goal = name == GOAL_STORE and length == GOAL_LENGTH
             goal = GOAL_NS / 1000 if is_goal else least * TICK_NS / 1000
             yield Figure(f"delay_{name}_{length}_most", longest * TICK_NS / 1000, "us", goal, is_least=True)
-            yield Figure(f"delay_{name}_{length}_off", lacking, "frames", 0)
+            yield Figure(f"delay_{name}_{length}_off", off, "frames", 0)
 
 
 def most_delay(length: int, ring: int) -> int:
     """Return the ticks for which a ring of so many words holds a full line of such frames, by hand."""
     frames = min(ring // -(-length // 4), ENTRIES)
-    return (frames - SPARE) * (length + OVERHEAD) - ARRIVAL_TICKS
-
-
-ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/emulate.py).
+    return (frames - SPARE_FRAMES) * (length + OVERHEAD) - ARRIVAL_TICKS
 
 
 @cache

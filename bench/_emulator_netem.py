@@ -30,12 +30,8 @@ def line(one: Configuration, of: str, found: Summary) -> str:
         (one.tells is Tells.INTERVAL, f"{found.gap_us:.3f}"),
         (True, f"{100 * found.same:.2f}"),
     ]
-    return (
-        " | ".join(
-            [f"| {one.asked.netem or 'nothing'}", of, *(text if is_known else "-" for is_known, text in columns)]
-        )
-        + " |"
-    )
+    cells = [one.asked.netem or "nothing", of, *(text if is_known else "-" for is_known, text in columns)]
+    return f"| {' | '.join(cells)} |"
 
 
 def delays(found: Summary) -> tuple[str, ...]:

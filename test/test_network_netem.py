@@ -193,22 +193,25 @@ def test_what_is_wrong_or_cannot_be_done_is_refused(text: str, words: str) -> No
 
 #: Of tc-netem(8), and of what people write about it: what no other test here has.
 OTHERS = (
-    *("delay 3ms 1ms 75% distribution pareto", "delay 100ms 20ms distribution uniform", "delay 5ms 10ms", "delay 0"),
-    *(
-        "loss 15.3% 25% delay 200ms 40ms 25% reorder 5% 50%",
-        "loss state 5% 50%",
-        "loss random 0.5%",
-        "loss 0% corrupt 0%",
-    ),
-    *("duplicate 9% 50% corrupt 5% 25%", "gap 0 delay 10ms reorder 10%", "delay 10ms 2ms reorder 50%", "limit 10"),
-    *(
-        "rate 100mbit 24 0 0",
-        "rate 256kbit delay 0.5s",
-        "rate 1mbit 20 limit 50",
-        "seed 42 loss 5%",
-        "latency 5ms drop 1%",
-    ),
-    *("dev eth0 root netem delay 97ms", "sudo tc qdisc add dev enp0s3 root handle 1: netem delay 200ms limit 1000"),
+    "delay 3ms 1ms 75% distribution pareto",
+    "delay 100ms 20ms distribution uniform",
+    "delay 5ms 10ms",
+    "delay 0",
+    "loss 15.3% 25% delay 200ms 40ms 25% reorder 5% 50%",
+    "loss state 5% 50%",
+    "loss random 0.5%",
+    "loss 0% corrupt 0%",
+    "duplicate 9% 50% corrupt 5% 25%",
+    "gap 0 delay 10ms reorder 10%",
+    "delay 10ms 2ms reorder 50%",
+    "limit 10",
+    "rate 100mbit 24 0 0",
+    "rate 256kbit delay 0.5s",
+    "rate 1mbit 20 limit 50",
+    "seed 42 loss 5%",
+    "latency 5ms drop 1%",
+    "dev eth0 root netem delay 97ms",
+    "sudo tc qdisc add dev enp0s3 root handle 1: netem delay 200ms limit 1000",
 )
 
 

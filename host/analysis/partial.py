@@ -14,8 +14,17 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, capacity
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.rows import CapacityFigures, Counts, Dispersion, Measured, Rates, Sample, TrainFigures
-from liteprobe.host.analysis.samples import NO_SAMPLE, capacity_of, finite, of_train, rates
+from liteprobe.host.analysis.rows import (
+    CapacityFigures,
+    Counts,
+    Dispersion,
+    Measured,
+    Rates,
+    Sample,
+    TrainFigures,
+    finite,
+)
+from liteprobe.host.analysis.samples import NO_SAMPLE, capacity_of, of_train, rates
 from liteprobe.host.traffic.train import TrainResult
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.

@@ -6,6 +6,7 @@ Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. J
 """
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, NotRequired, TypedDict, cast
 
 
@@ -220,6 +221,11 @@ def count_of(row: Row, name: str) -> int | None:
     """Return one of the counts of a row, by its name."""
     found: int | None = cast(Mapping[str, Any], row)[name]
     return found
+
+
+def finite(value: float) -> float | None:
+    """Return ``value``, or None where it is infinite or not a number, which JSON can't say."""
+    return float(value) if isfinite(value) else None
 
 
 def worst_bound_ns(rows: Sequence[Row]) -> float | None:

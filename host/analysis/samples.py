@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis import capacity, confidence, delay
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.rows import CapacityFigures, Rates, Sample, TrainFigures
+from liteprobe.host.analysis.rows import CapacityFigures, Rates, Sample, TrainFigures, finite
 from liteprobe.host.traffic.train import TrainProgram
 
 #: Figures of a sample of delays, in the order of tables.
@@ -69,8 +69,3 @@ def of_train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: f
             "max": int(dispersion.max()) if len(dispersion) else None,
         },
     }
-
-
-def finite(value: float) -> float | None:
-    """Return ``value``, or None where it is none: JSON has no NaN."""
-    return float(value) if np.isfinite(value) else None

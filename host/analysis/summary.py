@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
 from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.rows import Asked, Measured, ProbeCounts, Row, TrainRow
-from liteprobe.host.analysis.samples import capacity_of, finite, of_train, rates, sample
+from liteprobe.host.analysis.rows import Asked, Measured, ProbeCounts, Row, TrainRow, finite
+from liteprobe.host.analysis.samples import capacity_of, of_train, rates, sample
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 

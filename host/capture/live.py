@@ -24,6 +24,8 @@ from liteprobe.host.device.timebase import Timebase, bound_words
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 
+OWN_WORDS = f"a stamp comes up to {TICK_NS} ns after its SFD"
+
 
 class CaptureDevice(Protocol):
     """What a capture takes: a `Probe`, or what stands for one."""
@@ -36,9 +38,6 @@ class CaptureDevice(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass."""
-
-
-OWN_WORDS = f"a stamp comes up to {TICK_NS} ns after its SFD"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import map_hash
 from liteprobe.host.device.firmware import Image, read_image
 from liteprobe.host.device.registers import candidates, load_map
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.traffic.programs import end_group
+from liteprobe.host.programs import end_group
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"

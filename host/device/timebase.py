@@ -21,11 +21,6 @@ def bound_words(bound_ns: float | None) -> str:
     return "error not known" if bound_ns is None else f"within {bound_ns:.1f} ns (95 %)"
 
 
-def known_bound(bound_ns: float) -> float | None:
-    """Return a bound as JSON has it: None where it is infinite, which is not known."""
-    return bound_ns if isfinite(bound_ns) else None
-
-
 def delay_words(bound_ns: float | None) -> str:
     """Return the bound of a delay's error in words; None or infinite: nobody knows it."""
     if bound_ns is None or not isfinite(bound_ns):

@@ -250,14 +250,18 @@ class Emulation:
         KeyboardInterrupt
             Passed on; `Interrupted` has the result until then. The network runs on until it is stopped.
         """
-        look_s = min(look_s, LOOK_MOST_S)
+        look_s, came = min(look_s, LOOK_MOST_S), "stopped"
         try:
             look = self.look()
             while any(way.is_running for way in look.ways):
                 if show:
                     show(look)
                 left = look_s if seconds is None else seconds - look.there.seconds
-                if left <= 0 or (is_done and is_done(look)):
+                if left <= 0:
+                    came = "done"
+                    break
+                if is_done and is_done(look):
+                    came = "finished"
                     break
                 self._probe.wait(min(look_s, left, self._until_change(look)))
                 look = self.look()
@@ -269,8 +273,7 @@ class Emulation:
                 end.results = [self.result()]
             self._end = ""
             raise
-        came = "finished" if is_done and is_done(look) else "done"
-        return self.result(came if any(way.is_running for way in look.ways) else "stopped")
+        return self.result(came)
 
     # Figures ------------------------------------------------------------------------------------------
 
@@ -313,10 +316,9 @@ class Emulation:
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        notes = (*self._notes, *notes_of(last))
-        return EmulationResult(
-            self.network, last, tuple(samples), self._end or end, self._probe.timebase.clock_state, notes
-        )
+        clock_state, notes = self._probe.timebase.clock_state, (*self._notes, *notes_of(last))
+        seen = self._probe.link.stations.report() if self._probe.link.stations else None
+        return EmulationResult(self.network, last, tuple(samples), self._end or end, clock_state, notes, seen)
 
     # # #
 

@@ -15,7 +15,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.host.device.link.sim_stations import StationsReport
+from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.traffic.document.network_write import network_document
 from liteprobe.host.traffic.network.network import Network
 
@@ -242,6 +242,21 @@ class ClassCounters:
         before, self._before = self._before, (now, counts)
         rates = [_rate(before, now, counts, name, tick_ns) for name in ("arrived_octets", "sent_octets")]
         return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates)
+
+
+def have_done(stations: Stations, look: EmulationLook) -> bool:
+    """Return whether simulated stations have done all, and nothing of theirs waited or was under way at a look before."""
+    report = stations.report()
+    if not report.are_done:
+        return False
+    for port, way in enumerate(look.ways):
+        counts = [one.counts for one in way.classes]
+        taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
+        left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
+        sent, seen = report.ports[port], report.ports[1 - port]
+        if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
+            return False
+    return True
 
 
 def document(result: EmulationResult) -> dict[str, Any]:

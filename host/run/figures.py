@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
-from liteprobe.host.device.timebase import known_bound
+from liteprobe.host.analysis.rows import finite
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
@@ -261,7 +261,7 @@ def look_document(look: TrafficLook) -> dict[str, Any]:
         "elapsed_s": look.elapsed_s,
         "is_running": look.is_running,
         "clock_state": look.clock_state,
-        "uncertainty_ns": known_bound(look.uncertainty_ns),
+        "uncertainty_ns": finite(look.uncertainty_ns),
         "streams": [row_document(row) for row in look.rows],
     }
 
@@ -273,7 +273,7 @@ def result_document(result: TrafficResult) -> dict[str, Any]:
         "end": result.end,
         "is_complete": result.is_complete,
         "clock_state": result.clock_state,
-        "uncertainty_ns": known_bound(result.uncertainty_ns),
+        "uncertainty_ns": finite(result.uncertainty_ns),
         "notes": list(result.notes),
         "streams": [row_document(row) for row in result.rows],
     }

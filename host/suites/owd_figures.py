@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, shifted
-from liteprobe.host.analysis.samples import finite, sample
+from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
+from liteprobe.host.analysis.samples import sample
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.suites.owd import OneWayResult
 

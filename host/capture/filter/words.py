@@ -92,7 +92,7 @@ def host_of(word: str) -> list[Network]:
         raise UsageError(f"'{word}' is not an address: give four numbers up to 255, or write 'net' before it")
     try:
         found = socket.getaddrinfo(word, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # The latter of a name that can't be one, like '.a'.
+    except (OSError, UnicodeError):  # UnicodeError: no host can have such a name, like '.a'.
         raise UsageError(f"no host is called '{word}': give its address") from None
     return [
         ip_network(ip_address(address)) for address in dict.fromkeys(str(entry[4][0]).split("%")[0] for entry in found)

@@ -6,9 +6,9 @@ import argparse
 import importlib.util
 import sys
 
+from liteprobe.host import programs
 from liteprobe.host.cli.arguments import flash_options
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.traffic import programs
 
 PROGRAM = "liteprobe.soc.build.bitstream"
 

@@ -22,14 +22,14 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import LOOK_S, Emulation, Show, filter_of
-from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult
+from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.document.network import network_schema, read_network
+from liteprobe.host.traffic.document.network_keys import CHANGE_MOST
 from liteprobe.host.traffic.document.network_write import write_network
 from liteprobe.host.traffic.network import Network
 from liteprobe.host.traffic.network.netem import from_netem
 from liteprobe.host.traffic.presets import preset
 
-DURATION_MOST_NS = 26 * 86400e9
 STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 
@@ -78,7 +78,7 @@ def network_of(args: argparse.Namespace) -> Network | None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
-    if args.duration and args.duration > DURATION_MOST_NS:
+    if args.duration and args.duration > CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.attach:
         return None
@@ -117,9 +117,8 @@ def _follow(
     try:
         with _shown(args) as show:
             look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else LOOK_S
-            is_done = partial(_have_done, stations) if stations and seconds is None else None
+            is_done = partial(have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, show, look_s, is_done)
-            result = replace(result, stations=stations.report() if stations else None)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and end.exit_code == Interrupted().exit_code
@@ -132,21 +131,6 @@ def _follow(
     finally:
         _let_go(args, emulation)
     finish(args, result, facts)
-
-
-def _have_done(stations: Stations, look: EmulationLook) -> bool:
-    """Return whether simulated stations have done all, and nothing of theirs is under way."""
-    report = stations.report()
-    if not report.are_done:
-        return False
-    for port, way in enumerate(look.ways):
-        counts = [one.counts for one in way.classes]
-        taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
-        left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
-        sent, seen = report.ports[port], report.ports[1 - port]
-        if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
-            return False
-    return True
 
 
 def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:

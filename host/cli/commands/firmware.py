@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState
+from liteprobe.host import programs
 from liteprobe.host.cli.arguments import flash_options
 from liteprobe.host.device.firmware import Console, Image, boot_state, load, pack, read_image
 from liteprobe.host.device.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
-from liteprobe.host.traffic import programs
 
 PROMPT = b"~$ "
 STDIN = "-"

@@ -191,7 +191,7 @@ class EtherboneLink(Link):
     def _connect(self) -> socket.socket:
         try:
             address = socket.gethostbyname(self.host)
-        except (OSError, UnicodeError):  # The latter of a name that can't be one, like '.a'.
+        except (OSError, UnicodeError):  # UnicodeError: no host can have such a name, like '.a'.
             raise NoProbeError(
                 f"'{self.host}' has no address: check the name, or give the probe's IP address (etherbone://192.168.1.50)"
             ) from None

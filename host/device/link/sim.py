@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.host import programs
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.traffic import programs
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
+from liteprobe.host import programs
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.traffic import programs
 
 CLIENT, SERVER = 1, 2
 CLIENT_PORT = 1  # The way to it is 'there', which presets have as the way down.
 WEIGHTS = (1, 2, 4)
-AHEAD_NS = 100_000  # From now to their start: the network starts some microseconds after it was told to.
+AHEAD_NS = 100_000  # From now to their start. The network starts first, within microseconds.
 BUILD = "liteprobe.sim.bench.emulator.stations.build"
 
 
@@ -105,7 +105,7 @@ class StationsAsked:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Of the files: three by three one is short, one twice and one four times as long."""
+        """Of the files: the second is twice and the third four times as long as the first, and so on by threes."""
         weights = [WEIGHTS[number % len(WEIGHTS)] for number in range(self.files)]
         ends = [end * self.octets // sum(weights) for end in accumulate(weights, initial=0)]
         return tuple(after - before for before, after in pairwise(ends))
@@ -113,14 +113,14 @@ class StationsAsked:
 
 @dataclass(frozen=True)
 class StationsReport:
-    """What the stations at both ports saw: of each port, and of the client how long it took (s), where it has all files."""
+    """What the stations at both ports saw."""
 
     asked: StationsAsked
     ports: tuple[Seen, ...]
 
     @property
     def seconds(self) -> float | None:
-        """Until the client had all files; None: it hasn't, or there is none."""
+        """From the start until the client had all files; None: it hasn't all, or there is no client."""
         ticks = self.ports[CLIENT_PORT].done_ticks
         return ticks * TICK_NS / 1e9 if self.asked.is_web and ticks else None
 
@@ -131,8 +131,10 @@ class StationsReport:
 
     @property
     def are_done(self) -> bool:
-        """Whether they have done all that was asked of them."""
-        return self.seconds is not None if self.asked.is_web else not any(one.is_playing for one in self.ports)
+        """Whether they have done all that was asked of them; never where nothing was."""
+        if self.asked.is_web:
+            return self.seconds is not None
+        return bool(self.asked.play) and not any(one.is_playing for one in self.ports)
 
     @property
     def sentence(self) -> str:

@@ -27,8 +27,16 @@ PAIR = "pair"  # Two probes, joined by a cable or a switch.
 PAIR_WIRES = ("cable", "switch")
 EMULATOR = "emulator"  # A probe that emulates, and a station at each port.
 EMULATOR_WIRE = "cable?loss=100%"  # Ports that nothing joins but the network.
-EMULATOR_OPTIONS = ("stations", "files", "octets", "keep", "seed", "repeats")
 STATIONS = ("web", "none")
+#: The least and the most of each option, and whether it is for stations=web; else it is for captures.
+STATION_NUMBERS = {
+    "files": (1, 65_536, True),
+    "octets": (0, 2**31, True),
+    "keep": (0, 1, True),
+    "seed": (1, 2**32, True),
+    "repeats": (0, 10**9, False),
+}
+EMULATOR_OPTIONS = ("stations", *STATION_NUMBERS)
 PAIR_OPTIONS = ("probe", "oscillators", "wire")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
@@ -188,27 +196,25 @@ def _emulator(url: str, own: dict[str, str]) -> SimOptions:
     of_stations = {name: own.pop(name) for name in (*EMULATOR_OPTIONS, "play") if name in own}
     query = "&".join(f"{name}={value}" for name, value in ({"preset": "emulator", "cpu": "0"} | own).items())
     options = sim_options(f"sim://{EMULATOR_WIRE}&{query}")
-    is_web = of_stations.get("stations", "none" if "play" in of_stations else "web")
-    if is_web not in STATIONS:
+    stations = of_stations.get("stations", "none" if "play" in of_stations else "web")
+    if stations not in STATIONS:
         raise _bad(url, "sim", f"stations is {' or '.join(STATIONS)}")
-    if is_web == "web" and "play" in of_stations:
+    is_web = stations == "web"
+    if is_web and "play" in of_stations:
         raise _bad(url, "sim", "a station plays captures or has a TCP/IP stack: leave out play or stations=web")
-    for name in of_stations:
-        if name in (("repeats",) if is_web == "web" else ("files", "octets", "keep", "seed")):
-            raise _bad(url, "sim", f"{name} is for {'captures' if is_web == 'web' else 'stations=web'}")
-    numbers = {"files": (1, 65_536, 3), "octets": (0, 2**31, 20_000), "keep": (0, 1, 1), "seed": (1, 2**32, 1)}
-    numbers |= {"repeats": (0, 10**9, 1)}
     found = {}
-    for name, (least, most, usual) in numbers.items():
-        text = of_stations.get(name, str(usual))
+    for name, (least, most, of_web) in STATION_NUMBERS.items():
+        if name not in of_stations:
+            continue
+        if of_web != is_web:
+            raise _bad(url, "sim", f"{name} is for {'stations=web' if of_web else 'captures'}")
+        text = of_stations[name]
         if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
             raise _bad(url, "sim", f"{name} '{text}' is not a number from {least} to {most}")
         found[name] = int(text)
+    is_kept = bool(found.pop("keep", 1))
     play = _files(url, of_stations["play"], SIM_PORTS, ("captures", "ports")) if "play" in of_stations else ()
-    asked = StationsAsked(
-        is_web == "web", found["files"], found["octets"], bool(found["keep"]), found["seed"], play, found["repeats"]
-    )
-    return replace(options, stations=asked)
+    return replace(options, stations=StationsAsked(is_web=is_web, is_kept=is_kept, play=play, **found))
 
 
 def other_of_pair(url: str) -> str | None:

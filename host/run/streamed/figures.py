@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.analysis.rows import finite
 from liteprobe.host.capture.request import CaptureResult
-from liteprobe.host.device.timebase import known_bound
 
 PERCENTILES = (50.0, 99.0, 99.9)
 
@@ -228,7 +228,7 @@ class StreamedResult(Generic[FiguresT]):
             "end": self.end,
             "is_complete": self.is_complete,
             "clock_state": self.clock_state,
-            "uncertainty_ns": known_bound(self.uncertainty_ns),
+            "uncertainty_ns": finite(self.uncertainty_ns),
             "notes": list(self.notes),
             "ports": [one.row() for one in self.ports],
             "capture": self.capture.counts if self.capture else None,
