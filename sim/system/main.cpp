@@ -31,6 +31,8 @@ const char *NAMES[] = {"a", "b"};            // Of the probes of a pair, in comm
 
 unsigned parse_port(const std::string &text) { return static_cast<unsigned>(parse_count("port", text, 0, PORTS - 1)); }
 
+uint64_t parse_start(const std::string &ns) { return parse_count("start", ns, 0, 1'000'000'000'000) / NS_PER_TICK; }
+
 double parse_rate(const std::string &text) {
     char *end = nullptr;
     double ppm = std::strtod(text.c_str(), &end);
@@ -57,7 +59,6 @@ private:
     std::string answer(unsigned probe, const std::string &command, std::istringstream &words);
     void inject(Node &node, unsigned port, const std::string &hex);
     size_t play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path);
-    void put_station(Node &node, const std::string &port, const std::string &start, const std::string &number, std::istringstream &words);
     std::string seen(const Node &node, uint64_t port) const;
     void start_receivers();
     void fill_flashes();
@@ -312,7 +313,9 @@ std::string Session::answer(unsigned probe, const std::string &command, std::ist
         return "ok " + std::to_string(play(node, first, second, third, path));
     }
     if (command == "station") {
-        put_station(node, first, second, third, words);
+        StationSetup setup = parse_station(third, words);
+        setup.start_tick = std::max(node.tick + 1, parse_start(second));
+        node.stations[parse_count("port", first, 0, TEST_PORTS - 1)]->put(setup);
         return "ok";
     }
     if (command == "seen")
@@ -347,25 +350,8 @@ void Session::inject(Node &node, unsigned port, const std::string &hex) {
 
 size_t Session::play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path) {
     uint64_t number = parse_count("port", port, 0, TEST_PORTS - 1);
-    uint64_t ns = parse_count("start", start, 0, 1'000'000'000'000);
     uint64_t rounds = parse_count("repeats", repeats, 0, 1'000'000'000);
-    return node.players[number].play(path, std::max(node.tick + PREAMBLE, ns / NS_PER_TICK), rounds);
-}
-
-// `number seed is_kept lengths library`; the library is last, because it may hold spaces.
-void Session::put_station(Node &node, const std::string &port, const std::string &start, const std::string &number, std::istringstream &words) {
-    std::string seed, is_kept, lengths, library;
-    words >> seed >> is_kept >> lengths;
-    std::getline(words >> std::ws, library);
-    StationSetup setup;
-    setup.start_tick = std::max(node.tick + 1, parse_count("start", start, 0, 1'000'000'000'000) / NS_PER_TICK);
-    setup.number = static_cast<unsigned>(parse_count("number", number, 1, 254));
-    setup.seed = parse_count("seed", seed, 1, ~0ull);
-    setup.is_kept = parse_count("is_kept", is_kept, 0, 1) != 0;
-    std::istringstream each(lengths);
-    for (std::string length; std::getline(each, length, ',');)
-        setup.lengths.push_back(static_cast<uint32_t>(parse_count("lengths", length, 0, 0xffffffff)));
-    node.stations[parse_count("port", port, 0, TEST_PORTS - 1)]->put(library, setup);
+    return node.players[number].play(path, std::max(node.tick + PREAMBLE, parse_start(start)), rounds);
 }
 
 // Of a test port's line: frames played into it, whether more are to come, and what the station there says.

@@ -29,6 +29,20 @@ template <class Call> void find(void *handle, const char *name, Call &call) {
 
 }  // namespace
 
+StationSetup parse_station(const std::string &number, std::istringstream &words) {
+    std::string seed, is_kept, lengths;
+    StationSetup setup;
+    words >> seed >> is_kept >> lengths;
+    std::getline(words >> std::ws, setup.library);
+    setup.number = static_cast<unsigned>(parse_count("number", number, 1, 254));
+    setup.seed = parse_count("seed", seed, 1, ~0ull);
+    setup.is_kept = parse_count("is_kept", is_kept, 0, 1) != 0;
+    std::istringstream each(lengths);
+    for (std::string length; std::getline(each, length, ',');)
+        setup.lengths.push_back(static_cast<uint32_t>(parse_count("lengths", length, 0, 0xffffffff)));
+    return setup;
+}
+
 // A library has one stack: each station loads a copy of its own.
 Stack::Stack(const std::string &library) {
     char name[] = "/tmp/liteprobe-station-XXXXXX";
@@ -58,8 +72,8 @@ Stack::~Stack() {
         dlclose(handle_);
 }
 
-void Station::put(const std::string &library, const StationSetup &setup) {
-    stack_ = std::make_unique<Stack>(library);
+void Station::put(const StationSetup &setup) {
+    stack_ = std::make_unique<Stack>(setup.library);
     setup_ = setup;
     is_started_ = false;
     done_tick_ = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,12 @@ struct StationSetup {
     uint64_t seed = 1;
     bool is_kept = false;
     std::vector<uint32_t> lengths;  // Of the files.
+    std::string library;
 };
+
+// Reads what comes behind the number, `seed is_kept lengths library`: the library is last, because it may hold spaces.
+// Throws UsageError.
+StationSetup parse_station(const std::string &number, std::istringstream &words);
 
 class Station : public Sink {
 public:
@@ -48,7 +54,7 @@ public:
     Station(Feeder &out, Sink &behind) : out_(out), behind_(behind) {}
 
     // Puts a stack here, in the place of the one that there was. Its tick 0 is `start_tick`. Throws UsageError.
-    void put(const std::string &library, const StationSetup &setup);
+    void put(const StationSetup &setup);
     uint64_t due() const { return due_; }
     void advance(uint64_t tick);
     void began(const FramePtr &frame) override { behind_.began(frame); }

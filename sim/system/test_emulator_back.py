@@ -79,9 +79,10 @@ def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
 def test_hostile_frames_go_no_further_and_hurt_no_other(build: Path, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     with emulating(build, tmp_path) as emulated:
-        for length in [59, 60, LONGEST, LONGEST + 1, *(chance.randint(1, 2 * LONGEST) for _ in range(12))]:
-            octets = b"\x02" + chance.randbytes(length - 1)
-            emulated.link.inject(1, frame_with(octets, chance.choice([0, 0, 1 << chance.randrange(32)])))
+        edges = [(length, 0) for length in (59, 60, LONGEST, LONGEST + 1)]  # Nothing else is wrong with them.
+        others = [(chance.randint(1, 2 * LONGEST), chance.choice([0, 0, 1 << chance.randrange(32)])) for _ in range(12)]
+        for length, fcs_error in edges + others:
+            emulated.link.inject(1, frame_with(b"\x02" + chance.randbytes(length - 1), fcs_error))
             emulated.probe.wait(30e-6)
         emulated.link.inject(1, frame_with(bytes(70))[:8])  # No frame behind its SFD.
         emulated.probe.wait(30e-6)

@@ -55,7 +55,7 @@ def test_changes_under_load_touch_only_what_they_name(build: Path, tmp_path: Pat
             emulated.probe.registers.write_burst({"direction0_switch_at": tick})
             write("direction0_switch", 1)
         emulated.probe.wait(2e-3)
-        assert emulated.read(0, "now") >= 0 and emulated.read(0, "bank") == 1
+        assert emulated.read(0, "bank") == 1
         switches = list(zip(ticks, banks[1:], strict=True))
         assert emulated.compare(0, Settings(banks[0]), switches) == []
         # Each of them was seen.
@@ -93,10 +93,12 @@ def test_ghosts_alone_are_counted_and_send_nothing(build: Path, tmp_path: Path) 
     with emulating(build, tmp_path) as emulated:
         emulated.start({0: settings})
         emulated.probe.wait(1e-3)
-        before, count, after = emulated.read(0, "bank"), emulated.counts(0)[4], emulated.read(0, "bank")
-        assert before == after == 0
-        now = emulated.read(0, "now")
-        assert now // 3000 - 12 <= count[ClassCounter.GHOSTS] <= now // 3000 + 1
+        # A read of ``bank`` takes the time; a ghost comes at 0, and is counted some ticks later.
+        banks, nows = [emulated.read(0, "bank")], [emulated.read(0, "now")]
+        count = emulated.counts(0)[4]
+        banks, nows = [*banks, emulated.read(0, "bank")], [*nows, emulated.read(0, "now")]
+        assert banks == [0, 0]
+        assert nows[0] // 3000 <= count[ClassCounter.GHOSTS] <= nows[1] // 3000 + 1
         assert emulated.pins(1, "out") == [] and emulated.total(0, ClassCounter.SENT) == 0
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import FINE_BITS, Background, ClassCounter
+from liteprobe.host.device.link.sim_stations import CLIENT
 from liteprobe.sim.bench.emulator.stations.network import CLASS, Simulation
-from liteprobe.sim.bench.emulator.stations.station import CLIENT
 from liteprobe.sim.models.emulator.direction import AROUND
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 

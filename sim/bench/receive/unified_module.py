@@ -11,21 +11,21 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.receive.unified import UnifiedParser
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.sim.bench.tools.pins import PinnedBench
 
 # Unified Bench ------------------------------------------------------------------------------------
 
 PORT = 1 # That the headers say.
 HASH = 0xfee1600d
 
-class UnifiedBench(LiteXModule):
+class UnifiedBench(PinnedBench):
     """A parser on pins: ``sys_clk``, ``sys_rst``, ``sink_*``, ``source_*``, ``lost``.
 
     All headers are read, one after the other. What the parser leaves to others is added: the stamp of each frame is its
     length, and more of the same, enough to tell them apart; the flow hash is always `HASH`.
     """
     def __init__(self):
-        self.cd_sys = ClockDomain("sys")
-        self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
+        PinnedBench.__init__(self)
         self.parser = parser = UnifiedParser()
         sink = parser.sink
         for name in ("valid", "last", "data", "last_be", "fcs_error", "symbol_error", "overflow"):
@@ -74,12 +74,6 @@ class UnifiedBench(LiteXModule):
         self.sync += If(source.valid & source.ready,
             If(is_head, word.eq(word + 1)).Elif(source.last, word.eq(0)),
         )
-
-    def add_pin(self, name, width):
-        """Return a new pin of that name."""
-        pin = Signal(width, name=name, name_override=name)
-        self.pins.add(pin)
-        return pin
 
 def write_verilog(path):
     """Write the bench to ``path`` as module ``unified_bench``."""

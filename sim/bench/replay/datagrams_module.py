@@ -10,6 +10,7 @@ from litex.gen import *
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
 from liteprobe.sim.bench.tools.module import write_module
+from liteprobe.sim.bench.tools.pins import PinnedBench
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
 RINGS   = 2
@@ -27,7 +28,7 @@ class LateReceiver(DatagramReceiver):
 
 # Datagram Bench -----------------------------------------------------------------------------------
 
-class DatagramBench(LiteXModule):
+class DatagramBench(PinnedBench):
     """A `DatagramReceiver`.
 
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready``, ``_data``, ``_last``, ``_last_be`` of ``sink``, ``source`` and
@@ -35,8 +36,7 @@ class DatagramBench(LiteXModule):
     ``ack``, ``dat_r``; all other ports, those of ring n with the number n.
     """
     def __init__(self, rings=RINGS, words=WORDS, period=PERIOD, kind=LateReceiver):
-        self.cd_sys = ClockDomain("sys")
-        self.pins   = {self.cd_sys.clk, self.cd_sys.rst}
+        PinnedBench.__init__(self)
         port = BurstPort()
         self.receiver = receiver = kind(rings, port, ADDRESS, MAC, IP, period, words)
         self.add_streams()
@@ -53,7 +53,7 @@ class DatagramBench(LiteXModule):
         self.add_input("request_ready", port.request.ready)
         self.add_output("write_data", port.write_data)
         self.add_input("takes", port.takes)
-        self.add_bus(receiver.bus)
+        self.add_counts_bus(receiver.bus)
 
     def add_streams(self):
         """Give the streams of frames their pins."""
@@ -64,25 +64,19 @@ class DatagramBench(LiteXModule):
                 one(f"{stream}_{name}", getattr(end, name))
             other(f"{stream}_ready", end.ready)
 
-    def add_bus(self, bus):
+    def add_counts_bus(self, bus):
         """Give the counts' bus its pins."""
         self.add_input("adr", bus.adr)
         self.add_output("ack", bus.ack)
         self.add_output("dat_r", bus.dat_r)
-        stb = self.pin("stb", 1)
+        stb = self.add_pin("stb", 1)
         self.comb += bus.cyc.eq(stb), bus.stb.eq(stb)
 
     def add_input(self, name, signal):
-        self.comb += signal.eq(self.pin(name, len(signal)))
+        self.comb += signal.eq(self.add_pin(name, len(signal)))
 
     def add_output(self, name, signal):
-        self.comb += self.pin(name, len(signal)).eq(signal)
-
-    def pin(self, name, width):
-        """Return a new pin of that name."""
-        pin = Signal(width, name=name, name_override=name)
-        self.pins.add(pin)
-        return pin
+        self.comb += self.add_pin(name, len(signal)).eq(signal)
 
 def write_verilog(path, rings=RINGS, words=WORDS, period=PERIOD, kind=LateReceiver):
     """Write the bench to ``path`` as module ``datagram_bench``."""

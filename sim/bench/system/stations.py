@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import FINE_BITS, ClassCounter
-from liteprobe.host.device.link.sim_stations import Station
+from liteprobe.host.device.link.sim_stations import CLIENT, SERVER, Station
 from liteprobe.sim.bench.emulator.cern import Kind, Line, fields
 from liteprobe.sim.bench.emulator.stations import build
 from liteprobe.sim.bench.emulator.stations.network import CLASS, Simulation
-from liteprobe.sim.bench.emulator.stations.station import CLIENT, SERVER
 from liteprobe.sim.bench.system.emulator import Emulated, bank, rings
 from liteprobe.sim.models.emulator.settings import Settings
 

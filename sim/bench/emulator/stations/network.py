@@ -6,7 +6,8 @@
 from heapq import heappop, heappush
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
-from liteprobe.sim.bench.emulator.stations.station import CLIENT, SERVER, Station
+from liteprobe.host.device.link.sim_stations import CLIENT, SERVER
+from liteprobe.sim.bench.emulator.stations.station import Station
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings
 

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.sim.bench.emulator.stations import build
 
-CLIENT, SERVER = 1, 2
 FRAME_MAX = 1514
 NEVER = 2**64 - 1
 
