@@ -137,7 +137,9 @@ def read(path: Path) -> ClockLog:
     rows = [(row, reported) for row, reported in _rows(path, lines[1:]) if not row["is_spurious"]]
     if len(rows) < 3:
         raise UsageError(f"{path} holds {len(rows)} edges: log for longer, three periods at least")
-    return _log(int(heading[1]), int(heading[2] or TICK_PS), [row for row, _ in rows], [reported for _, reported in rows])
+    return _log(
+        int(heading[1]), int(heading[2] or TICK_PS), [row for row, _ in rows], [reported for _, reported in rows]
+    )
 
 
 class _Reported(NamedTuple):
