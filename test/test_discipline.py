@@ -136,7 +136,7 @@ def test_a_train_that_waits_for_its_time_gets_the_right_one(loop: Loop) -> None:
     assert abs(off + 4) < 20 and ClockError.STEP_REFUSED not in loop.errors
 
 
-def test_a_reference_that_jumps_is_told_to_the_host(loop: Loop) -> None:
+def test_a_reference_that_jumps_is_reported_to_the_host(loop: Loop) -> None:
     for _ in range(30):
         loop.pulse()
     loop.pulse_moved = 100  # Ticks.

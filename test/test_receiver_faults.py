@@ -78,7 +78,7 @@ def test_pulses_of_a_higher_rate_are_never_a_lock(rate_hz: int) -> None:
 
 
 @pytest.mark.parametrize("rate_hz", [2, 10])
-def test_a_receiver_set_to_a_higher_rate_is_followed_at_the_seconds_and_told(rate_hz: int) -> None:
+def test_a_receiver_set_to_a_higher_rate_is_followed_at_the_seconds_and_reported(rate_hz: int) -> None:
     run = at_rate(rate_hz, 60)
     late = run.time_s > 62
     assert np.abs(run.error_ns[late]).max() < 15

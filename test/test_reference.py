@@ -35,7 +35,7 @@ SIZES = [40, -40, 300, -300, 10_000, 1_000_000, -1_000_000]
 
 
 @pytest.mark.parametrize("size_ns", SIZES)
-def test_a_lasting_jump_is_told_within_three_pulses_and_counted_once(size_ns: float) -> None:
+def test_a_lasting_jump_is_reported_within_three_pulses_and_counted_once(size_ns: float) -> None:
     run = jumped(size_ns)
     assert not run.edges["has_jumped"][SETTLED_S:700].any()
     told = run.edges["has_jumped"][700:]
@@ -76,7 +76,7 @@ def test_one_percent_of_false_pulses_is_no_jump(kind: str) -> None:
     assert inside(run, SETTLED_S, 3600) >= 0.93
 
 
-def test_a_jump_under_a_train_is_told_too() -> None:
+def test_a_jump_under_a_train_is_reported_too() -> None:
     """The step to the new pulses is refused."""
     came = pulses(KINDS["timing_qerr"].receiver, LONG_S, 1)
     came.late_ns[came.time_s > JUMP_S] += 1_000_000

@@ -73,7 +73,7 @@ def test_all_sentences_of_a_second_are_one_vote() -> None:
 # Lies ---------------------------------------------------------------------------------------------
 
 
-def test_one_wrong_second_changes_nothing_and_is_told() -> None:
+def test_one_wrong_second_changes_nothing_and_is_reported() -> None:
     answers = seconds(20, lambda number, utc: rmc(utc + timedelta(seconds=number == 10))).run()[1::2]
     assert answers["faults"].tolist() == [UNKNOWN] * 2 + [0] * 8 + [WRONG] + [0] * 9
     assert answers["tai"][-1] == tai(START) + 19

@@ -61,7 +61,7 @@ def run(
 
 @pytest.mark.parametrize("witness", [nobody, in_gps, in_utc])
 @pytest.mark.parametrize("seconds", [-1, 1, 60])
-def test_a_minute_of_wrong_sentences_moves_nothing_and_is_told(witness: Witness, seconds: int) -> None:
+def test_a_minute_of_wrong_sentences_moves_nothing_and_is_reported(witness: Witness, seconds: int) -> None:
     found = run(120, lambda n, utc: rmc(utc + timedelta(seconds=seconds * (20 <= n < 80))), witness)
     assert found["tai"][3:].tolist() == [tai(START) + number for number in range(3, 120)]
     assert (found["faults"][20:80] == WRONG).all() and not found["faults"][80:].any()
@@ -106,7 +106,7 @@ def test_a_witness_that_talks_nonsense_moves_nothing(seed: int) -> None:
     assert found["tai_utc"][-1] == TAI_UTC
 
 
-def test_a_witness_against_what_is_sure_is_told() -> None:
+def test_a_witness_against_what_is_sure_is_reported() -> None:
     """Until June there can have been no leap second: one of the two is wrong, and TAI stays."""
     found = run(60, lambda _, utc: rmc(utc), lambda n, utc: tim_tp(utc, 0, gps_utc=GPS + (n >= 20)))
     assert (found["tai"][-1], found["tai_utc"][-1], found["faults"][-1]) == (tai(START) + 59, TAI_UTC, WRONG)
@@ -141,7 +141,7 @@ def test_a_leap_second_while_the_receiver_is_silent_moves_utc_and_not_tai(witnes
 
 
 @pytest.mark.parametrize(("witness", "is_right"), [(nobody, False), (in_utc, False), (in_gps, True)])
-def test_a_leap_second_in_an_outage_or_before_a_reboot_is_seen_by_gps_time_or_told(
+def test_a_leap_second_in_an_outage_or_before_a_reboot_is_seen_by_gps_time_or_reported(
     witness: Witness, is_right: bool
 ) -> None:
     """An hour after it, with the TAI - UTC of before."""

@@ -55,7 +55,7 @@ def test_an_hour_stays_within_what_the_receiver_allows(kind: str, rms_ns: float,
     assert found.inside > 0.95
 
 
-def test_rate_and_offset_are_told_as_they_are() -> None:
+def test_rate_and_offset_are_reported_as_they_are() -> None:
     run = servo(KINDS["ideal"], 200, oscillator=QUIET)
     assert run.edges["rate"][-1] / 2**8 == pytest.approx(50_000, abs=0.5)
     assert run.edges["drift"][-1] / 2**8 == pytest.approx(0, abs=30)
@@ -206,7 +206,7 @@ def test_someone_who_steps_the_clock_is_put_right_and_the_rate_is_kept() -> None
 # Holdover -----------------------------------------------------------------------------------------
 
 
-def test_holdover_is_told_at_once_and_its_bound_grows_until_pulses_come_back() -> None:
+def test_holdover_is_reported_immediately_and_its_bound_grows_until_pulses_come_back() -> None:
     run = servo(changed("timing_qerr", outages=((700.5, 1000.5),)), 1100)
     assert run.state[at(run, 702)] == HOLDOVER
     bounds = [run.bound_ns[at(run, time)] for time in (701.75, 710, 730, 800, 1000)]
@@ -297,11 +297,11 @@ def test_the_bound_of_a_navigation_receiver_holds_and_that_of_steps_stays_small(
 
 def test_pulses_without_qerr_among_those_with_it_count_less() -> None:
     table = clock_runs.table(KINDS["timing_qerr"], 3600, 3)
-    all_told = spread(iter([run_servo(table, ServoConfig())])).rms_ns
+    with_all = spread(iter([run_servo(table, ServoConfig())])).rms_ns
     table["flags"][np.flatnonzero(table["kind"] == EDGE)[::5]] = 0
     run = run_servo(table, ServoConfig(), sanitize=True)
     assert run.edges["rejected"][-1] == 0
-    assert spread(iter([run])).rms_ns < 1.1 * all_told
+    assert spread(iter([run])).rms_ns < 1.1 * with_all
 
 
 # Fixed point --------------------------------------------------------------------------------------

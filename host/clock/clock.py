@@ -256,7 +256,7 @@ class Clock:
         )
 
     def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
-        """Return how much later than the receiver's own second an edge came (ps), as the firmware told; None: not known.
+        """Return how much later than the receiver's own second an edge came (ps), as the firmware reports it; None: unknown.
 
         Parameters
         ----------

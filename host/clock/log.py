@@ -102,7 +102,7 @@ class Writer:
     def write(self, edge: Edge, status: ClockStatus, qerr_ps: int | None = None) -> None:
         """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
-        told = (status.name, f"{status.offset_ns:.3f}", bound)
+        reported = (status.name, f"{status.offset_ns:.3f}", bound)
         stamp = (
             edge.count,
             edge.now_ns,
@@ -112,7 +112,7 @@ class Writer:
             int(edge.is_spurious),
             edge.early_ps,
         )
-        self._lines.writerow([*stamp, "" if qerr_ps is None else qerr_ps, *told])
+        self._lines.writerow([*stamp, "" if qerr_ps is None else qerr_ps, *reported])
         self._stream.flush()
 
 
@@ -134,32 +134,34 @@ def read(path: Path) -> ClockLog:
         raise UsageError(f"{path} is not a PPS log: make one by 'liteprobe clock log --out FILE'")
     if not text.endswith("\n"):
         lines.pop()  # Still being written.
-    rows = [(row, told) for row, told in _rows(path, lines[1:]) if not row["is_spurious"]]
+    rows = [(row, reported) for row, reported in _rows(path, lines[1:]) if not row["is_spurious"]]
     if len(rows) < 3:
         raise UsageError(f"{path} holds {len(rows)} edges: log for longer, three periods at least")
-    return _log(int(heading[1]), int(heading[2] or TICK_PS), [row for row, _ in rows], [told for _, told in rows])
+    return _log(
+        int(heading[1]), int(heading[2] or TICK_PS), [row for row, _ in rows], [reported for _, reported in rows]
+    )
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     """What was reported of the clock at an edge."""
 
     state: str
     bound_ns: float
 
 
-def _rows(path: Path, lines: Iterable[str]) -> Iterator[tuple[dict[str, int | None], _Told]]:
+def _rows(path: Path, lines: Iterable[str]) -> Iterator[tuple[dict[str, int | None], _Reported]]:
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
             found: dict[str, int | None] = {name: int(row[name]) for name in NEEDED}
             found["qerr_ps"] = int(row["qerr_ps"]) if row.get("qerr_ps") else None
             found["early_ps"] = int(row.get("early_ps") or 0)
-            told = _Told(row.get("state") or "", float(row.get("uncertainty_ns") or "nan"))
+            reported = _Reported(row.get("state") or "", float(row.get("uncertainty_ns") or "nan"))
         except (KeyError, TypeError, ValueError):
             raise UsageError(f"line {number} of {path} is not an edge: cut it off there, or log anew") from None
-        yield found, told
+        yield found, reported
 
 
-def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]], told: list[_Told]) -> ClockLog:
+def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]], reported: list[_Reported]) -> ClockLog:
     def column(name: str) -> list[int]:
         return [value for row in rows if (value := row[name]) is not None]
 
@@ -175,8 +177,8 @@ def _log(period_ns: int, quantum_ps: int, rows: list[dict[str, int | None]], tol
         qerr_ns=np.array(qerr),
         late_ns=(TICK_PS - quantum_ps / 2 - np.array(early, np.float64)) / 1e3,
         quantum_ns=quantum_ps / 1e3,
-        bound_ns=np.array([row.bound_ns for row in told]),
-        state=tuple(row.state for row in told),
+        bound_ns=np.array([row.bound_ns for row in reported]),
+        state=tuple(row.state for row in reported),
     )
 
 

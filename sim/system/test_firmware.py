@@ -137,7 +137,7 @@ def test_probe_measures_a_train_by_itself(running: Running) -> None:
     assert re.search(r"deviation 0\.\d\d ns", said)
     rate = re.search(r"rate (\d+) b/s", said)
     assert rate and abs(int(rate[1]) / (8 * 1538 * 1e9 / 20000) - 1) < 1e-4
-    assert "there is no port 0, or no port 7" in running.shell("train send 10 60 0 0 7")
+    assert "port 0 or port 7 does not exist" in running.shell("train send 10 60 0 0 7")
 
 
 def test_a_train_is_stopped_and_the_last_ones_are_a_table(running: Running) -> None:

@@ -55,7 +55,7 @@ static int step_periods(int64_t periods, uint32_t period_ns)
 	k_busy_wait(2);
 	ret = lp_timebase_read(timebase, &after);
 	if (ret < 0) {
-		/* Some microseconds behind, which the next pulse shows. */
+		/* The clock is late by some microseconds, which the next pulse shows. */
 		return ret;
 	}
 

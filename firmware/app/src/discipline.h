@@ -26,7 +26,7 @@ struct discipline_view {
 	/** CPU time that the last edge took, from the interrupt's message to the publication, and the longest (us). */
 	uint32_t work_us;
 	uint32_t work_us_max;
-	/** Edges whose quantisation error the receiver told, and messages that fitted no edge. */
+	/** Edges whose quantisation error the receiver reported, and messages that fitted no edge. */
 	uint32_t qerr_used;
 	uint32_t qerr_refused;
 	/** From the first instructions to the first publication (us). */

@@ -3,7 +3,7 @@
 
 /*
  * What outlives a reset, in the board's flash: TAI - UTC, the profile of the clock, the plan of trains, their addresses.
- * Where there is no flash, or none that can be written, all of it lasts until the next reset, and the shell says so.
+ * Without a flash that can be written, settings are lost at the next reset, and the shell says so.
  */
 
 #ifndef LITEPROBE_APP_KEEP_H_

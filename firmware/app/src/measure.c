@@ -62,7 +62,7 @@ static uint32_t counted(const struct look *look, uint32_t bit)
 	return ((look->last.error >> bit) - (look->first.error >> bit)) & LP_CLOCK_COUNT_MASK;
 }
 
-/* By their order a state is the worse the less it is, but that holdover is worse than locked. */
+/* A greater state is better, except that holdover, the greatest, is worse than locked. */
 static uint32_t rank(uint32_t state)
 {
 	return state == LP_CLOCK_HOLDOVER ? 2 * LP_CLOCK_LOCKED - 1 : 2 * state;
@@ -118,7 +118,7 @@ static void compute(const struct measure_plan *plan, const struct lp_meter_total
 	(void)lp_statistics_of_sums(totals->frames, totals->delay_sum, squares, &summary);
 	result->delay_min = totals->frames != 0 ? totals->delay_min : 0;
 	result->delay_max = totals->frames != 0 ? totals->delay_max : 0;
-	/* The deviation tells more than the mean's part of a nanosecond. */
+	/* The fraction of the mean is rounded: the deviation says more. */
 	result->delay_mean = summary.mean + (summary.fraction >> 7);
 	result->delay_deviation = summary.deviation;
 	result->rate = frame_rate(totals->frames, plan->length, totals->last_stamp - totals->first_stamp);
@@ -235,7 +235,7 @@ static int check(const struct measure_plan *plan)
 		return -EINVAL;
 	}
 	if (lp_train_port(plan->transmit) == NULL || lp_meter_port(plan->receive) == NULL) {
-		LOG_ERR("there is no port %u, or no port %u", plan->transmit, plan->receive);
+		LOG_ERR("port %u or port %u does not exist: give test ports of this probe", plan->transmit, plan->receive);
 		return -ENODEV;
 	}
 
@@ -321,7 +321,7 @@ bool measure_past(uint32_t age, struct measure_result *result)
 	return is_known;
 }
 
-/* Take what is to be sent next; return whether it is to be sent at once, else at whole seconds of the clock. */
+/* Take what is to be sent next; return whether it is sent immediately, otherwise at whole seconds of the clock. */
 static bool next(struct measure_plan *plan)
 {
 	bool is_single;
@@ -336,7 +336,7 @@ static bool next(struct measure_plan *plan)
 	return is_single;
 }
 
-/* A step of the clock: what waits for a time of it has waited for another one. */
+/* The clock was stepped: a train that waits for its start must wait anew. */
 static void on_step(void)
 {
 	k_sem_give(&changed);

@@ -60,11 +60,11 @@ struct measure_status {
 };
 
 /**
- * Begin to measure by a train, or to do so again and again: returns at once.
+ * Begin to measure with a train, or to do so again and again; doesn't wait for the result.
  *
  * @retval 0 on success: the result is the last one, once it is done.
  * @retval -EINVAL when the plan can't be.
- * @retval -ENODEV when there is no such port.
+ * @retval -ENODEV when a port doesn't exist.
  * @retval -EBUSY when a train is being sent, and every_s is 0: it is one at a time.
  */
 int measure_begin(const struct measure_plan *plan);

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /**
- * Multiply ``increment`` (below 2^44) by a ratio near 1, to 2^-38 of it. Works on the digits of the number: nothing of the
- * compiler's arithmetic of doubles, 4.5 KB, gets into the image for this alone.
+ * Multiply ``increment`` (below 2^44) by a ratio near 1, to 2^-38 of it. Works on the bits of the double, so that the
+ * image doesn't need the compiler's arithmetic of doubles (4.5 KB).
  *
  * @retval 0 on success
  * @retval -EINVAL when the ratio is 0.2 % from 1, or further, or no number

@@ -3,13 +3,6 @@
 
 #include "reference/reference.h"
 
-#include <string.h>
-
-void lp_reference_init(struct lp_reference *r)
-{
-	memset(r, 0, sizeof(*r));
-}
-
 static bool is_tracking(const struct lp_servo_output *out)
 {
 	return out->state == LP_SERVO_LOCKED || out->state == LP_SERVO_HOLDOVER;

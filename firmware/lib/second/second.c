@@ -24,7 +24,7 @@
 #define WITNESS_MS  3500
 /* More leap seconds between two looks are none. */
 #define LEAPS_MOST  3
-/* Of GPS: what its weeks count from in POSIX time, and what TAI is ahead. Receivers know the week modulo 1024 at heart. */
+/* GPS: its weeks count from this POSIX time, and TAI is so far ahead. The satellites send the week modulo 1024. */
 #define GPS_EPOCH   315964800
 #define GPS_LESS_TAI 19
 #define WEEK_S      604800
@@ -79,21 +79,21 @@ static void be_sure(struct lp_second *s, int64_t posix)
 
 void lp_second_pulse(struct lp_second *s, const struct lp_ubx_pulse *pulse, uint64_t ms)
 {
-	s->told = *pulse;
-	s->told_ms = ms;
-	s->is_told = true;
+	s->reported = *pulse;
+	s->reported_ms = ms;
+	s->is_reported = true;
 }
 
-/* What was told of the pulse that came now. */
+/* Take what TIM-TP reported of the pulse that has come now. */
 static void hear(struct lp_second *s, uint64_t ms)
 {
-	int64_t second = GPS_EPOCH + (int64_t)s->told.week * WEEK_S + s->told.tow_ms / 1000;
+	int64_t second = GPS_EPOCH + (int64_t)s->reported.week * WEEK_S + s->reported.tow_ms / 1000;
 
-	s->has_opinion = s->is_told && ms >= s->told_ms && ms - s->told_ms <= 1000 && s->told.tow_ms % 1000 == 0 &&
-			 (s->told.is_gps || s->told.is_utc);
-	s->is_told = false;
+	s->has_opinion = s->is_reported && ms >= s->reported_ms && ms - s->reported_ms <= 1000 && s->reported.tow_ms % 1000 == 0 &&
+			 (s->reported.is_gps || s->reported.is_utc);
+	s->is_reported = false;
 	if (s->has_opinion) {
-		s->is_gps = s->told.is_gps;
+		s->is_gps = s->reported.is_gps;
 		s->opinion = (uint64_t)(unwrapped(s, second) + (s->is_gps ? GPS_LESS_TAI : 0));
 		s->opinion_ms = ms;
 	}
@@ -142,7 +142,7 @@ bool lp_second_edge(struct lp_second *s, uint64_t ms)
 	return true;
 }
 
-/* Where TIM-TP counts in GPS time, UTC and it tell how many leap seconds there were, but for one that was late itself. */
+/* Return whether TIM-TP counts in GPS time, which shows how many leap seconds UTC has had that TAI - UTC lacks. */
 static bool leaps_of(const struct lp_second *s, int64_t posix, int64_t *leaps)
 {
 	*leaps = (int64_t)s->opinion - posix - s->tai_utc;
@@ -173,7 +173,7 @@ static void learn(struct lp_second *s, int64_t posix)
 	}
 }
 
-/* Leap seconds come at the end of a month: a change that shows within its first minute is one, or after an outage over it. */
+/* Leap seconds come at the end of a month: it may be one within the first minute of a month, or after an outage over it. */
 static bool may_be_leap(const struct lp_second *s, const struct lp_nmea_time *time, int64_t difference)
 {
 	bool is_month_new = s->month != 0 && s->month != 12 * time->year + time->month;
@@ -202,7 +202,7 @@ static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int
 	s->wrong += !is_leap;
 }
 
-/* UTC is as it was. Is TAI, by what counts no leap seconds? */
+/* A sentence agrees. See whether TAI is right as well, where TIM-TP counts in GPS time, which has no leap seconds. */
 static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
 {
 	int64_t leaps;
@@ -216,13 +216,13 @@ static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 		s->later = 0;
 	} else if (leaps == 0) {
 		s->later = 0;
-		be_sure(s, posix);
+		s->is_sure = true;
 	} else if (++s->later >= TO_CORRECT && !s->is_sure) {
 		s->tai += (uint64_t)leaps;
 		s->tai_utc += (int32_t)leaps;
 		s->corrections++;
 		s->later = 0;
-		be_sure(s, posix);
+		s->is_sure = true;
 	}
 	if (s->is_sure && s->later == 0) {
 		be_sure(s, posix);
@@ -248,13 +248,13 @@ static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 	}
 }
 
-/* Return the date and time of day in POSIX time: of a receiver that lost count of the weeks, too. */
+/* Return the date and time of day in POSIX time, corrected where the receiver's count of weeks has wrapped. */
 static int64_t dated(struct lp_second *s, const struct lp_nmea_time *time)
 {
-	int64_t told = time->has_date ? lp_nmea_posix(time) : 0;
-	int64_t posix = time->has_date ? unwrapped(s, told) : 0;
+	int64_t given = time->has_date ? lp_nmea_posix(time) : 0;
+	int64_t posix = time->has_date ? unwrapped(s, given) : 0;
 
-	s->rollovers += posix != told;
+	s->rollovers += posix != given;
 	return posix;
 }
 

@@ -47,7 +47,7 @@ struct lp_second {
 	uint64_t sentence_ms;
 	uint64_t fix_ms;        /* Of the last sentence with a fix. */
 	bool has_fix;
-	bool is_vouched;        /* Sentences of a kind that tells of a fix were seen. */
+	bool is_vouched;        /* Sentences of a kind that reports a fix were seen. */
 	uint64_t named;         /* Pulse whose second a sentence has named already. */
 	bool has_named;
 	uint64_t candidate;     /* What a sentence said, carried on pulse by pulse. */
@@ -66,14 +66,14 @@ struct lp_second {
 	int64_t not_before;
 	uint32_t rollovers;     /* May be read: sentences whose date was off by 1024 weeks, or several times that. */
 	int32_t month;          /* Of the last sentence that agreed: 12 * year + month; 0: none. */
-	struct lp_ubx_pulse told; /* Of the next pulse, */
-	uint64_t told_ms;       /* when, */
-	bool is_told;           /* and whether. */
-	bool has_opinion;       /* The last pulse was told of: */
-	bool is_gps;            /* in GPS time, so that no leap second is in it, */
-	uint64_t opinion;       /* it is this second of TAI; else of UTC, POSIX. */
-	uint64_t opinion_ms;    /* When there was one last. */
-	uint32_t later;         /* Sentences in a row at which TIM-TP named a second that much later than UTC allows. */
+	struct lp_ubx_pulse reported; /* What TIM-TP said of the next pulse, */
+	uint64_t reported_ms;   /* when it came, */
+	bool is_reported;       /* and whether there is one. */
+	bool has_opinion;       /* TIM-TP named the second of the last pulse: */
+	bool is_gps;            /* in GPS time, which has no leap seconds; else in UTC. */
+	uint64_t opinion;       /* That second, of TAI; in UTC it is POSIX time. */
+	uint64_t opinion_ms;    /* When it last named one. */
+	uint32_t later;         /* Sentences in a row that agreed while TIM-TP named a second later than they did. */
 };
 
 /** Start anew. ``tai_utc``: seconds, 37 since 2017. */

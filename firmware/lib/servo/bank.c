@@ -11,7 +11,7 @@
 
 /* A pulse that is further off than this many sigma is an outlier, for a member. */
 #define GATE 5
-/* Nor is what is off by less than 20 ns: it may be the first of a bend. */
+/* What was off by less than 20 ns may have been the beginning of a bend, however many sigma that is. */
 #define NO_OUTLIER ((int64_t)400 << LP_VARIANCE_BITS)
 /* Squares count up to so many times the least mean square: one pulse alone proves nothing. */
 #define MOST_SQUARE 100
@@ -115,17 +115,25 @@ static void expect(struct lp_bank *b, uint32_t number)
 	}
 }
 
+/* Have a member follow a course of which ``count`` pulses are known. */
+static void join(struct lp_bank *b, uint32_t number, const struct lp_course *course, uint32_t count)
+{
+	struct lp_member *m = &b->members[number];
+
+	m->course = *course;
+	if (!lp_kinds[number].has_drift) {
+		m->course.drift = 0;
+	}
+	m->count = count < lp_kinds[number].memory ? count : lp_kinds[number].memory;
+	expect(b, number);
+}
+
 void lp_bank_start(struct lp_bank *b, const struct lp_course *course, uint32_t count)
 {
 	for (uint32_t i = 0; i < LP_MEMBERS; i++) {
 		struct lp_member *m = &b->members[i];
 
-		m->course = *course;
-		if (!lp_kinds[i].has_drift) {
-			m->course.drift = 0;
-		}
-		m->count = count < lp_kinds[i].memory ? count : lp_kinds[i].memory;
-		expect(b, i);
+		join(b, i, course, count);
 		m->surprise = 0;
 		m->weight = lp_kinds[i].has_drift ? 0 : ((uint32_t)1 << LP_WEIGHT_BITS) / 3;
 	}
@@ -162,7 +170,6 @@ static int64_t times(int64_t variance, int32_t by)
 static void learn(struct lp_bank *b, int32_t residual)
 {
 	int64_t square = square_of(residual);
-	uint32_t share_ = noise_share(b->gain);
 	int64_t whole = by_noise(b, b->gain);
 	unsigned int shift = PRIOR_SHIFT;
 	int64_t ratio;
@@ -173,7 +180,7 @@ static void learn(struct lp_bank *b, int32_t residual)
 	b->recent += (least_of(square, times(whole, 25)) - b->recent) >> RECENT_SHIFT;
 	/* While few pulses are known the noise hardly shows. */
 	if (b->gain < GAIN_ONE - GAIN_ONE / 16) {
-		int64_t seen = lp_scale(least_of(square, times(whole, 9)), share_, LP_GAIN_BITS);
+		int64_t seen = lp_scale(least_of(square, times(whole, 9)), noise_share(b->gain), LP_GAIN_BITS);
 
 		b->noise += (seen - b->noise) >> (shift < NOISE_SHIFT ? shift : NOISE_SHIFT);
 		b->noise = b->noise < b->least ? b->least : b->noise;
@@ -189,7 +196,7 @@ static void learn(struct lp_bank *b, int32_t residual)
 	b->pulses += b->pulses < UINT32_MAX;
 }
 
-/* How much more the last pulses missed a member's prediction than they use to. */
+/* Sum up by how much the last pulses missed each member's prediction, compared with what is usual for it. */
 static void be_surprised(struct lp_bank *b)
 {
 	int64_t least = INT64_MAX;
@@ -199,7 +206,7 @@ static void be_surprised(struct lp_bank *b)
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		least = least_of(least, b->members[i].loss);
 	}
-	/* Steps of a clock can't be more than all the noise. */
+	/* The steps can't be larger than all of the noise. */
 	least = lp_sum(least, least_of(b->grid, 2 * b->noise));
 	shift = lp_shift_to_12(least);
 	base = (uint32_t)at_least_one(least >> shift);
@@ -288,21 +295,17 @@ static void catch_up(struct lp_bank *b, const struct lp_course *course)
 		struct lp_member *m = &b->members[i];
 
 		if (m->surprise - least > LOST && lp_kinds[i].memory > b->memory) {
-			m->course = *course;
-			if (!lp_kinds[i].has_drift) {
-				m->course.drift = 0;
-			}
-			m->count = m->count < b->memory ? m->count : b->memory < 2 ? 2 : b->memory;
-			expect(b, i);
+			join(b, i, course, m->count < b->memory ? m->count : b->memory < 2 ? 2 : b->memory);
 			m->surprise = least;
 		}
 	}
 }
 
 /*
- * Whether a pulse is within a gate: a member's, but no wider than the prediction's. The next one after a refused pulse,
- * on the same side, may be as far off as the member allows that follows anything. And if the last one was off to that
- * side already, by two sigma to twice the gate, refused or not, five times as far as that: a rate that bends.
+ * Return whether a pulse is within a gate: that of any member, but no wider than that of the prediction. After a
+ * refused pulse on the same side, the gate of the member with the shortest memory takes the place of the prediction's.
+ * A rate that bends shows in two pulses: where the last one, refused or not, was off to the same side by two sigma to
+ * twice the gate, this one may be off by five times as much.
  */
 static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t excess)
 {

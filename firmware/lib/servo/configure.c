@@ -9,8 +9,6 @@
 
 /* Of a crystal that nothing is known of (ppb a second). */
 #define START_DRIFT 20
-/* A receiver's slow errors are at most so large (ns), unless they are configured to be larger. */
-#define MOST_WANDER 12
 
 void lp_servo_defaults(struct lp_servo_config *config)
 {
@@ -101,7 +99,6 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	/* A crystal in its first minute. */
 	s->drift = lp_ratio(lp_ratio(variance(START_DRIFT, 0, LP_VARIANCE_BITS), period_ms, 1000), period_ms, 1000);
 	s->drift = lp_ratio(lp_ratio(s->drift, period_ms, 1000), period_ms, 1000);
-	s->most_wander = variance(MOST_WANDER, 0, LP_VARIANCE_BITS);
 	for (uint32_t i = 0; i < LP_HORIZONS; i++) {
 		priors[i] = prior(c, 16u << (3 * i));
 	}

@@ -16,7 +16,7 @@
 #define ROW_AGREED LP_SERVO_ROW
 /* So many that don't: start anew, whatever comes. */
 #define ROW_LOST 32
-/* Rejected pulses without a used one between them, until that is called holdover; silence is at once. */
+/* So many rejected pulses without a used one are a holdover; a missing pulse is one immediately. */
 #define HOLDOVER_PERIODS 8
 /* Longer gaps are not bridged. */
 #define LONGEST_GAP 100000u
@@ -103,11 +103,6 @@ static bool is_within(int64_t residual, int64_t variance_, int64_t gate)
 	return lp_wide_compare(square, lp_wide_multiply((uint64_t)variance_, (uint64_t)(gate * gate))) <= 0;
 }
 
-static int64_t magnitude(int64_t a)
-{
-	return a < 0 ? -a : a;
-}
-
 /* Follow a phase and a growth that are known from two pulses, a period apart. */
 static void follow(struct lp_servo *s, int64_t phase, int64_t growth)
 {
@@ -130,7 +125,7 @@ static void start(struct lp_servo *s, int64_t phase, int64_t growth)
 
 static bool is_plausible(const struct lp_servo *s, int64_t growth)
 {
-	return magnitude(growth) <= lp_ratio(period_of(s), s->config.rate_limit_ppm, 1000000);
+	return lp_servo_magnitude(growth) <= lp_ratio(period_of(s), s->config.rate_limit_ppm, 1000000);
 }
 
 /* The first pulse gives the phase, the second the rate. */
@@ -280,11 +275,6 @@ static void settle_state(struct lp_servo *s)
 	}
 }
 
-static int32_t narrow(int64_t a)
-{
-	return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : (int32_t)a;
-}
-
 /* What `now` showed at the pulse, against the pulse. */
 static void compare(const struct lp_servo *s, const struct lp_servo_edge *edge, int64_t late,
 		    struct lp_servo_output *out)
@@ -292,7 +282,7 @@ static void compare(const struct lp_servo *s, const struct lp_servo_edge *edge, 
 	uint64_t number = (edge->stamp.now + s->config.period_ns / 2) / s->config.period_ns;
 	int64_t offset = (int64_t)(edge->stamp.now - number * s->config.period_ns);
 
-	out->offset = narrow(lp_shift(lp_sum(offset * NS, (int64_t)edge->stamp.fraction - late), 8 - LP_PHASE_BITS));
+	out->offset = lp_servo_narrow(lp_shift(lp_sum(offset * NS, (int64_t)edge->stamp.fraction - late), 8 - LP_PHASE_BITS));
 	if (edge->has_second && out->is_used) {
 		out->behind = (int64_t)(edge->second - number);
 	}
@@ -342,5 +332,5 @@ void lp_servo_silence(struct lp_servo *s, const struct lp_servo_stamp *stamp, ui
 	settle_state(s);
 	lp_servo_steer(s, stamp, latency, out);
 	lp_servo_report(s, out);
-	out->offset = narrow(lp_shift(s->error, 8 - LP_PHASE_BITS));
+	out->offset = lp_servo_narrow(lp_shift(s->error, 8 - LP_PHASE_BITS));
 }

@@ -64,7 +64,7 @@ struct lp_servo_edge {
 	uint64_t second;   /* Number of the period that begins with this edge, since the epoch of `now`. */
 };
 
-/** What to do, and what to tell. */
+/** What to do, and what to report. */
 struct lp_servo_output {
 	enum lp_servo_state state;
 	bool is_used;          /* The pulse agreed and was taken. */
@@ -114,7 +114,6 @@ struct lp_servo {
 	int64_t bound;          /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
 	uint32_t period_ticks;  /* Nominal. */
 	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
-	int64_t most_wander;
 	int64_t drift;          /* What one that isn't known makes of a phase in a period. */
 	int64_t capture;
 	int64_t white;

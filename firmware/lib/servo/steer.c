@@ -7,8 +7,9 @@
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
 #define SQUARE_95 251763
-/* Slow errors of a receiver (ionosphere, multipath) are taken for up to three times as large as its noise. */
+/* Slow errors of a receiver (ionosphere, multipath) may be three times as large as its noise, but at most 12 ns. */
 #define WANDER_SQUARE 9
+#define MOST_WANDER   ((int64_t)12 * 12 << LP_VARIANCE_BITS)
 #define NS_PER_S  1000000000
 
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
@@ -16,12 +17,12 @@ int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
 }
 
-static int64_t magnitude(int64_t a)
+int64_t lp_servo_magnitude(int64_t a)
 {
 	return a < 0 ? -a : a;
 }
 
-static int32_t narrow(int64_t a)
+int32_t lp_servo_narrow(int64_t a)
 {
 	return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : (int32_t)a;
 }
@@ -53,15 +54,15 @@ int64_t lp_servo_variance(const struct lp_servo *s)
 }
 
 /*
- * The slow errors of a receiver. One with qErr is made for timing, and was chosen by its data sheet: as configured. Of
- * others nothing is known but that their slow errors are some one to three times as large as their noise.
+ * Return the variance of the receiver's slow errors. No pulse shows them. A receiver with qErr is made for timing: the
+ * configured value is used. Without qErr they are estimated from the noise, and the configured value is the least.
  */
 static int64_t wander(const struct lp_servo *s)
 {
-	int64_t like_noise = s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
+	int64_t estimated = s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
 
-	like_noise = like_noise < s->most_wander ? like_noise : s->most_wander;
-	return like_noise > s->wander ? like_noise : s->wander;
+	estimated = estimated < MOST_WANDER ? estimated : MOST_WANDER;
+	return estimated > s->wander ? estimated : s->wander;
 }
 
 int64_t lp_servo_bound(const struct lp_servo *s)
@@ -102,7 +103,7 @@ static struct standing stand(const struct lp_servo *s, const struct lp_servo_sta
 	at.error = ((int64_t)(stamp->now % s->config.period_ns) << LP_PHASE_BITS) + stamp->fraction;
 	at.error -= at.elapsed;
 	/* Hardly ever, and a division takes long. */
-	if (magnitude(at.error) >= at.period) {
+	if (lp_servo_magnitude(at.error) >= at.period) {
 		at.error %= at.period;
 	}
 	if (at.error > at.period / 2) {
@@ -157,7 +158,7 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 	shown = lp_scale(latency, (int64_t)s->increment, 40 - LP_PHASE_BITS);
 	at.error += shown - waited;
 	if ((s->state == LP_SERVO_ACQUIRING && s->accepted == 2) ||
-	    magnitude(at.error) > (int64_t)s->config.jump_ns << LP_PHASE_BITS) {
+	    lp_servo_magnitude(at.error) > (int64_t)s->config.jump_ns << LP_PHASE_BITS) {
 		s->state = LP_SERVO_ACQUIRING;
 		out->has_adjust = true;
 		out->adjust = -at.error;
@@ -193,8 +194,9 @@ void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 	if (!s->has_rate) {
 		return;
 	}
-	bound = s->bound + magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
+	bound = s->bound + lp_servo_magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
 	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
-	out->rate = narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
-	out->drift = narrow(lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000, LP_DRIFT_BITS - 8));
+	out->rate = lp_servo_narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
+	out->drift = lp_servo_narrow(lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000,
+					      LP_DRIFT_BITS - 8));
 }

@@ -11,6 +11,12 @@
 /** Begin to learn of pulses with a qErr, or without, from what is configured. */
 void lp_servo_learn_of(struct lp_servo *s, bool has_qerr);
 
+/** Return the absolute value. */
+int64_t lp_servo_magnitude(int64_t a);
+
+/** Return a value in 32 bits; saturates. */
+int32_t lp_servo_narrow(int64_t a);
+
 /** Return the oscillator's nanoseconds from the reference to a tick (digits of a phase); saturates at 2.1 s. */
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks);
 

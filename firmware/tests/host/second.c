@@ -3,8 +3,8 @@
 
 /*
  * Feeds pulses and octets to the libraries that know the second and the quantisation error of a pulse, as the
- * application does. Arguments: TAI - UTC, until when it is sure, and when no date can be before (POSIX). stdin: records of a kind (0 pulse, 1 octets), a time (ms), a length, then the
- * octets; stdout: what is known after each.
+ * application does. Arguments: TAI - UTC, until when it is sure, and before when no date can be (POSIX time). stdin:
+ * records of a kind (0 pulse, 1 octets), a time (ms), a length, then the octets; stdout: what is known after each.
  */
 
 #include <stdio.h>

@@ -56,7 +56,7 @@ CONFIG = ServoConfig(quantum_ps=2000)
 
 
 def noise_ns(receiver: ReceiverSpec) -> float:
-    """Return the noise of a pulse, what is slow included: what a rival is told."""
+    """Return the noise of a pulse, what is slow included: the setting of a rival."""
     grid_ns = 0.0 if receiver.has_qerr else receiver.grid_ns
     parts = [receiver.white_ns, receiver.wander_ns, grid_ns / np.sqrt(12), BOARD.quantum_ns / np.sqrt(12)]
     return float(np.hypot.reduce(parts))

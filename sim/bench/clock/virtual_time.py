@@ -113,7 +113,7 @@ class Run:
     Attributes
     ----------
     answers : ANSWER of each event.
-    time_s, error_ns, bound_ns, state : at each look at the truth; the bound is the one that was told last.
+    time_s, error_ns, bound_ns, state : at each look at the truth; the bound is the one reported last.
     edges : ANSWER of each pulse.
     """
 
@@ -185,9 +185,9 @@ def events(
     qerr = np.concatenate([np.full(len(table) - len(received.qerr_ns), np.nan), received.qerr_ns])
     table["flags"] = np.where(np.isnan(qerr), 0, QERR)
     table["qerr_ps"] = np.rint(np.nan_to_num(qerr) * 1e3)
-    told = generator.uniform(-timing.jitter_s, timing.jitter_s, len(table))
+    off_s = generator.uniform(-timing.jitter_s, timing.jitter_s, len(table))
     table["latency_true"] = np.rint(timing.latency_s * 1e9 / timing.tick_ns)
-    table["latency"] = np.rint((timing.latency_s + told) * 1e9 / timing.tick_ns)
+    table["latency"] = np.rint((timing.latency_s + off_s) * 1e9 / timing.tick_ns)
     return table[np.argsort(table["ticks"], kind="stable")]
 
 
