@@ -16,6 +16,7 @@ LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
 # Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
 RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
+JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
 LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
@@ -47,7 +48,8 @@ class NetworkConfig:
         words = self.store_words + TRACE_ENTRY_WORDS * self.trace_entries
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
         direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
-        return RAMS + SDRAM_RAMS * (self.store == "sdram") + self.directions * direction
+        jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
+        return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
 
     def check_network(self, board: BoardLimits, ports: int) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this network between so many ports."""

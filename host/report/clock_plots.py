@@ -151,9 +151,7 @@ def _allan(axes: Axes, log: ClockLog) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(True, which="both")
-    axes.set_title(
-        f"Overlapping Allan deviation, {count} edges in a row, locked where any were; noise of PPS and capture included"
-    )
+    axes.set_title(f"Overlapping Allan deviation, {count} edges in a row, with the noise of PPS and capture")
     axes.legend(loc="best")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from liteprobe.host.report.plots import HEIGHT_IN, SERIES, axes_of, svg
 from liteprobe.host.report.traffic_plots import DASHES, PLAIN
@@ -40,7 +41,8 @@ def delays(look: DirectionLook) -> str:
         if not lines:
             axes.set_title("nothing to draw", loc="left")
         else:
-            axes.set_xscale("log")
+            axes.set_xscale("log", subs=())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             figure.legend(handles=lines, loc="outside lower center", ncols=3)
         axes.set_ylim(0, 105)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")

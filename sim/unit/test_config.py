@@ -54,6 +54,10 @@ REFUSED = [
     ({"preset": "emulator", "store": "block", "store_words": 8192, "entries": 100}, "a power of two from 64 to 4096"),
     ({"preset": "emulator", "store": "block", "store_words": 8192, "trace_entries": 100}, "power of two up to 4096"),
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
+    (
+        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False},
+        "memories need 97 block RAMs, paper has 56",
+    ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),
     ({"ip_address": "224.0.0.1"}, "choose a unicast address"),

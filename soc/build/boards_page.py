@@ -32,12 +32,13 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
-`--gnss-baud` and `--ip-address` change what is built in.
+`--gnss-baud` and `--ip-address` change what is built in. The preset `emulator` has [options of its
+own](emulator.md#on-a-board), and no section here: no board meets its timing yet.
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
-2026-11-24. The `monitor` of the Colorlight 5A-75B and the `tester` of the i9 have as many cells now as when they were
-routed. The `generator` of the i9 has some LUTs more now (26,574): its section is of the gateware before, and two seeds
-of the present one were [not met](design/timing-closure.md).
+2026-11-24, 18:00 UTC. Then the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when
+they were routed. None of these was routed or counted again since. The `generator` of the i9 had some LUTs more
+(26,574): its section is of the gateware before, and two seeds were [not met](design/timing-closure.md).
 """
 
 
