@@ -145,6 +145,11 @@ class BackgroundTraffic(LiteXModule):
                 ),
             )
         )
+        self.add_show(is_any, chosen, after)
+
+    def add_show(self, is_any, chosen, after):
+        """Show the ghost that was found, until it is taken or the settings switch."""
+        fsm = self.fsm
         fsm.act("SHOW",
             self.looks.eq(1),
             self.looked.eq(chosen),

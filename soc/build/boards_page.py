@@ -33,11 +33,11 @@ writes it into the flash, of which a backup is made before ([firmware](firmware.
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
 `--gnss-baud` and `--ip-address` change what is built in. The preset `emulator` has [options of its
-own](emulator.md#on-a-board), and no section here: no board meets its timing yet.
+own](emulator.md#on-a-board).
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
 2026-11-24, 18:00 UTC. Then the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when
-they were routed. None of these was routed or counted again since. The `generator` of the i9 had some LUTs more
+they were routed. The Verilog of `train`, `monitor`, `generator`, `tester` and `replay` has the same lines since. The `generator` of the i9 had some LUTs more
 (26,574): its section is of the gateware before, and two seeds were [not met](design/timing-closure.md).
 """
 

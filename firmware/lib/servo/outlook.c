@@ -17,7 +17,7 @@
 #define BACK_SHIFT 7
 #define BACK       256u
 
-/* Of the scale, 16 digits: at least 2, at most 4; a step of 0.2. */
+/* Of the scale, 16 digits: at least 2, at most 5. */
 #define SCALE_START (24 * 65536 / 10)
 #define SCALE_LEAST (2 * 65536)
 #define SCALE_MOST  (5 * 65536)
