@@ -57,6 +57,12 @@ def tester() -> Path:
 
 
 @pytest.fixture(scope="session")
+def emulator_build() -> Path:
+    """The emulator without processor, its frames and traces in block RAM, with Etherbone on a port of its own."""
+    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=1 << 15, trace_entries=64)
+
+
+@pytest.fixture(scope="session")
 def sdram() -> Path:
     """The whole probe, with SDRAM as main RAM, as boards have it."""
     return build_probe("own", main_ram="sdram")

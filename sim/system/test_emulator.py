@@ -10,16 +10,9 @@ from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
 from liteprobe.sim.bench.system import emulator
 from liteprobe.sim.bench.system.emulator import bank, emulating, frame_with, packets, rings
 from liteprobe.sim.models.emulator.settings import Settings
-from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15
 LATE = (ClassCounter.LATE, ClassCounter.NO_STORE)
-
-
-@pytest.fixture(scope="module")
-def build() -> Path:
-    """The probe of preset ``emulator`` whose frames wait in block RAM, without processor, with Etherbone on a port of its own."""
-    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=WORDS)
 
 
 def plain(delay: int) -> Settings:
@@ -29,9 +22,9 @@ def plain(delay: int) -> Settings:
 
 @pytest.mark.parametrize(("lengths", "count"), [((60, 60), 300), ((1514, 1514), 30), ((60, 1514), 80)])
 def test_line_rate_both_ways_leaves_after_the_least_delay_exactly(
-    build: Path, tmp_path: Path, lengths: tuple[int, int], count: int
+    emulator_build: Path, tmp_path: Path, lengths: tuple[int, int], count: int
 ) -> None:
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         settings = plain(emulated.read(0, "least_delay"))
         emulated.start({0: settings, 1: settings})
@@ -44,11 +37,11 @@ def test_line_rate_both_ways_leaves_after_the_least_delay_exactly(
 
 @pytest.mark.parametrize("phases", ["0,0,0", "0,1000,0", "3900,7700,0", "4100,7999,0"])
 def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that_of_the_background(
-    build: Path, tmp_path: Path, phases: str
+    emulator_build: Path, tmp_path: Path, phases: str
 ) -> None:
     ghosts = {"background": 1, "ghost_ticks": 3001, "ghost_length": 700, "ghost_phase": 100}
     busy = Settings(bank({3: ghosts}, {"octet": 80000}, rings(11, WORDS), 5000))
-    with emulating(build, tmp_path, clocks=f"--phase {phases}") as emulated:
+    with emulating(emulator_build, tmp_path, clocks=f"--phase {phases}") as emulated:
         emulated.name_classes()
         emulated.start({0: busy, 1: plain(5000)})
         emulated.play({port: packets(60, port, 0.3) for port in range(2)})
@@ -56,7 +49,7 @@ def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that
         assert set(emulator.delays(emulated, 1).tolist()) == {5000}
 
 
-def test_damage_loss_reordering_and_background_are_those_of_the_reference(build: Path, tmp_path: Path) -> None:
+def test_damage_loss_reordering_and_background_are_those_of_the_reference(emulator_build: Path, tmp_path: Path) -> None:
     share = 2**32 // 5
     classes = {
         0: {"corrupt": share, "duplicate": share, "flags": int(ClassFlag.MENDED)},
@@ -67,15 +60,17 @@ def test_damage_loss_reordering_and_background_are_those_of_the_reference(build:
         5: {"token_octet": 150000, "token_burst_low": 2**27},
     }
     settings = Settings(bank(classes, {"octet": 80000, "service": 1}, rings(11, WORDS), 6000), list(range(0, 4096, 4)))
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start({0: settings, 1: settings})
         emulated.play({port: packets(120, 3 + port, 0.5) for port in range(2)}, 300e-6)
         assert [emulated.compare(number, settings) for number in range(2)] == [[], []]
 
 
-def test_bad_frames_go_no_further_and_a_second_program_knows_nothing_of_the_first(build: Path, tmp_path: Path) -> None:
-    with emulating(build, tmp_path) as emulated:
+def test_bad_frames_go_no_further_and_a_second_program_knows_nothing_of_the_first(
+    emulator_build: Path, tmp_path: Path
+) -> None:
+    with emulating(emulator_build, tmp_path) as emulated:
         slow, settings = plain(100_000), plain(4000)
         emulated.start({0: slow})
         emulated.play({0: packets(30, 5, 0.8)})

@@ -10,7 +10,6 @@ import pytest
 from liteprobe.cores.formats.emulate import BANK_WORDS, ClassCounter
 from liteprobe.sim.bench.system.emulator import bank, emulating, frame_with, packets, rings
 from liteprobe.sim.models.emulator.settings import Settings
-from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15
 ALL = 2**32 - 1
@@ -25,13 +24,7 @@ def words(classes: Mapping[int, Mapping[str, int]], link: Mapping[str, int]) -> 
     return bank({one: {**FEW, **classes.get(one, {})} for one in range(8)}, link, LANES, 4000)
 
 
-@pytest.fixture(scope="module")
-def build() -> Path:
-    """The probe of `test_emulator`."""
-    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=WORDS)
-
-
-def test_changes_under_load_touch_only_what_they_name(build: Path, tmp_path: Path) -> None:
+def test_changes_under_load_touch_only_what_they_name(emulator_build: Path, tmp_path: Path) -> None:
     first = {0: {"corrupt": ALL // 9, "flags": 1}, 2: {"limit_frames": 9}, 5: {"duplicate": ALL // 3}}
     banks = [
         words(first, BUSY),
@@ -40,7 +33,7 @@ def test_changes_under_load_touch_only_what_they_name(build: Path, tmp_path: Pat
         words(first, BUSY),
     ]
     ticks = [30_000, 70_000, 110_000]
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start({0: Settings(banks[0]), 1: Settings(banks[0])}, {0: banks[1]})
         write, memory = emulated.probe.registers.write, "direction0_settings"
@@ -76,10 +69,10 @@ def test_changes_under_load_touch_only_what_they_name(build: Path, tmp_path: Pat
     ],
 )
 def test_extreme_networks_do_what_the_reference_does(
-    build: Path, tmp_path: Path, classes: dict[int, dict[str, int]], link: dict[str, int]
+    emulator_build: Path, tmp_path: Path, classes: dict[int, dict[str, int]], link: dict[str, int]
 ) -> None:
     settings = Settings(words(classes, link))
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start({0: settings, 1: settings})
         emulated.play({port: packets(120, 21 + port, 0.9, (60, 1000)) for port in range(2)}, 1.2e-3)
@@ -87,10 +80,10 @@ def test_extreme_networks_do_what_the_reference_does(
         assert [emulated.total(number, ClassCounter.ARRIVED) for number in range(2)] == [120, 120]
 
 
-def test_ghosts_alone_are_counted_and_send_nothing(build: Path, tmp_path: Path) -> None:
+def test_ghosts_alone_are_counted_and_send_nothing(emulator_build: Path, tmp_path: Path) -> None:
     ghosts = {"background": 1, "ghost_ticks": 3000, "ghost_length": 1000, "limit_frames": 2}
     settings = Settings(words({4: ghosts}, {"octet": 80_000}))
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.start({0: settings})
         emulated.probe.wait(1e-3)
         # A read of ``bank`` takes the time; a ghost comes at 0, and is counted some ticks later.
@@ -102,13 +95,15 @@ def test_ghosts_alone_are_counted_and_send_nothing(build: Path, tmp_path: Path) 
         assert emulated.pins(1, "out") == [] and emulated.total(0, ClassCounter.SENT) == 0
 
 
-def test_frames_of_other_preambles_gaps_and_lengths_go_through_or_are_counted(build: Path, tmp_path: Path) -> None:
+def test_frames_of_other_preambles_gaps_and_lengths_go_through_or_are_counted(
+    emulator_build: Path, tmp_path: Path
+) -> None:
     settings = Settings(bank({}, {}, rings({7: 13}, WORDS), 4000))
     whole = frame_with(GOOD)
     begins = {count: bytes([0x55] * count) + whole[7:] for count in (1, 2, 6, 8, 15, 30)}
     longest = {length: frame_with(bytes([2]) * length) for length in (60, 1535, 1536, 1537, 1540)}
     broken = {"cut": whole[:60], "runt": frame_with(GOOD[:59]), "fcs": frame_with(GOOD, 1), "no end": whole[:-1]}
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.start({0: settings})
         before = emulated.read(0, "damaged")
         for octets in [*begins.values(), *longest.values(), *broken.values()]:

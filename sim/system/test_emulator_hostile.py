@@ -20,18 +20,11 @@ from liteprobe.sim.bench.system.emulator import NOWHERE, bank, emulating, packet
 from liteprobe.sim.bench.system.harness import free_running
 from liteprobe.sim.bench.system.replay import write
 from liteprobe.sim.models.emulator.settings import Settings
-from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15
 ALL = 2**32 - 1
 FRAMES = 150
 DRAIN_S = 1.2e-3
-
-
-@pytest.fixture(scope="module")
-def build() -> Path:
-    """The probe of `test_emulator`."""
-    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=WORDS)
 
 
 def fates(chance: random.Random) -> dict[int, dict[str, int]]:
@@ -79,10 +72,12 @@ def network(seed: int, is_timed: bool = True) -> Settings:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, pytest.param(None, marks=pytest.mark.full)])
-def test_what_a_random_network_does_is_what_the_reference_does(build: Path, tmp_path: Path, seed: int | None) -> None:
+def test_what_a_random_network_does_is_what_the_reference_does(
+    emulator_build: Path, tmp_path: Path, seed: int | None
+) -> None:
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     settings = [network(seed), network(seed + 1)]
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start(dict(enumerate(settings)))
         emulated.play({port: packets(FRAMES, seed + port, 0.6) for port in range(2)}, DRAIN_S)
@@ -94,9 +89,11 @@ def test_what_a_random_network_does_is_what_the_reference_does(build: Path, tmp_
 
 
 @pytest.mark.parametrize("ppm", ["200,-200,0", "-100,100,0"])
-def test_receive_clocks_of_another_rate_cost_a_tick_and_no_frame(build: Path, tmp_path: Path, ppm: str) -> None:
+def test_receive_clocks_of_another_rate_cost_a_tick_and_no_frame(
+    emulator_build: Path, tmp_path: Path, ppm: str
+) -> None:
     settings = [network(11, is_timed=False), network(12, is_timed=False)]
-    with emulating(build, tmp_path, clocks=f"--ppm {ppm}") as emulated:
+    with emulating(emulator_build, tmp_path, clocks=f"--ppm {ppm}") as emulated:
         emulated.name_classes()
         emulated.start(dict(enumerate(settings)))
         emulated.play({port: packets(FRAMES, 7 + port, 0.4) for port in range(2)}, 200e-6)
@@ -106,11 +103,11 @@ def test_receive_clocks_of_another_rate_cost_a_tick_and_no_frame(build: Path, tm
 
 @pytest.mark.parametrize("port", [0, 1])
 def test_a_link_that_drops_in_mid_run_costs_what_comes_by_it_meanwhile_and_no_more(
-    build: Path, tmp_path: Path, port: int
+    emulator_build: Path, tmp_path: Path, port: int
 ) -> None:
     settings, made, path = network(21), packets(FRAMES, 5, 1.0), tmp_path / "dropped.pcap"
     write(path, made)
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start({0: settings})
         assert emulated.link.play(0, path, emulated.link.now_ns() + 5000) == FRAMES
@@ -128,9 +125,9 @@ def test_a_link_that_drops_in_mid_run_costs_what_comes_by_it_meanwhile_and_no_mo
         assert emulated.total(0, ClassCounter.ARRIVED) == FRAMES - lost
 
 
-def test_a_network_goes_on_when_its_host_is_killed(build: Path, tmp_path: Path) -> None:
+def test_a_network_goes_on_when_its_host_is_killed(emulator_build: Path, tmp_path: Path) -> None:
     settings = network(31)
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         registers = emulated.probe.registers
         unit_s = 2**LEASE_UNIT_BITS / registers.constant("config_clock_frequency")
         registers.write("probe_lease_timeout", 1)
@@ -147,11 +144,11 @@ def test_a_network_goes_on_when_its_host_is_killed(build: Path, tmp_path: Path) 
 
 
 def test_links_of_both_sides_drop_and_return_again_and_again_and_nothing_is_sent_twice(
-    build: Path, tmp_path: Path
+    emulator_build: Path, tmp_path: Path
 ) -> None:
     settings = {number: network(41 + number) for number in range(2)}
     made = {port: packets(FRAMES, 15 + port, 1.0) for port in range(2)}
-    with emulating(build, tmp_path) as emulated:
+    with emulating(emulator_build, tmp_path) as emulated:
         emulated.name_classes()
         emulated.start(settings)
         emulated.play(made, -1.0e-3)
@@ -169,11 +166,13 @@ def test_links_of_both_sides_drop_and_return_again_and_again_and_nothing_is_sent
         assert [emulated.total(number, ClassCounter.NO_STORE) for number in range(2)] == [0, 0]
 
 
-def test_a_host_that_is_killed_leaves_a_network_that_the_next_one_takes_over(build: Path, tmp_path: Path) -> None:
+def test_a_host_that_is_killed_leaves_a_network_that_the_next_one_takes_over(
+    emulator_build: Path, tmp_path: Path
+) -> None:
     (tmp_path / "wan.yaml").write_text("both: {rate: 100Mbit, queue: 20}\n")
     running = [TransmitState.RUNNING] * 2
-    with free_running(build, NOWHERE) as port:
-        url, register_map = f"etherbone://127.0.0.1:{port}?timeout=20", build / "csr.json"
+    with free_running(emulator_build, NOWHERE) as port:
+        url, register_map = f"etherbone://127.0.0.1:{port}?timeout=20", emulator_build / "csr.json"
         command = [sys.executable, "-m", "liteprobe.host.cli", "emulate", "wan.yaml", "--probe", url]
         host = subprocess.Popen([*command, "--map", str(register_map)], cwd=tmp_path)
         try:

@@ -19,10 +19,12 @@ MS = 125_000  # Ticks.
 LATE = (ClassCounter.LATE, ClassCounter.NO_STORE)
 
 
-@pytest.fixture(scope="module", params=["block", "sdram"])
-def build(request: pytest.FixtureRequest) -> tuple[Path, str]:
+@pytest.fixture(scope="module", params=["block", pytest.param("sdram", marks=pytest.mark.full)])
+def build(request: pytest.FixtureRequest, emulator_build: Path) -> tuple[Path, str]:
     """A probe whose frames and traces are in block RAM, or in the SDRAM with the boards' clock."""
     store = request.param
+    if store == "block":
+        return emulator_build, store
     options = {"store": store, "store_words": WORDS[store], "trace_entries": ENTRIES[store]}
     return build_probe("own", with_cpu=False, preset="emulator", memory_mhz=80, **options), store
 

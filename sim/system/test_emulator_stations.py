@@ -17,17 +17,11 @@ from liteprobe.sim.bench.emulator.stations import build as stations
 from liteprobe.sim.bench.system.emulator import emulating, packets
 from liteprobe.sim.bench.system.replay import write
 from liteprobe.sim.bench.system.stations import Fetch, fetch
-from liteprobe.sim.system.build import build_probe
 
 Capture = pytest.CaptureFixture[str]
 LINE = Line(octet=10, delay=125_000, queue=24)  # 100 Mb/s, 1 ms.
 FRAMES = 34
 NETWORK = ("--from-netem", "delay 1ms rate 100mbit", "--netem-back", "delay 1ms loss 100%")
-
-
-@pytest.fixture(scope="module")
-def folder() -> Path:
-    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=1 << 15)
 
 
 @pytest.fixture
@@ -46,8 +40,8 @@ def emulate(url: str, *words: str, into: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("stack")
-def test_a_site_is_fetched_as_on_the_reference_frame_by_frame(folder: Path, tmp_path: Path) -> None:
-    with emulating(folder, tmp_path) as emulated:
+def test_a_site_is_fetched_as_on_the_reference_frame_by_frame(emulator_build: Path, tmp_path: Path) -> None:
+    with emulating(emulator_build, tmp_path) as emulated:
         found = fetch(emulated, Fetch(LINE, Kind.EXPONENTIAL, 0.8, site(3, 20_000), is_kept=True), 0.1)
     assert found.differences == []
     assert (found.wrong, found.late, found.lost, found.frames) == (0, 0, 0, FRAMES)
@@ -55,9 +49,9 @@ def test_a_site_is_fetched_as_on_the_reference_frame_by_frame(folder: Path, tmp_
 
 @pytest.mark.usefixtures("stack")
 def test_a_web_client_and_a_server_begin_with_the_network_and_end_it(
-    folder: Path, tmp_path: Path, capsys: Capture
+    emulator_build: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    url = sim_url("emulator?files=2&octets=3000", build=folder)
+    url = sim_url("emulator?files=2&octets=3000", build=emulator_build)
     found = emulate(url, "--from-netem", "delay 1ms", "--netem-back", "delay 500us", into=tmp_path)
     server, client = found["stations"]["ports"]
     assert (found["end"], client["files"], client["content"], client["misread"], server["resent"]) == (
@@ -79,12 +73,12 @@ def test_a_web_client_and_a_server_begin_with_the_network_and_end_it(
 
 
 def test_players_play_their_captures_so_often_and_count_what_comes(
-    folder: Path, tmp_path: Path, capsys: Capture
+    emulator_build: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     for port, count in enumerate((5, 3)):
         write(tmp_path / f"{port}.pcap", packets(count, port, 0.5, (60, 200)))
     play = ",".join(str(tmp_path / f"{port}.pcap") for port in range(2))
-    found = emulate(sim_url(f"emulator?play={play}&repeats=2", build=folder), *NETWORK, into=tmp_path)
+    found = emulate(sim_url(f"emulator?play={play}&repeats=2", build=emulator_build), *NETWORK, into=tmp_path)
     assert found["stations"]["seconds"] is None
     assert [(one["played"], one["frames"]) for one in found["stations"]["ports"]] == [(10, 0), (6, 10)]
     assert (found["end"], found["back"]["classes"][0]["counts"]["lost"]) == ("finished", 6)
