@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One-way delay between two probes, each with a disciplined clock of its own."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -211,10 +212,17 @@ def _trusted(probe: Devices, any_clock: bool) -> ClockStatus:
 
 
 def _uncertainty_ns(ends: Sequence[ClockVerdict], line: LineClock | None) -> float | None:
-    """Return the bound of a delay's error (ns): both clocks, and the tick of the receive stamp; None: not known."""
+    """Return the bound of a delay's error (ns): both clocks, and the tick of the receive stamp; None: not known.
+
+    Of two receivers, noise is independent and what is common cancels out, so locked clocks count by the root of the sum
+    of squares. Where something is to be noted, a bound may have a known distance in it: then they add up.
+    """
     capture_ns = TICK_NS / 2 if line is None or not line.is_resolved else 2 * line.error_ns
     known = [end.bound_ns for end in ends if end.bound_ns is not None and end.is_whole]
-    return capture_ns + sum(known) if len(known) == len(ends) else None
+    if len(known) != len(ends):
+        return None
+    is_random = all(end.state == NAMES[ClockState.LOCKED] and not end.notes for end in ends)
+    return capture_ns + (math.hypot(*known) if is_random else sum(known))
 
 
 def _line_of(latches: Sequence[tuple[int, int]]) -> LineClock | None:

@@ -11,6 +11,8 @@
 #define WANDER_SQUARE 9
 #define MOST_WANDER   ((int64_t)12 * 12 << LP_VARIANCE_BITS)
 #define NS_PER_S  1000000000
+/* With qErr, while fewer pulses than this have been learned of, the variance is counted up to three times. */
+#define EARLY_PULSES 64
 
 int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
@@ -65,9 +67,21 @@ static int64_t wander(const struct lp_servo *s)
 	return estimated > s->wander ? estimated : s->wander;
 }
 
+/*
+ * Return the variance of the prediction for the bound: noise is known of few pulses at the start, and a drift hardly
+ * shows in them yet, so it counts three times with none and fades to once. Without qErr the wander covers that.
+ */
+static int64_t early(const struct lp_servo *s)
+{
+	int64_t variance = extrapolated(s);
+	uint32_t pulses = s->bank.pulses;
+
+	return s->has_qerr && pulses < EARLY_PULSES ? lp_scale(variance, 3 * EARLY_PULSES - 2 * (int64_t)pulses, 6) : variance;
+}
+
 int64_t lp_servo_bound(const struct lp_servo *s)
 {
-	int64_t unseen = lp_sum(extrapolated(s), wander(s));
+	int64_t unseen = lp_sum(early(s), wander(s));
 	struct lp_wide square = lp_wide_multiply((uint64_t)unseen, SQUARE_95);
 
 	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */

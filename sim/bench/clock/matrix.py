@@ -127,6 +127,25 @@ def cell(oscillator: str, receiver: str, seconds: int, seeds: int) -> Cell:
     )
 
 
+# Start --------------------------------------------------------------------------------------------
+
+# The first bound is that of the second pulse, whose step is in force soon after it.
+EARLY_S = ((2.25, 4), (4, 6), (6, 10), (10, 16), (16, 30), (30, 60), (60, 120), (120, 300))
+
+
+def early(oscillator: str, receiver: str, seeds: int) -> dict[tuple[float, float], float]:
+    """Start a cell ``seeds`` times; the share of looks inside the bound in each window of ``EARLY_S``."""
+    seconds = int(EARLY_S[-1][1])
+    spec, received = OSCILLATORS[oscillator].spec, RECEIVERS[receiver]
+    inside = []
+    for seed in range(seeds):
+        table = events(Oscillator(spec, seconds + 2, seed), pulses(received, seconds, seed), seconds, BOARD, seed)
+        run = run_servo(table, CONFIG)
+        inside.append(np.abs(run.error_ns) <= run.bound_ns)
+    shares = np.mean(inside, axis=0)
+    return {window: float(np.mean(shares[(run.time_s >= window[0]) & (run.time_s < window[1])])) for window in EARLY_S}
+
+
 # Holdover -----------------------------------------------------------------------------------------
 
 AFTER_S = (100, 300, 1000)
@@ -174,9 +193,7 @@ def holdover(oscillator: str, receiver: str, seed: int) -> Iterator[tuple[float,
     phases = (nominal - table["qerr_ps"] / 1e3)[is_edge][:last] - BOARD.quantum_ns / 2
     silent = changed_to_silence(table, last)
     run = run_servo(silent, CONFIG)
-    phase, rate, drift = estimate(
-        other_servos.ThreeStates(noise_ns(RECEIVERS[receiver]), *kind.walk), phases.tolist()
-    )
+    phase, rate, drift = estimate(other_servos.ThreeStates(noise_ns(RECEIVERS[receiver]), *kind.walk), phases.tolist())
     mean_rate = (phases[-1] - phases[-1 - MEAN_S]) / MEAN_S
     truth = nominal[table["kind"] == TRUTH]
     for after in AFTER_S:
