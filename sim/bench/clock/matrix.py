@@ -133,12 +133,12 @@ def cell(oscillator: str, receiver: str, seconds: int, seeds: int) -> Cell:
 EARLY_S = ((2.25, 4), (4, 6), (6, 10), (10, 16), (16, 30), (30, 60), (60, 120), (120, 300))
 
 
-def early(oscillator: str, receiver: str, seeds: int) -> dict[tuple[float, float], float]:
+def early(oscillator: str, receiver: str, seeds: int, first_seed: int = 0) -> dict[tuple[float, float], float]:
     """Start a cell ``seeds`` times; the share of looks inside the bound in each window of ``EARLY_S``."""
     seconds = int(EARLY_S[-1][1])
     spec, received = OSCILLATORS[oscillator].spec, RECEIVERS[receiver]
     inside = []
-    for seed in range(seeds):
+    for seed in range(first_seed, first_seed + seeds):
         table = events(Oscillator(spec, seconds + 2, seed), pulses(received, seconds, seed), seconds, BOARD, seed)
         run = run_servo(table, CONFIG)
         inside.append(np.abs(run.error_ns) <= run.bound_ns)
