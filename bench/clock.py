@@ -252,7 +252,7 @@ def two_probes(is_full: bool) -> Iterator[Figure]:
     the errors as they are.
     """
     for ppm, jitter_ns in PAIRS:
-        rest, inside, bound = _pair_errors(is_full, oscillators=ppm, jitter=f"{jitter_ns}ns")
+        rest, inside, bound = _pair_errors(is_full, ppm, f"{jitter_ns}ns")
         rms, tail = pair.spread(rest)
         name = f"owd_pair_{ppm.replace(',', '_')}ppm_{jitter_ns}ns"
         print(
@@ -265,11 +265,14 @@ def two_probes(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_in_bound", 100 * float(np.mean(inside)), "%", 95, is_least=True)
 
 
-def _pair_errors(is_full: bool, **settings: str) -> tuple[np.ndarray, np.ndarray, float]:
+def _pair_errors(is_full: bool, oscillators: str, jitter: str) -> tuple[np.ndarray, np.ndarray, float]:
     """Return errors less those of the first train (ns), which of all errors were in their bound, and the median bound (ns)."""
     errors: list[list[np.ndarray]] = [[], []]
     inside, bounds = [], []
-    with TemporaryDirectory() as folder, pair.open_pair(Path(folder) / "truth", **settings) as bench:
+    with (
+        TemporaryDirectory() as folder,
+        pair.open_pair(Path(folder) / "truth", oscillators=oscillators, jitter=jitter) as bench,
+    ):
         bench.settle(200 if is_full else 60)
         program = TrainProgram(60, 50, interval_ns=10_000.0)
         ways = [Route(program, bench.a, bench.b), Route(program, bench.b, bench.a)]
