@@ -24,15 +24,14 @@ from liteprobe.host.device.timebase import bound_words
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, PortMeasurement
 from liteprobe.host.measure.streams import Stream
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import Look, Poller, document
+from liteprobe.host.serve.poll import ALL, Look, Poller, document, totals
 
 KINDS = {name: kind for kind, name in NAMES.items()}
 GOOD_CLOCK = ("locked",)
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
-#: Events of a port that are not a loss; all others are shown when they aren't 0.
+#: Events of a port that are not a loss; all others are shown, red where they aren't 0.
 PLAIN = (
-    "all_frames",
-    "all_octets",
+    *ALL,
     "management_frames",
     "classified",
     "matched",
@@ -66,15 +65,15 @@ def run(args: argparse.Namespace) -> None:
                 raise
 
 
-def _served(port: int, stack: ExitStack) -> Callable[[Look], None]:
+def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
     """Return what gives looks to those who ask for metrics."""
     from liteprobe.host.serve.metrics import Metrics, serve  # A web server, for those who want one.
 
     metrics = Metrics()
-    server = serve(metrics, port)
+    server = serve(metrics, where[1], where[0])
     stack.callback(server.server_close)
     stack.callback(server.shutdown)
-    print(f"metrics: http://0.0.0.0:{server.server_port}/metrics", file=sys.stderr)
+    print(f"metrics: http://{where[0]}:{server.server_port}/metrics", file=sys.stderr)
 
     def take(look: Look) -> None:
         metrics.look = look
@@ -125,11 +124,16 @@ def view(look: Look) -> RenderableType:
 
 
 def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
-    parts: list[RenderableType] = [_rates(port)]
-    lost = {name: count for name, count in events.items() if count and name not in PLAIN}
+    frames, octets = totals(port, events)
+    parts: list[RenderableType] = [_rates(port, frames, octets)]
+    if port.counters["frames"] != frames:
+        parts.append(
+            Text(f"streams and histograms: of {port.counters['frames']:,} frames, since they were cleared", "dim")
+        )
+    lost = [(name.replace("_", " "), count) for name, count in events.items() if name not in PLAIN]
     if lost:
-        words = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in lost.items())
-        parts.append(Text.assemble(("! ", "bold red"), (words, "red")))
+        words = [(f"{count:,} {name}{', ' * (name != lost[-1][0])}", "red" if count else "dim") for name, count in lost]
+        parts.append(Text.assemble(*words))
     streams = [stream for stream in port.streams if stream.frames]
     if streams:
         parts.append(_streams(streams))
@@ -138,8 +142,8 @@ def _port(port: PortMeasurement, events: dict[str, int]) -> RenderableType:
     return Panel(Group(*parts), title=f"port {port.port}", title_align="left", border_style="cyan")
 
 
-def _rates(port: PortMeasurement) -> RenderableType:
-    counts = f"{port.counters['frames']:,} frames, {port.counters['octets']:,} octets"
+def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
+    counts = f"{frames:,} frames, {octets:,} octets"
     if not port.has_rates:
         return Text(counts)
     line_bps = port.rate.line_bits_per_s if port.rate else math.nan
