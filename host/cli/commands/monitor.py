@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
         bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
         screen = Screen(args, stack)
-        take = [screen.show]
+        take: list[Callable[[Look], None]] = [screen.show]
         if args.metrics is not None:
             take.append(_served(args.metrics, stack))
         is_seen = False
