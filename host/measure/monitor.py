@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a probe measures without keeping frames: counts, rates, streams and histograms of a port."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -196,9 +196,14 @@ class Monitor:
         self.has_fields = self._places in probe.registers.memory_names
         self.slots = probe.registers.memory(streams_memory(port)).words // STREAM_SLOT_WORDS
 
-    def read(self, with_histograms: bool = True) -> PortMeasurement:
-        """Return what the port has measured; ``histograms`` is empty unless asked for."""
-        accumulators = self.accumulators()
+    @property
+    def latches(self) -> list[str]:
+        """Registers that take the snapshots of this port: write 1 to each (`latch_all`)."""
+        return [*self._latches, self._prefix + "latch"]
+
+    def read(self, with_histograms: bool = True, is_latched: bool = False) -> PortMeasurement:
+        """Return what the port has measured; ``histograms`` is empty unless asked for; ``is_latched``: as of that instant."""
+        accumulators = read_accumulators(self._registers, self.port) if is_latched else self.accumulators()
         base, checked = self.stream_base, self.prbs_slots
         streams = [stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])]
         return PortMeasurement(
@@ -211,10 +216,10 @@ class Monitor:
             has_rates=self.has_rates,
         )
 
-    def events(self) -> dict[str, int]:
+    def events(self, is_latched: bool = False) -> dict[str, int]:
         """Return what became of the port's frames, all of one instant: what was seen, refused and lost, by cause."""
-        for latch in self._latches:
-            self._registers.write(latch, 1)
+        if not is_latched:
+            latch_all(self._registers, self._latches)
         values = self._registers.read_many(self._events) if self._events else {}
         return {name.removeprefix(self._counted): value for name, value in values.items()}
 
@@ -369,6 +374,12 @@ class Monitor:
         """Return the accumulators of one instant by name: those of the port, then those of each slot."""
         self._registers.write(self._prefix + "latch", 1)
         return read_accumulators(self._registers, self.port)
+
+
+def latch_all(registers: Registers, latches: Sequence[str]) -> None:
+    """Take snapshots as close to one another as the link can: in one batch of writes."""
+    registers.own()
+    registers.link.write_scattered({registers.register(latch).address: 1 for latch in latches})
 
 
 def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetting]) -> dict[BinKind, Histogram]:

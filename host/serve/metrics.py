@@ -1,9 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a monitor measures as Prometheus metrics: the numbers of the last look, whoever asks and how often."""
+"""What a monitor measures as Prometheus metrics: the numbers of the last look, whoever asks and how often.
+
+Units are base units (seconds, bytes). What can become less (frames lost, of which one may come late) is a gauge.
+"""
 
 import math
 from collections.abc import Iterator
+from importlib import metadata
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -11,14 +15,38 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from liteprobe.cores.formats import BinKind
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.measure.monitor import NAMES, Histogram, PortMeasurement
-from liteprobe.host.serve.poll import Look
+from liteprobe.host.measure.monitor import Histogram, PortMeasurement
+from liteprobe.host.serve.poll import ALL, Look, totals
 
 PREFIX = "liteprobe_"
-STREAM_COUNTS = ("frames", "octets", "lost", "duplicated", "reordered", "beyond_window")
-STREAM_ERRORS = ("bit_errors", "damaged_bit_errors")
-STREAM_DELAYS = ("delay_min_ns", "delay_max_ns", "delay_mean_ns", "delay_std_ns")
+PER_SECOND = 1e9  # Nanoseconds; dividing by it rounds once, as multiplying by 1e-9 does not.
+STREAM_COUNTS = {
+    "frames": "Probe frames of a stream that came, duplicates and late ones too",
+    "octets": "Octets of the probe frames of a stream, without FCS",
+    "duplicated": "Probe frames of a stream that came before, within the last 128 sequence numbers",
+    "reordered": "Probe frames of a stream that came after a later one",
+    "beyond_window": "Probe frames of a stream that came more than 128 sequence numbers late",
+    "bit_errors": "Wrong bits in the PRBS-31 fill of the good frames of a stream",
+    "damaged_bit_errors": "Wrong bits in the PRBS-31 fill of frames of a stream whose FCS is wrong",
+}
+STREAM_NAMES = {"octets": "bytes"}  # What Prometheus calls it.
+STREAM_DELAYS = {
+    "min": "Least one-way delay of a stream",
+    "max": "Greatest one-way delay of a stream",
+    "mean": "Mean one-way delay of a stream",
+    "std": "Standard deviation of the one-way delays of a stream",
+}
+HISTOGRAMS = {
+    BinKind.LENGTH: ("frame_length_bytes", "Lengths of all frames of a port, without FCS", 1),
+    BinKind.DELAY: ("delay_seconds", "One-way delays of all good probe frames of a port", PER_SECOND),
+    BinKind.ARRIVAL: (
+        "interarrival_seconds",
+        "Times between the starts of one frame of a port and the next",
+        PER_SECOND,
+    ),
+}
 
 
 class Metrics(Collector):
@@ -38,11 +66,19 @@ class Metrics(Collector):
         look = self.look
         if look is None:
             return
+        yield from _build()
         yield from _ports(look)
         yield from _streams(look.ports)
         yield from _histograms(look.ports)
         yield from _channels(look)
         yield from _clock(look)
+
+
+def _build() -> Iterator[Metric]:
+    """Yield what the numbers come from."""
+    build = GaugeMetricFamily(PREFIX + "build_info", "1, labelled with the version of liteprobe", labels=["version"])
+    build.add_metric([metadata.version("liteprobe")], 1)
+    yield build
 
 
 def _clock(look: Look) -> Iterator[Metric]:
@@ -51,12 +87,14 @@ def _clock(look: Look) -> Iterator[Metric]:
     state.add_metric([look.clock_state], 1)
     yield state
     if look.uncertainty_ns is not None:
-        bound = GaugeMetricFamily(PREFIX + "clock_uncertainty_ns", "95 % bound of the clock's error", labels=["state"])
-        bound.add_metric([look.clock_state], look.uncertainty_ns)
+        bound = GaugeMetricFamily(
+            PREFIX + "clock_uncertainty_seconds", "95 % bound of the clock's error", labels=["state"]
+        )
+        bound.add_metric([look.clock_state], look.uncertainty_ns / PER_SECOND)
         yield bound
 
 
-def serve(metrics: Metrics, port: int, address: str = "0.0.0.0") -> WSGIServer:
+def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer:
     """Answer Prometheus on a TCP port; 0: a free one. Call ``shutdown`` of what is returned in the end.
 
     Raises
@@ -69,46 +107,53 @@ def serve(metrics: Metrics, port: int, address: str = "0.0.0.0") -> WSGIServer:
     try:
         server, _ = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
-        raise ProbeError(f"can't serve metrics on port {port} ({error}): give another one (--metrics PORT)") from None
+        raise ProbeError(
+            f"can't serve metrics on {address}:{port} ({error}): give another one (--metrics [ADDRESS:]PORT)"
+        ) from None
     return server
 
 
 def _ports(look: Look) -> Iterator[Metric]:
-    frames = CounterMetricFamily(PREFIX + "frames", "Frames that came to a port", labels=["port"])
-    octets = CounterMetricFamily(PREFIX + "octets", "Their octets, without FCS", labels=["port"])
+    frames = CounterMetricFamily(PREFIX + "frames", "Frames that came to a port, damaged ones too", labels=["port"])
+    octets = CounterMetricFamily(PREFIX + "bytes", "Octets of the frames of a port, without FCS", labels=["port"])
     events = CounterMetricFamily(
-        PREFIX + "events", "What a port saw, refused and lost, by cause", labels=["port", "event"]
+        PREFIX + "events", "What became of the frames of a port, by cause", labels=["port", "event"]
     )
     rates = {
-        "frames_per_s": GaugeMetricFamily(PREFIX + "frames_per_second", "In the last interval", labels=["port"]),
-        "line_bits_per_s": GaugeMetricFamily(
-            PREFIX + "line_bits_per_second", "With FCS, preamble and gap, in the last interval", labels=["port"]
+        "frames_per_s": GaugeMetricFamily(
+            PREFIX + "frames_per_second", "Rate of frames in the last interval of rates", labels=["port"]
+        ),
+        "line_bytes_per_s": GaugeMetricFamily(
+            PREFIX + "line_bytes_per_second",
+            "Octets a second that take the line in the last interval of rates, with FCS, preamble and gap",
+            labels=["port"],
         ),
     }
     for port, seen in zip(look.ports, look.events, strict=True):
         label = str(port.port)
-        frames.add_metric([label], port.counters["frames"])
-        octets.add_metric([label], port.counters["octets"])
+        all_frames, all_octets = totals(port, seen)
+        frames.add_metric([label], all_frames)
+        octets.add_metric([label], all_octets)
         for name, count in seen.items():
-            events.add_metric([label, name], count)
-        for name, metric in rates.items():
-            metric.add_metric([label], getattr(port.rate, name) if port.rate else math.nan)
+            if name not in ALL:
+                events.add_metric([label, name], count)
+        rates["frames_per_s"].add_metric([label], port.rate.frames_per_s if port.rate else math.nan)
+        rates["line_bytes_per_s"].add_metric([label], port.rate.line_bits_per_s / 8 if port.rate else math.nan)
     yield from (frames, octets, events, *rates.values())
 
 
 def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
     labels = ["port", "stream"]
     counts = {
-        name: CounterMetricFamily(f"{PREFIX}stream_{name}", "Probe frames of a stream", labels=labels)
-        for name in STREAM_COUNTS
+        name: CounterMetricFamily(f"{PREFIX}stream_{STREAM_NAMES.get(name, name)}", help_text, labels=labels)
+        for name, help_text in STREAM_COUNTS.items()
     }
-    bits = {
-        name: CounterMetricFamily(f"{PREFIX}stream_{name}", "Bits that are not PRBS-31's", labels=labels)
-        for name in STREAM_ERRORS
-    }
+    lost = GaugeMetricFamily(
+        PREFIX + "stream_lost_frames", "Probe frames of a stream that are missing as of now", labels=labels
+    )
     delays = {
-        name: GaugeMetricFamily(f"{PREFIX}stream_{name}", "One-way delay of a stream", labels=labels)
-        for name in STREAM_DELAYS
+        name: GaugeMetricFamily(f"{PREFIX}stream_delay_{name}_seconds", help_text, labels=labels)
+        for name, help_text in STREAM_DELAYS.items()
     }
     for port in ports:
         for stream in port.streams:
@@ -116,41 +161,56 @@ def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
                 continue
             values = [str(port.port), str(stream.stream_id)]
             for name, counter in counts.items():
-                counter.add_metric(values, getattr(stream, name))
-            for name, errors in bits.items():
                 if (count := getattr(stream, name)) is not None:
-                    errors.add_metric(values, count)
+                    counter.add_metric(values, count)
+            lost.add_metric(values, stream.lost)
             for name, gauge in delays.items():
-                gauge.add_metric(values, getattr(stream, name))
-    yield from (*counts.values(), *bits.values(), *delays.values())
+                gauge.add_metric(values, getattr(stream, f"delay_{name}_ns") / PER_SECOND)
+    yield from (*counts.values(), lost, *delays.values())
 
 
 def _histograms(ports: list[PortMeasurement]) -> Iterator[Metric]:
-    for kind, name in NAMES.items():
-        unit = "octets" if name == "length" else "ns"
-        metric = HistogramMetricFamily(f"{PREFIX}{name}_{unit}", "Of all frames of a port", labels=["port"])
+    for kind, (name, help_text, scale) in HISTOGRAMS.items():
+        metric = HistogramMetricFamily(PREFIX + name, help_text, labels=["port"])
         for port in ports:
             if port.histograms:
-                metric.add_metric([str(port.port)], buckets(port.histograms[0][kind]), None)
+                found = buckets(port.histograms[0][kind], scale)
+                metric.add_metric([str(port.port)], found, _sum(port, kind) / scale)
         yield metric
 
 
-def buckets(found: Histogram) -> list[tuple[str, float]]:
+def _sum(port: PortMeasurement, kind: BinKind) -> int:
+    """Return the sum of all values of a histogram of slot 0 (octets or ns), which the accumulators know exactly."""
+    if kind == BinKind.LENGTH:
+        return port.counters["octets"]
+    if kind == BinKind.ARRIVAL:
+        return port.counters["last_stamp"] - port.counters["first_stamp"]
+    return sum(stream.delay_sum_ns for stream in port.streams)
+
+
+def buckets(found: Histogram, scale: float = 1) -> list[tuple[str, float]]:
     """Return a histogram as Prometheus has it: how many are at most at each edge, the last one infinite.
 
-    Values are whole numbers, so what lies before an edge is at most one less.
+    Values are whole numbers (octets, ns), so what lies before an edge is at most one less; ``scale`` of them are a base
+    unit. Edges below 0 are left out: what lies there is in the first bucket.
     """
-    total, made = found.below, [(str(float(found.edges[0] - 1)), float(found.below))]
-    for edge, count in zip(found.edges[1:].tolist(), found.counts.tolist(), strict=True):
+    total, made = 0, []
+    counts = [found.below, *found.counts.tolist()]
+    for edge, count in zip(found.edges.tolist(), counts, strict=True):
         total += count
-        made.append((str(float(edge - 1)), float(total)))
+        if edge >= 1:
+            made.append((str((edge - 1) / scale), float(total)))
     return [*made, ("+Inf", float(total + found.above))]
 
 
 def _channels(look: Look) -> Iterator[Metric]:
-    dropped = CounterMetricFamily(PREFIX + "capture_dropped", "Frames dropped for want of room", labels=["channel"])
-    waiting = GaugeMetricFamily(PREFIX + "capture_waiting_blocks", "Blocks that wait for a host", labels=["channel"])
-    blocks = GaugeMetricFamily(PREFIX + "capture_blocks", "Blocks that there are", labels=["channel"])
+    dropped = CounterMetricFamily(
+        PREFIX + "capture_dropped_frames", "Frames of a channel dropped for want of room", labels=["channel"]
+    )
+    waiting = GaugeMetricFamily(
+        PREFIX + "capture_waiting_blocks", "Blocks of the ring that wait for a host", labels=["channel"]
+    )
+    blocks = GaugeMetricFamily(PREFIX + "capture_blocks", "Blocks of the ring that a channel has", labels=["channel"])
     for channel, state in look.channels.items():
         for metric, value in ((dropped, state.dropped), (waiting, state.waiting), (blocks, state.taken)):
             metric.add_metric([str(channel)], value)

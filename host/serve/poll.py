@@ -9,8 +9,12 @@ from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
-from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement
+from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
 from liteprobe.host.probe import Probe
+from liteprobe.host.serve.totals import Totals
+
+#: Events that count every frame of a port, and its octets.
+ALL = ("all_frames", "all_octets")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Poller:
         self._probe = probe
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
+        self._totals = Totals()
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
     def set(
@@ -89,8 +94,11 @@ class Poller:
             self._monitors[0].set_rate_interval(rate_interval_ns)
 
     def look(self) -> Look:
-        """Return how it is now."""
+        """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
         probe = self._probe
+        latch_all(probe.registers, [name for monitor in self._monitors for name in monitor.latches])
+        ports = [monitor.read(is_latched=True) for monitor in self._monitors]
+        events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()
         return Look(
@@ -98,10 +106,23 @@ class Poller:
             clock_state,
             uncertainty_ns,
             probe.timebase.now_ns,
-            [monitor.read() for monitor in self._monitors],
-            [monitor.events() for monitor in self._monitors],
-            {number: states[number] for number in range(CHANNELS) if states and states[number].taken},
+            [self._totals.of_port(port) for port in ports],
+            events,
+            {
+                number: self._totals.of_channel(number, states[number])
+                for number in range(CHANNELS)
+                if states and states[number].taken
+            },
         )
+
+
+def totals(port: PortMeasurement, events: Mapping[str, int]) -> tuple[int, int]:
+    """Return all frames that came to a port, and their octets, since its counters were cleared.
+
+    They are those of the events. Meters, which ``--streams`` and ``--bins`` clear by themselves, count less.
+    """
+    frames, octets = port.counters["frames"], port.counters["octets"]
+    return events.get(ALL[0], frames), events.get(ALL[1], octets)
 
 
 def document(look: Look) -> dict[str, Any]:

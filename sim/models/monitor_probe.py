@@ -91,6 +91,7 @@ class MonitorProbe(ModelProbe):
 
     def arrive(self, port: int, frame: MeasuredFrame) -> None:
         """Bring a frame to a port, and to its bins as they read now."""
+        self._add(port, all_frames=1, all_octets=frame.length)
         self.meters[port].arrive(frame)
         self.show(BINS_BASE + PORT_STRIDE * port, [count for slot in self.meters[port].bins for count in slot])
         self.values[f"port{port}_measure_saturated"] = int(self.meters[port].saturated)
@@ -143,7 +144,6 @@ class GeneratorProbe(MonitorProbe):
     # # #
 
     def _receive(self, port: int, frame: ModelFrame) -> None:
-        self._add(port, all_frames=1, all_octets=frame.length)
         of_probe = (True, frame.stream_id, frame.sequence, frame.stamp, True, self.bit_errors)
         self.arrive(port, MeasuredFrame(self.now(), frame.length, int(frame.flags), *of_probe))
 

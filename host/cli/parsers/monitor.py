@@ -8,6 +8,7 @@ import re
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, whole, wholes
 
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
+LOCAL = "127.0.0.1"
 KINDS = ("length", "delay", "arrival")
 
 
@@ -30,8 +31,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="look once, and end")
     add_json(parser, "each look, a line a look,")
-    parser.add_argument("--metrics", metavar="PORT", type=whole, help="serve the same numbers to Prometheus")
+    parser.add_argument(
+        "--metrics",
+        metavar="[ADDRESS:]PORT",
+        type=_address,
+        help="serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
+    )
     add_probe(parser)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the address and the TCP port that metrics are served on."""
+    address, _, port = text.rpartition(":")
+    return address or LOCAL, whole(port)
 
 
 def _bins(text: str) -> tuple[str, int, int]:

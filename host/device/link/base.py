@@ -5,7 +5,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,11 @@ class Link(ABC):
     @abstractmethod
     def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, once, and return what a read of them gives afterwards."""
+
+    def write_scattered(self, words: Mapping[int, int]) -> None:
+        """Write words by address, as close to one another as can be, in any order."""
+        for address, word in words.items():
+            self.write(address, [word])
 
     @abstractmethod
     def close(self) -> None:

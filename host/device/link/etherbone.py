@@ -11,7 +11,7 @@ import errno
 import socket
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -221,6 +221,12 @@ class EtherboneLink(Link):
             read_back = range(burst.address, burst.address + 4 * len(burst.words), 4)
             requests.append(_Request(read_back, burst, (self.lease, self._next_order())))
         return self._exchange(requests)
+
+    def write_scattered(self, words: Mapping[int, int]) -> None:
+        """Write words by address, all of them under way at once."""
+        self._exchange(
+            [_Request([each], Write(each, [word]), (self.lease, self._next_order())) for each, word in words.items()]
+        )
 
     def claim(self, address: int, word: int, lease: int) -> None:
         """Write a claim, which holds only while ``lease`` is the present one, and wait until it has arrived."""
