@@ -86,7 +86,8 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	if (c->period_ns < 1000000 || c->period_ns > 1400000000 || c->increment < (uint64_t)1 << 40 ||
 	    c->increment >= (uint64_t)1 << 47 || c->quantum_ps > 1000000 || c->noise_ps > 10000000 ||
 	    c->sawtooth_ps > 10000000 || c->wander_ps > 10000000 || c->phase_walk_ps > 1000000 ||
-	    c->rate_walk_ppq > 1000000000 || c->drift_walk_ppq > 1000000000 || c->rate_limit_ppm > 1000 ||
+	    c->rate_walk_ppq > 1000000000 || c->drift_walk_ppq > 1000000000 || c->jerk_ppq > 1000000000 ||
+	    c->rate_limit_ppm > 1000 || c->lock_ns == 0 || c->lock_ns > 1000000 ||
 	    c->lost_ns > 1000000 || c->jump_ns > 1000000000) {
 		return -EINVAL;
 	}
