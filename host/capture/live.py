@@ -20,7 +20,7 @@ from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase, bound_words
+from liteprobe.host.clock.timebase import Timebase, bound_words
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 

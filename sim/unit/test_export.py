@@ -141,8 +141,8 @@ def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
         ("colorlight_5a_75b", {}, 4 << 20),
         ("colorlight_5a_75b_v7_0", {}, 4 << 20),
         ("colorlight_i5", {}, 4 << 20),
-        ("versa_ecp5", {}, 104 << 10),
-        ("versa_ecp5", {"record_depth": 512, "main_ram_bytes": 128 << 10}, 128 << 10),
+        ("versa_ecp5", {}, 128 << 10),
+        ("versa_ecp5", {"record_depth": 1024, "main_ram_bytes": 104 << 10}, 104 << 10),
         ("colorlight_5a_75b", {"main_ram": "none"}, None),
     ],
 )
