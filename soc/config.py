@@ -146,7 +146,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """Return the block RAM that is main RAM on ``board``."""
         if self.main_ram_kind(board) != "block":
             return 0
-        fewer = (RECORDS - board.spare_records) * (Part.RECORD in self.parts)
+        # What the records leave that are fewer unasked.
+        fewer = (RECORDS - board.spare_records) * (Part.RECORD in self.parts and self.record_depth <= board.spare_records)
         return self.main_ram_bytes or board.spare_bytes + board.ports * fewer * RECORD_BITS // 8
 
     def records(self, board: BoardLimits) -> int:

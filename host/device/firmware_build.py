@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Builds the firmware for a gateware: Zephyr, by CMake and Ninja, from the register map."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.device.firmware import Image, read_image
@@ -132,7 +134,7 @@ def build(
     options: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Image:
-    """Build the firmware for the gateware with a register map, and return the image.
+    """Build the firmware for the gateware with a register map, and return the image; one build of a folder at a time.
 
     Parameters
     ----------
@@ -161,6 +163,20 @@ def build(
     # CMake takes relative paths for its own.
     folder = (out or folder_of(map_file)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w", encoding="utf-8") as lock:
+        # CMake and Ninja take a folder for their own.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(soc, map_file, tools, folder, options, say)
+
+
+def _build(
+    soc: Mapping[str, Any],
+    map_file: Path,
+    tools: Tools,
+    folder: Path,
+    options: tuple[str, ...],
+    say: Callable[[str], None],
+) -> Image:
     log = folder / "build.log"
     log.write_text("", encoding="utf-8")
     generated = folder / "generated"
