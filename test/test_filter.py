@@ -34,7 +34,7 @@ from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
-from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.frames import pcap_filter, stacks
 from liteprobe.sim.models.filter import FilterModel
 
 SEED = random.randrange(1000)
@@ -72,7 +72,7 @@ def random_expressions(count: int) -> list[str]:
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST])
 def test_host_matches_what_libpcap_does(text: str) -> None:
-    assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), SEED
+    assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), SEED
 
 
 def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
@@ -82,7 +82,7 @@ def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
 
 def test_host_matches_what_libpcap_does_for_random_expressions() -> None:
     for text in random_expressions(60):
-        assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), (SEED, text)
+        assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), (SEED, text)
 
 
 # In the tables -------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_filter_sees_through_tags_and_labels() -> None:
     tagged = [number for number, header in enumerate(every().headers) if header.tags and header.protocol == 6]
     assert tagged
     assert on_host("tcp", every())[tagged].all()
-    assert not libpcap.matches("tcp", every().octets)[tagged].any()
+    assert not pcap_filter.matches("tcp", every().octets)[tagged].any()
 
 
 def test_vlan_is_the_outermost_tag_and_the_next_one_behind_and() -> None:

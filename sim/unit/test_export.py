@@ -88,7 +88,7 @@ def test_map_has_the_registers_and_memories_of_the_contract():
         for name, words in (("records_read", 1), ("all_octets", 2), ("stamp_errors", 2), ("records_lost", 1)):
             assert registers[f"port{port}_rx_{name}"]["size"] == words, name
         assert memories[f"port{port}_header"]["size"] == 128
-        assert memories[f"port{port}_records"]["size"] == 1024 * 24
+        assert memories[f"port{port}_records"]["size"] == 512 * 24
         assert memories[f"port{port}_snapshot"]["size"] == 64 * 4
         assert memories[f"port{port}_streams"]["size"] == 64 * 4
     for name in ("map_hash", "ports", "record_depth", "start", "ticks_per_second", "data_width"):
