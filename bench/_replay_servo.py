@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from _figures import Figure
 
 from liteprobe.cores.formats import ClockState
-from liteprobe.host.device.firmware_build import find_tools
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.system import servo_beside
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS
+from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, simulated_tools
 
 MOST_MS = 5.0
 
@@ -26,7 +25,7 @@ MOST_MS = 5.0
 def servo(is_full: bool) -> Iterator[Figure]:
     """Alone, beside two ports that loop what their rings hold, and beside one that loops and one that is streamed to."""
     try:
-        tools = find_tools()
+        tools = simulated_tools()
     except ProbeError as error:
         if "ZEPHYR_BASE" in os.environ:
             raise

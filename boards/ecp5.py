@@ -29,6 +29,8 @@ class Ecp5Board:
     sdram_banks : int, banks of 2 MiB that an emulator can use, of the least of its chips.
     spare_bytes : int
         Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
+    spare_records : int
+        That each port of a train holds by default beside firmware in block RAM, which gets what is not taken of 1024.
     flash_offset : int, where firmware lies in the flash, behind the bitstream.
     pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
     flash_bytes : int, size of the flash.
@@ -54,6 +56,7 @@ class Ecp5Board:
     with_pcie    = False
     sdram_bytes  = SDRAM_BYTES
     spare_bytes  = 0
+    spare_records = 1024
     flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
     pps_is_serial_rx = False
     jtag_advice  = ""

@@ -118,6 +118,7 @@ class Board:
     with_pcie    = True
     sdram_bytes  = 0 # Its DDR3 isn't wired.
     spare_bytes  = 256*1024
+    spare_records = 1024
     flash_offset = None
     pps_is_serial_rx = False
     cable        = None

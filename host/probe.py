@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from liteprobe.cores.formats import Part, TransmitState, preset_of
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import Clock
+from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.device.lease import Lease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
-from liteprobe.host.device.timebase import INCREMENT_ONE, Timebase, bound_words
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.execute import Execution, Progress

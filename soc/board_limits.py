@@ -6,6 +6,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+RECORDS = 1024  # That each port holds by default.
+
 
 def or_words(choices: Iterable[int]) -> str:
     """Return choices as words: ``7, 15 or 31``."""
@@ -55,3 +57,7 @@ class BoardLimits(Protocol):
     @property
     def spare_bytes(self) -> int:
         """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
+
+    @property
+    def spare_records(self) -> int:
+        """Records of each port by default beside firmware in spare block RAM, which gets what they leave of `RECORDS`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import CHANNELS, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
 from liteprobe.soc.area import Area, area, room
-from liteprobe.soc.board_limits import BoardLimits, or_words
+from liteprobe.soc.board_limits import RECORDS, BoardLimits, or_words
 from liteprobe.soc.network import NetworkConfig
 from liteprobe.soc.parts import PartsConfig
 
@@ -59,7 +59,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
     dma_channels : rings in the host's memory, from 1 to 8, with ``pcie``.
-    record_depth : records held for each port, a power of two (preset train).
+    record_depth : records held for each port, a power of two (preset train); 0: 1024, or the board's
+        ``spare_records`` beside firmware in block RAM that the board has to spare.
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
         SDRAM where it has one, else block RAM.
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
@@ -80,7 +81,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
 
     ports: int = 2
     link: str = "shared"
-    record_depth: int = 1024
+    record_depth: int = 0
     with_cpu: bool = True
     cpu_variant: str = "lite"
     rom_bytes: int = 1024
@@ -143,7 +144,16 @@ class ProbeConfig(PartsConfig, NetworkConfig):
 
     def main_ram_block_bytes(self, board: BoardLimits) -> int:
         """Return the block RAM that is main RAM on ``board``."""
-        return (self.main_ram_bytes or board.spare_bytes) if self.main_ram_kind(board) == "block" else 0
+        if self.main_ram_kind(board) != "block":
+            return 0
+        # What the records leave that are fewer unasked.
+        fewer = (RECORDS - board.spare_records) * (Part.RECORD in self.parts and self.record_depth <= board.spare_records)
+        return self.main_ram_bytes or board.spare_bytes + board.ports * fewer * RECORD_BITS // 8
+
+    def records(self, board: BoardLimits) -> int:
+        """Return how many records each port holds on ``board`` (preset train)."""
+        is_spare = self.main_ram_block_bytes(board) and not self.main_ram_bytes
+        return self.record_depth or (board.spare_records if is_spare else RECORDS)
 
     @property
     def area(self) -> Area:
@@ -250,7 +260,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             )
 
     def _check_records(self) -> None:
-        depth = self.record_depth
+        depth = self.record_depth or RECORDS
         if not 16 <= depth <= LARGEST_RECORD_DEPTH or depth & (depth - 1):
             raise ValueError(f"record_depth {depth} is not a power of two from 16 to {LARGEST_RECORD_DEPTH}: use 1024")
 
@@ -282,11 +292,11 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         if not self.with_discipline:
             raise ValueError("main RAM is for firmware, which nothing can start without with_discipline: set it too")
         if kind == "block" and (not LEAST_MAIN_RAM <= size <= LARGEST_MAIN_RAM or size % MAIN_RAM_STEP):
-            raise ValueError(f"main_ram_bytes {size} is not a multiple of 8192 from 32768 to 16777216: use 106496")
+            raise ValueError(f"main_ram_bytes {size} is not a multiple of 8192 from 32768 to 16777216: use 131072")
         if kind == "sdram" and self.main_ram_bytes:
             raise ValueError("main_ram_bytes is the size of block RAM: leave it out, or use main_ram=block")
         if kind == "sdram" and not board.sdram_bytes:
-            raise ValueError(f"{board.name} has no SDRAM for a probe: use block RAM, main_ram_bytes=106496 (--main-ram 106496)")
+            raise ValueError(f"{board.name} has no SDRAM for a probe: use block RAM, main_ram_bytes=131072 (--main-ram 131072)")
 
     def _check_uart(self, board: BoardLimits) -> None:
         fastest = int(board.sys_clk_freq // UART_CLOCKS_PER_BIT)
@@ -315,7 +325,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
         if not (self.monitors or self.measures or self.emulates):
-            return -(-(bits + self.ports * self.record_depth * RECORD_BITS) // BLOCK_RAM_BITS)
+            return -(-(bits + self.ports * self.records(board) * RECORD_BITS) // BLOCK_RAM_BITS)
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
         if self.emulates:
             return self.network_rams + cpu

@@ -46,6 +46,7 @@ def finalized(make_board: Callable[[], Any], config: ProbeConfig) -> Any:
         "simulated-no-ram",
         "simulated-monitor",
         "simulated-generator",
+        "simulated-emulator",
         "colorlight_5a_75b",
         "colorlight_i5",
         "versa_ecp5",
@@ -58,7 +59,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if name.startswith("simulated"):
         ram = 0 if name.endswith("no-ram") else 256 * 1024
         preset = next((preset for preset in PRESETS if name.endswith(preset)), "train")
-        soc = apart(finalized, Board, ProbeConfig(preset=preset, link="own", main_ram_bytes=ram))
+        store = {"store": "block", "store_words": 1 << 13} if preset == "emulator" else {}
+        soc = apart(finalized, Board, ProbeConfig(preset=preset, link="own", main_ram_bytes=ram, **store))
     else:
         soc = apart(finalized, partial(board, name), ProbeConfig())
     logging.disable(logging.NOTSET)
@@ -141,6 +143,21 @@ def test_names_of_a_node_are_those_of_the_registers(built: tuple[Any, Path]) -> 
         for name, (address, _) in spans_of(properties).items():
             if not name.endswith("_memory"):
                 assert by_address[address].endswith("_" + name), path
+
+
+@needs_dtc
+def test_a_port_has_the_driver_of_what_it_can_do(built: tuple[Any, Path]) -> None:
+    """Trains are for a port that has the program of one: no other is to be built with their driver."""
+    _, folder = built
+    registers = json.loads((folder / "csr.json").read_text())["csr_registers"]
+    for path, properties in nodes(blob(folder)):
+        compatible = properties.get("compatible", b"")
+        if compatible in (b"liteprobe,train\0", b"liteprobe,forward\0"):
+            port = cells(properties["port"])[0]
+            assert (compatible == b"liteprobe,train\0") == (f"port{port}_tx_arm" in registers), path
+    sends = {name for name in registers if re.fullmatch(r"port\d_tx_state", name)}
+    drivers = [p["compatible"] for _, p in nodes(blob(folder)) if p.get("compatible", b"").startswith(b"liteprobe,")]
+    assert drivers.count(b"liteprobe,train\0") + drivers.count(b"liteprobe,forward\0") == len(sends)
 
 
 @needs_dtc

@@ -14,13 +14,13 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
+from liteprobe.host.clock.timebase import Timebase, bound_words
 from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase, bound_words
 from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 

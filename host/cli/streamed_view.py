@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from liteprobe.host.cli import tables
-from liteprobe.host.device.timebase import delay_words
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.run.streamed.figures import Delays, FiguresT, StreamedResult
 from liteprobe.host.run.streamed.program import Show, StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay

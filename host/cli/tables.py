@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, worst_bound_ns
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
-from liteprobe.host.device.timebase import delay_words
 
 ANY_WIDTH = 1000
 NONE = "-"

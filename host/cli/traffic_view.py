@@ -12,7 +12,7 @@ from rich.text import Text
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.cli import tables
-from liteprobe.host.device.timebase import delay_words
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
 from liteprobe.host.traffic.load import percent, share_of

@@ -46,6 +46,18 @@ class ServoConfig(ctypes.Structure):
     )  # fmt: skip
 
 
+class ServoRange(ctypes.Structure):
+    """``struct lp_servo_range``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("least", ctypes.c_uint64),
+        ("most", ctypes.c_uint64),
+        ("offset", ctypes.c_uint16),
+        ("octets", ctypes.c_uint16),
+    )
+
+
 class ServoStamp(ctypes.Structure):
     """``struct lp_servo_stamp``."""
 
@@ -121,13 +133,20 @@ class Servo:
         config = ServoConfig()
         self._library.lp_servo_defaults(ctypes.byref(config))
         for name, value in {"period_ns": period_ns, **settings}.items():
-            setattr(config, name, value)
+            largest = 2 ** (8 * getattr(ServoConfig, name).size) - 1
+            # ctypes would cut off what doesn't fit; the largest is out of range for all settings.
+            setattr(config, name, value if 0 <= value <= largest else largest)
         self.config = config
         self._state = ctypes.create_string_buffer(self._library.lp_servo_size())
         self._reference = Reference()
         self._library.lp_reference_edge.restype = self._library.lp_reference_silence.restype = ctypes.c_bool
-        if self._library.lp_servo_init(self._state, ctypes.byref(config)) < 0:
-            raise UsageError(f"no servo can follow a PPS of {period_ns} ns: give 1 ms to 1.4 s (--period)")
+        self._library.lp_servo_refused.restype = ctypes.POINTER(ServoRange)
+        if refused := self._library.lp_servo_refused(ctypes.byref(config)):
+            name, range_ = refused.contents.name.decode(), refused.contents
+            value = {"period_ns": period_ns, **settings}[name]
+            option = " (--period)" if name == "period_ns" else ""
+            raise UsageError(f"the servo's {name} can't be {value}: give {range_.least} to {range_.most}{option}")
+        self._library.lp_servo_init(self._state, ctypes.byref(config))
 
     def reacquire(self) -> None:
         """Forget pulses and rate, keep the clock as it runs, and acquire again."""

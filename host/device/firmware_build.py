@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Builds the firmware for a gateware: Zephyr, by CMake and Ninja, from the register map."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.device.firmware import Image, read_image
@@ -26,6 +29,9 @@ MACHINE = ("-march=rv32im", "-mabi=ilp32")
 PYTHON_VARIABLE = "ZEPHYR_PYTHON"
 MODULES = ("elftools", "yaml", "pykwalify", "packaging")  # Of Zephyr's scripts.
 LAST_LINES = 25
+DAY_S = 24 * 60 * 60
+NOT_BEFORE = 1767225600  # POSIX time, the default of LITEPROBE_NOT_BEFORE.
+EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ def build(
     options: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Image:
-    """Build the firmware for the gateware with a register map, and return the image.
+    """Build the firmware for the gateware with a register map, and return the image; one build of a folder at a time.
 
     Parameters
     ----------
@@ -157,6 +163,20 @@ def build(
     # CMake takes relative paths for its own.
     folder = (out or folder_of(map_file)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w", encoding="utf-8") as lock:
+        # CMake and Ninja take a folder for their own.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(soc, map_file, tools, folder, options, say)
+
+
+def _build(
+    soc: Mapping[str, Any],
+    map_file: Path,
+    tools: Tools,
+    folder: Path,
+    options: tuple[str, ...],
+    say: Callable[[str], None],
+) -> Image:
     log = folder / "build.log"
     log.write_text("", encoding="utf-8")
     generated = folder / "generated"
@@ -167,7 +187,8 @@ def build(
     configure += [f"-DZEPHYR_MODULES={FIRMWARE}", f"-DDTS_ROOT={generated}", f"-DLITEPROBE_GENERATED={generated}"]
     configure += [f"-DPython3_EXECUTABLE={tools.python}", f"-DUSER_CACHE_DIR={folder / 'cache'}"]
     say(f"configuring Zephyr {tools.zephyr}, log {log}")
-    _run([*configure, *tools.options, *options], tools.environment, log)
+    # Of what is given twice CMake takes the last.
+    _run([*configure, *tools.options, *dated(tools.environment), *options], tools.environment, log)
     say("compiling (about a minute the first time)")
     _run(["ninja", "-C", str(folder / "zephyr")], tools.environment, log)
     shutil.copy(folder / "zephyr" / "zephyr" / "zephyr.bin", folder / IMAGE)
@@ -177,6 +198,24 @@ def build(
             f"{image.path} was built for a different gateware: build it again for this one, in another folder (--out FOLDER)"
         )
     return image
+
+
+def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the option that tells firmware before which day no receiver's date can be: a day before its own build.
+
+    The build's date is ``SOURCE_DATE_EPOCH``, else today. One before the default of `NOT_BEFORE` changes nothing.
+
+    Raises
+    ------
+    UsageError
+        When SOURCE_DATE_EPOCH is not a whole number of seconds.
+    """
+    text = environment.get(EPOCH_VARIABLE, "")
+    if text and not text.isdecimal():
+        raise UsageError(f"{EPOCH_VARIABLE} is {text!r}: give seconds since 1970, or unset it")
+    # By days, so that a second build has nothing to compile; a day less, for a machine whose clock is ahead.
+    day = (int(text or time.time()) // DAY_S - 1) * DAY_S
+    return (f"-DCONFIG_LITEPROBE_NOT_BEFORE={day}",) if day > NOT_BEFORE else ()
 
 
 def folder_of(map_file: Path) -> Path:

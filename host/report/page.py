@@ -11,7 +11,7 @@ from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
-from liteprobe.host.device.timebase import delay_words
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.style import STYLE_SHEET

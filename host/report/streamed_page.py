@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.device.timebase import delay_words
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import count, number, table

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.device.timebase import delay_words
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.report import page, traffic_plots, words
 from liteprobe.host.report.page import number, table

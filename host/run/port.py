@@ -5,9 +5,9 @@
 from collections.abc import Iterable
 
 from liteprobe.cores.formats import TransmitState
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.receive import ReceivePort
 from liteprobe.host.traffic.headers import header_words

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liteprobe.cores.formats import BIT_ERRORS, FAULTS, RECORD_WORDS, RecordFlag, lost_frames
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.streams import read_accumulators, read_stream

@@ -9,8 +9,8 @@ from liteprobe.host.capture.decode.stream import PAYLOAD_WORDS, BlockDecoder
 from liteprobe.host.capture.filter import clear_filter
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings, Keep
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.run.records import Records, concatenated, records_of
 from liteprobe.host.traffic.train import TrainProgram

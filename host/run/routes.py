@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Part
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.device.timebase import Timebase
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.port import Port
 from liteprobe.host.traffic.train import Schedule, TrainProgram

@@ -21,7 +21,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.clock.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.clock.servo import Servo, ServoEdge, ServoOutput, ServoStamp
-from liteprobe.host.device.timebase import ADJUST_ONE
+from liteprobe.host.clock.timebase import ADJUST_ONE
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 

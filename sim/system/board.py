@@ -252,6 +252,7 @@ class Board:
     memory_clk_freq = TICKS_FREQ
     with_late_sdram = False
     spare_bytes = 0
+    spare_records = 1024
     flash_offset = FLASH_OFFSET
     pps_is_serial_rx = False
     cable = None

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host import ProbeError
-from liteprobe.host.device.firmware_build import Tools, find_tools
+from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
+from liteprobe.sim.bench.system.firmware_run import simulated_tools
 from liteprobe.sim.system.build import (
     HERE,
     Design,
@@ -84,7 +85,7 @@ def uart() -> Path:
 def tools() -> Tools:
     """What Zephyr is built with; who has set ZEPHYR_BASE wants to hear what else is missing."""
     try:
-        return find_tools()
+        return simulated_tools()
     except ProbeError as error:
         if "ZEPHYR_BASE" in os.environ:
             raise

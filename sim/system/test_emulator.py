@@ -49,6 +49,23 @@ def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that
         assert set(emulator.delays(emulated, 1).tolist()) == {5000}
 
 
+def test_a_step_of_the_clock_moves_no_frame_that_waits_or_comes(emulator_build: Path, tmp_path: Path) -> None:
+    """All that an emulator does is by ticks since its start: firmware may step the clock meanwhile."""
+    settings = plain(40_000)
+    with emulating(emulator_build, tmp_path) as emulated:
+        emulated.name_classes()
+        emulated.start({0: settings, 1: settings})
+        emulated.play({0: packets(20, 1, 0.5), 1: packets(20, 2, 0.5)})
+        assert emulated.pins(1, "out") == []
+        emulated.probe.timebase.adjust(123_456)
+        emulated.play({0: packets(20, 3, 0.5)}, 400e-6)
+        emulated.probe.timebase.set_time(1_778_720_000 * 10**9)
+        emulated.play({1: packets(20, 4, 0.5)}, 400e-6)
+        for number in range(2):
+            assert emulated.compare(number, settings) == []
+            assert emulator.delays(emulated, number).tolist() == [40_000] * 40
+
+
 def test_damage_loss_reordering_and_background_are_those_of_the_reference(emulator_build: Path, tmp_path: Path) -> None:
     share = 2**32 // 5
     classes = {

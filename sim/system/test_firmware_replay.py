@@ -10,11 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from liteprobe.cores.formats import BootState, ClockState, Part
+from liteprobe.cores.formats import BootState, ClockError, ClockState, Part
+from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.device.firmware import boot_state, load
 from liteprobe.host.device.firmware_build import Tools
+from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.sim.bench.system import servo_beside
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PROMPT, Work
+from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PERIOD_NS, PROMPT, Work
 from liteprobe.sim.bench.system.servo_beside import LOOPED, Clock
 
 
@@ -51,6 +53,31 @@ def test_an_edge_takes_5_ms_at_most_beside_a_replay_and_every_octet_is_the_file_
     made = [packet.octets for packet in servo_beside.packets(0, LOOPED)]
     assert len(found.frames) > len(made)
     assert found.frames == (made * (len(found.frames) // len(made) + 1))[: len(found.frames)]
+
+
+def test_a_step_is_slewed_while_a_port_replays_and_made_when_it_has_ended(locked: Clock) -> None:
+    """Somebody moves the clock by 60 us: a replay is in the same register as a train, ``tx_state``."""
+    running, link = locked.running, locked.running.receiver.link
+    running.receiver.give(ahead=8)
+    before, stepped_ns = running.status(), []
+    seen: list[tuple[ClockStatus, int]] = []
+
+    def is_over(look: StreamLook) -> bool:
+        if not stepped_ns and look.frames[0] > 0:
+            running.probe.timebase.adjust(60_000)
+            stepped_ns.append(link.now_ns())
+        if stepped_ns and link.now_ns() > stepped_ns[0] + 2 * PERIOD_NS:
+            seen.append((running.status(), running.edge()[1]))
+        return bool(seen)
+
+    servo_beside.replay_until(locked, {0: LOOPED}, is_over)
+    ((status, off),) = seen
+    assert (before.errors, status.errors, status.steps) == (ClockError.NONE, ClockError.STEP_REFUSED, before.steps)
+    assert off > 35_000 and status.uncertainty_ns is not None and status.uncertainty_ns > off - 12_000
+    running.wait(4)
+    status, (number, off) = running.status(), running.edge()
+    assert (status.state, status.errors, status.steps) == (ClockState.LOCKED, ClockError.NONE, before.steps + 1)
+    assert number == running.tai() and -20 <= off <= 12
 
 
 def test_firmware_that_is_loaded_again_knows_nothing_of_before(locked: Clock) -> None:

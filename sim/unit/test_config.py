@@ -25,6 +25,7 @@ class Board:
     sdram_bytes: int = 0
     sdram_banks: int = 0
     spare_bytes: int = 0
+    spare_records: int = 1024
 
 
 REFUSED = [
@@ -78,10 +79,10 @@ REFUSED = [
     ({"with_discipline": False, "main_ram_bytes": 32768}, "set it too"),
     ({"gnss_baud": 300}, "use 1200 to 6250000"),
     ({"main_ram_bytes": 16384}, "main_ram_bytes 16384 is not a multiple of 8192 from 32768"),
-    ({"main_ram_bytes": 100000}, "main_ram_bytes 100000 is not a multiple of 8192 .* use 106496"),
-    ({"main_ram": "block"}, "main_ram_bytes 0 is not a multiple of 8192 .* use 106496"),
+    ({"main_ram_bytes": 100000}, "main_ram_bytes 100000 is not a multiple of 8192 .* use 131072"),
+    ({"main_ram": "block"}, "main_ram_bytes 0 is not a multiple of 8192 .* use 131072"),
     ({"main_ram": "tape"}, "choose one of auto, sdram, block, none"),
-    ({"main_ram": "sdram"}, "paper has no SDRAM for a probe: use block RAM, main_ram_bytes=106496"),
+    ({"main_ram": "sdram"}, "paper has no SDRAM for a probe: use block RAM, main_ram_bytes=131072"),
     ({"with_discipline": False, "main_ram": "sdram"}, "set it too"),
     ({"link": "uart", "uart_baud": 10_000_000}, "use 1200 to 6250000"),
     ({"link": "uart", "uart_baud": 300}, "use 1200 to 6250000"),
@@ -198,6 +199,31 @@ def test_main_ram_is_the_sdram_where_firmware_can_be_started_unless_asked_otherw
     assert (config.main_ram_kind(paper), config.main_ram_block_bytes(paper)) == (kind, octets)
 
 
+@pytest.mark.parametrize(
+    ("fields", "records"),
+    [
+        ({}, 512),
+        ({"main_ram_bytes": 40960}, 1024),
+        ({"with_discipline": False}, 1024),
+        ({"with_cpu": False}, 1024),
+        ({"main_ram": "none"}, 1024),
+        ({"record_depth": 2048}, 2048),
+    ],
+)
+def test_records_are_fewer_only_beside_firmware_in_block_ram_that_is_spare(fields, records):
+    paper = Board(spare_bytes=40960, spare_records=512)
+    freed = 24 * 1024 * (records == 512)
+    assert ProbeConfig(**fields).main_ram_block_bytes(paper) in (0, 40960 + freed)
+    assert ProbeConfig(**fields).records(paper) == records
+    assert ProbeConfig().records(Board()) == ProbeConfig().records(Board(sdram_bytes=1, spare_records=512)) == 1024
+
+
+def test_a_preset_without_records_has_no_more_block_ram_to_spare():
+    paper = Board(spare_bytes=40960, spare_records=512)
+    assert ProbeConfig().main_ram_block_bytes(paper) == 40960 + 2 * 512 * 24
+    assert ProbeConfig(preset="generator").main_ram_block_bytes(paper) == 40960
+
+
 def test_size_of_block_ram_is_no_size_of_a_sdram():
     with pytest.raises(ValueError, match="leave it out, or use main_ram=block"):
         ProbeConfig(main_ram="sdram", main_ram_bytes=65536).check(Board(sdram_bytes=1))
@@ -239,4 +265,4 @@ def test_replay_over_pcie_takes_a_dma_channel_a_port_and_the_place_of_main_ram()
     with pytest.raises(ValueError, match="set dma_channels to 2 or more"):
         replace(config, dma_channels=1).check(board)
     with pytest.raises(ValueError, match="use main_ram=sdram or main_ram=none"):
-        replace(config, main_ram="block", main_ram_bytes=106496).check(board)
+        replace(config, main_ram="block", main_ram_bytes=131072).check(board)

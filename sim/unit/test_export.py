@@ -68,7 +68,7 @@ def test_same_configuration_gives_the_same_sources_in_every_process(tmp_path):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"record_depth": 512}, {"ports": 1}, {"with_cpu": False}, {"ram_bytes": 4096}],
+    [{"record_depth": 256}, {"ports": 1}, {"with_cpu": False}, {"ram_bytes": 4096}],
 )
 def test_hash_changes_with_the_map(fields):
     assert map_hash(map_of(**fields)) != map_hash(map_of())
@@ -88,7 +88,7 @@ def test_map_has_the_registers_and_memories_of_the_contract():
         for name, words in (("records_read", 1), ("all_octets", 2), ("stamp_errors", 2), ("records_lost", 1)):
             assert registers[f"port{port}_rx_{name}"]["size"] == words, name
         assert memories[f"port{port}_header"]["size"] == 128
-        assert memories[f"port{port}_records"]["size"] == 1024 * 24
+        assert memories[f"port{port}_records"]["size"] == 512 * 24
         assert memories[f"port{port}_snapshot"]["size"] == 64 * 4
         assert memories[f"port{port}_streams"]["size"] == 64 * 4
     for name in ("map_hash", "ports", "record_depth", "start", "ticks_per_second", "data_width"):
@@ -141,8 +141,9 @@ def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
         ("colorlight_5a_75b", {}, 4 << 20),
         ("colorlight_5a_75b_v7_0", {}, 4 << 20),
         ("colorlight_i5", {}, 4 << 20),
-        ("versa_ecp5", {}, 104 << 10),
-        ("versa_ecp5", {"record_depth": 512, "main_ram_bytes": 128 << 10}, 128 << 10),
+        ("versa_ecp5", {}, 128 << 10),
+        ("versa_ecp5", {"record_depth": 1024}, 104 << 10),
+        ("versa_ecp5", {"preset": "generator"}, 104 << 10),
         ("colorlight_5a_75b", {"main_ram": "none"}, None),
     ],
 )

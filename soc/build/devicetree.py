@@ -41,6 +41,8 @@ PORT_COMPATIBLES = {
 }
 #: A port without this register in its block ``rx`` counts frames there, and has its meters elsewhere.
 METERED, ARRIVALS = "stream_id", "liteprobe,arrivals"
+#: One without this in its block ``tx`` sends no program of its own: it is a way out of an emulated network.
+ARMED, FORWARD = "arm", "liteprobe,forward"
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 PORT_BLOCK = re.compile(r"port(\d+)_(tx|rx|monitor|measure)")
@@ -77,6 +79,8 @@ class Block:
         match = PORT_BLOCK.fullmatch(self.name)
         if match and match[2] == "rx" and not any(span.name == METERED for span in self.spans):
             return ARRIVALS
+        if match and match[2] == "tx" and not any(span.name == ARMED for span in self.spans):
+            return FORWARD
         if match:
             return PORT_COMPATIBLES[match[2]]
         return COMPATIBLES.get(self.name, f"liteprobe,{self.name.replace('_', '-')}")

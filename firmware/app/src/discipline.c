@@ -163,8 +163,8 @@ static int start_servo(void)
 {
 	const struct lp_pps_config input = {.min_width = CONFIG_LITEPROBE_PPS_MIN_WIDTH};
 	struct lp_servo_config config;
+	const struct lp_servo_range *range;
 	struct keep_values kept;
-	int ret;
 
 	lp_servo_defaults(&config);
 	/* Of another period in simulation, where a host writes it before the firmware starts. */
@@ -174,10 +174,10 @@ static int start_servo(void)
 	if (lp_profile_apply(&config, kept.receiver, kept.oscillator) < 0) {
 		LOG_ERR("no such profile: a timing receiver and a crystal are taken");
 	}
-	ret = lp_servo_init(&servo, &config);
-	if (ret < 0) {
-		LOG_ERR("a PPS of %u ns can't be followed: write 1 ms to 1.4 s to pps_period", config.period_ns);
-		return ret;
+	if (lp_servo_init(&servo, &config) < 0) {
+		range = lp_servo_refused(&config);
+		LOG_ERR("the servo's %s is out of range: give %llu to %llu", range->name, range->least, range->most);
+		return -EINVAL;
 	}
 	out = (struct lp_servo_output){0};
 	undone = 0;

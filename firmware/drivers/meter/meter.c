@@ -34,7 +34,7 @@ static uint64_t stream_pair(const struct meter_config *config, uint32_t place)
 	return (uint64_t)stream_word(config, place + 1) << 32 | low;
 }
 
-int lp_meter_start(const struct device *dev, uint16_t stream_id)
+static int meter_start(const struct device *dev, uint16_t stream_id)
 {
 	const struct meter_config *config = dev->config;
 
@@ -45,7 +45,7 @@ int lp_meter_start(const struct device *dev, uint16_t stream_id)
 	return 0;
 }
 
-int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
+static int meter_read(const struct device *dev, struct lp_meter_totals *totals)
 {
 	const struct meter_config *config = dev->config;
 
@@ -74,6 +74,11 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 	return -EAGAIN;
 }
 
+static DEVICE_API(lp_meter, meter_api) = {
+	.start = meter_start,
+	.read = meter_read,
+};
+
 #define METER_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
 #define METER_INIT(n)                                                                                                  \
@@ -83,7 +88,7 @@ int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
 		METER_REG(n, streams_memory),                                                                          \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &meter_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
-			      NULL);
+			      &meter_api);
 
 DT_INST_FOREACH_STATUS_OKAY(METER_INIT)
 

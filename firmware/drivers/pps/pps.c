@@ -33,7 +33,14 @@ struct pps_data {
 	void *user;
 };
 
-int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge)
+static uint32_t pps_quantum_ps(const struct device *dev)
+{
+	const struct pps_config *config = dev->config;
+
+	return LP_TICK_PS / MAX(1, lp_csr_read(config->samples));
+}
+
+static int pps_read(const struct device *dev, struct lp_pps_edge *edge)
 {
 	const struct pps_config *config = dev->config;
 
@@ -45,7 +52,7 @@ int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge)
 		edge->ticks = lp_csr_read64(config->ticks);
 		edge->width = lp_csr_read(config->width);
 		edge->flags = (uint8_t)lp_csr_read(config->flags);
-		edge->early_ps = (edge->flags >> LP_PPS_EARLY_BIT & LP_PPS_EARLY_MASK) * lp_pps_quantum_ps(dev);
+		edge->early_ps = (edge->flags >> LP_PPS_EARLY_BIT & LP_PPS_EARLY_MASK) * pps_quantum_ps(dev);
 		/* A host that took the next edge in between has changed the count. */
 		if (lp_csr_read(config->count) == edge->count) {
 			return edge->count == 0 ? -ENODATA : 0;
@@ -63,12 +70,12 @@ static void pps_isr(const struct device *dev)
 
 	/* First, so that an edge from here on asks again. */
 	lp_csr_write(config->ev_pending, EVENT_EDGE);
-	if (lp_pps_read(dev, &edge) == 0 && data->callback != NULL) {
+	if (pps_read(dev, &edge) == 0 && data->callback != NULL) {
 		data->callback(dev, &edge, data->user);
 	}
 }
 
-int lp_pps_start(const struct device *dev, const struct lp_pps_config *wanted, lp_pps_callback callback, void *user)
+static int pps_start(const struct device *dev, const struct lp_pps_config *wanted, lp_pps_callback callback, void *user)
 {
 	const struct pps_config *config = dev->config;
 	struct pps_data *data = dev->data;
@@ -92,7 +99,7 @@ int lp_pps_start(const struct device *dev, const struct lp_pps_config *wanted, l
 	return 0;
 }
 
-int lp_pps_stop(const struct device *dev)
+static int pps_stop(const struct device *dev)
 {
 	const struct pps_config *config = dev->config;
 
@@ -102,28 +109,21 @@ int lp_pps_stop(const struct device *dev)
 	return 0;
 }
 
-bool lp_pps_is_present(const struct device *dev)
+static bool pps_is_present(const struct device *dev)
 {
 	const struct pps_config *config = dev->config;
 
 	return lp_csr_read(config->present) != 0;
 }
 
-uint32_t lp_pps_period(const struct device *dev)
+static uint32_t pps_period(const struct device *dev)
 {
 	const struct pps_config *config = dev->config;
 
 	return lp_csr_read(config->period);
 }
 
-uint32_t lp_pps_quantum_ps(const struct device *dev)
-{
-	const struct pps_config *config = dev->config;
-
-	return LP_TICK_PS / MAX(1, lp_csr_read(config->samples));
-}
-
-int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters)
+static int pps_counters(const struct device *dev, struct lp_pps_counters *counters)
 {
 	const struct pps_config *config = dev->config;
 
@@ -136,7 +136,7 @@ int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters)
 	return 0;
 }
 
-int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width)
+static int pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width)
 {
 	const struct pps_config *config = dev->config;
 
@@ -152,7 +152,7 @@ int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint
 	return 0;
 }
 
-uint32_t lp_pps_output_late(const struct device *dev)
+static uint32_t pps_output_late(const struct device *dev)
 {
 	const struct pps_config *config = dev->config;
 
@@ -168,6 +168,18 @@ static int pps_init(const struct device *dev)
 
 	return 0;
 }
+
+static DEVICE_API(lp_pps, pps_api) = {
+	.start = pps_start,
+	.stop = pps_stop,
+	.read = pps_read,
+	.is_present = pps_is_present,
+	.period = pps_period,
+	.quantum_ps = pps_quantum_ps,
+	.counters = pps_counters,
+	.output = pps_output,
+	.output_late = pps_output_late,
+};
 
 #define PPS_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
@@ -187,6 +199,6 @@ static int pps_init(const struct device *dev)
 	};                                                                                                             \
 	static struct pps_data pps_data_##n;                                                                           \
 	DEVICE_DT_INST_DEFINE(n, pps_init, NULL, &pps_data_##n, &pps_config_##n, POST_KERNEL,                          \
-			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, NULL);
+			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &pps_api);
 
 DT_INST_FOREACH_STATUS_OKAY(PPS_INIT)

@@ -15,7 +15,7 @@ struct status_config {
 	mem_addr_t update, watchdog, mode;
 };
 
-int lp_status_publish(const struct device *dev, const struct lp_status *status)
+static int status_publish(const struct device *dev, const struct lp_status *status)
 {
 	const struct status_config *config = dev->config;
 
@@ -35,7 +35,7 @@ int lp_status_publish(const struct device *dev, const struct lp_status *status)
 	return 0;
 }
 
-enum lp_clock_mode lp_status_mode(const struct device *dev)
+static enum lp_clock_mode status_mode(const struct device *dev)
 {
 	const struct status_config *config = dev->config;
 	uint32_t mode = lp_csr_read(config->mode);
@@ -44,7 +44,7 @@ enum lp_clock_mode lp_status_mode(const struct device *dev)
 	return mode <= LP_CLOCK_REACQUIRE ? (enum lp_clock_mode)mode : LP_CLOCK_LEAVE_ALONE;
 }
 
-int lp_status_set_mode(const struct device *dev, enum lp_clock_mode mode)
+static int status_set_mode(const struct device *dev, enum lp_clock_mode mode)
 {
 	const struct status_config *config = dev->config;
 
@@ -53,12 +53,19 @@ int lp_status_set_mode(const struct device *dev, enum lp_clock_mode mode)
 	return 0;
 }
 
-uint32_t lp_status_watchdog_ms(const struct device *dev)
+static uint32_t status_watchdog_ms(const struct device *dev)
 {
 	const struct status_config *config = dev->config;
 
 	return lp_csr_read(config->watchdog);
 }
+
+static DEVICE_API(lp_status, status_api) = {
+	.publish = status_publish,
+	.mode = status_mode,
+	.set_mode = status_set_mode,
+	.watchdog_ms = status_watchdog_ms,
+};
 
 #define STATUS_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
@@ -70,6 +77,6 @@ uint32_t lp_status_watchdog_ms(const struct device *dev)
 		STATUS_REG(n, update),   STATUS_REG(n, watchdog),    STATUS_REG(n, mode),                              \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &status_config_##n, POST_KERNEL,                                    \
-			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, NULL);
+			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &status_api);
 
 DT_INST_FOREACH_STATUS_OKAY(STATUS_INIT)

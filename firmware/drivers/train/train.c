@@ -49,7 +49,7 @@ static int check(const struct train_config *config, const struct lp_train_progra
 	return 0;
 }
 
-int lp_train_arm(const struct device *dev, const struct lp_train_program *program)
+static int train_arm(const struct device *dev, const struct lp_train_program *program)
 {
 	const struct train_config *config = dev->config;
 	int ret = check(config, program);
@@ -83,7 +83,7 @@ void lp_train_start(uint32_t mask)
 	lp_csr_write(START, mask);
 }
 
-int lp_train_stop(const struct device *dev)
+static int train_stop(const struct device *dev)
 {
 	const struct train_config *config = dev->config;
 
@@ -92,14 +92,14 @@ int lp_train_stop(const struct device *dev)
 	return 0;
 }
 
-enum lp_train_state lp_train_state(const struct device *dev)
+static enum lp_train_state train_state(const struct device *dev)
 {
 	const struct train_config *config = dev->config;
 
 	return (enum lp_train_state)lp_csr_read(config->state);
 }
 
-int lp_train_counters(const struct device *dev, struct lp_train_counters *counters)
+static int train_counters(const struct device *dev, struct lp_train_counters *counters)
 {
 	const struct train_config *config = dev->config;
 
@@ -110,12 +110,20 @@ int lp_train_counters(const struct device *dev, struct lp_train_counters *counte
 	return 0;
 }
 
-uint32_t lp_train_number(const struct device *dev)
+static uint32_t train_number(const struct device *dev)
 {
 	const struct train_config *config = dev->config;
 
 	return config->port;
 }
+
+static DEVICE_API(lp_train, train_api) = {
+	.arm = train_arm,
+	.stop = train_stop,
+	.state = train_state,
+	.counters = train_counters,
+	.number = train_number,
+};
 
 #define TRAIN_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
@@ -130,7 +138,7 @@ uint32_t lp_train_number(const struct device *dev)
 		TRAIN_REG(n, underruns), TRAIN_REG(n, link_up),        TRAIN_REG(n, header_memory),                    \
 	};                                                                                                             \
 	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &train_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
-			      NULL);
+			      &train_api);
 
 DT_INST_FOREACH_STATUS_OKAY(TRAIN_INIT)
 
@@ -141,7 +149,7 @@ static const struct device *const ports[] = {DT_INST_FOREACH_STATUS_OKAY(TRAIN_G
 const struct device *lp_train_port(uint32_t port)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		if (lp_train_number(ports[i]) == port) {
+		if (train_number(ports[i]) == port) {
 			return ports[i];
 		}
 	}
@@ -152,7 +160,7 @@ const struct device *lp_train_port(uint32_t port)
 bool lp_train_any_running(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		if (lp_train_state(ports[i]) == LP_TRAIN_RUNNING) {
+		if (train_state(ports[i]) == LP_TRAIN_RUNNING) {
 			return true;
 		}
 	}

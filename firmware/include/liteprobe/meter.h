@@ -31,12 +31,21 @@ struct lp_meter_totals {
 	uint32_t reordered;
 };
 
+/** @brief What a driver of this class gives: the calls below, without their prefix. */
+__subsystem struct lp_meter_driver_api {
+	int (*start)(const struct device *dev, uint16_t stream_id);
+	int (*read)(const struct device *dev, struct lp_meter_totals *totals);
+};
+
 /**
  * @brief Begin anew, taking the frames of @p stream_id only, without records: these are for the host.
  *
  * @retval 0 always.
  */
-int lp_meter_start(const struct device *dev, uint16_t stream_id);
+static inline int lp_meter_start(const struct device *dev, uint16_t stream_id)
+{
+	return DEVICE_API_GET(lp_meter, dev)->start(dev, stream_id);
+}
 
 /**
  * @brief Read the accumulators.
@@ -44,7 +53,10 @@ int lp_meter_start(const struct device *dev, uint16_t stream_id);
  * @retval 0 on success.
  * @retval -EAGAIN when a host takes snapshots without end.
  */
-int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals);
+static inline int lp_meter_read(const struct device *dev, struct lp_meter_totals *totals)
+{
+	return DEVICE_API_GET(lp_meter, dev)->read(dev, totals);
+}
 
 /** @brief Return the device of test port @p port, NULL when there is none. */
 const struct device *lp_meter_port(uint32_t port);

@@ -55,16 +55,35 @@ struct lp_pps_counters {
 /** @brief Called in the interrupt, after each edge. */
 typedef void (*lp_pps_callback)(const struct device *dev, const struct lp_pps_edge *edge, void *user);
 
+/** @brief What a driver of this class gives: the calls below, without their prefix. */
+__subsystem struct lp_pps_driver_api {
+	int (*start)(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user);
+	int (*stop)(const struct device *dev);
+	int (*read)(const struct device *dev, struct lp_pps_edge *edge);
+	bool (*is_present)(const struct device *dev);
+	uint32_t (*period)(const struct device *dev);
+	uint32_t (*quantum_ps)(const struct device *dev);
+	int (*counters)(const struct device *dev, struct lp_pps_counters *counters);
+	int (*output)(const struct device *dev, uint64_t next, uint32_t period, uint32_t width);
+	uint32_t (*output_late)(const struct device *dev);
+};
+
 /**
  * @brief Enable the input, and call @p callback for each edge.
  *
  * @retval 0 on success.
  * @retval -EINVAL when @p callback is NULL.
  */
-int lp_pps_start(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user);
+static inline int lp_pps_start(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user)
+{
+	return DEVICE_API_GET(lp_pps, dev)->start(dev, config, callback, user);
+}
 
 /** @brief Disable input and interrupt. @retval 0 always. */
-int lp_pps_stop(const struct device *dev);
+static inline int lp_pps_stop(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_pps, dev)->stop(dev);
+}
 
 /**
  * @brief Read the last edge, of one moment though a host may read it too.
@@ -73,19 +92,34 @@ int lp_pps_stop(const struct device *dev);
  * @retval -ENODATA when there was none since reset.
  * @retval -EAGAIN when edges come faster than they can be read.
  */
-int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge);
+static inline int lp_pps_read(const struct device *dev, struct lp_pps_edge *edge)
+{
+	return DEVICE_API_GET(lp_pps, dev)->read(dev, edge);
+}
 
 /** @brief Return whether there was an edge within 1.5 periods. */
-bool lp_pps_is_present(const struct device *dev);
+static inline bool lp_pps_is_present(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_pps, dev)->is_present(dev);
+}
 
 /** @brief Return the nominal period (ns). */
-uint32_t lp_pps_period(const struct device *dev);
+static inline uint32_t lp_pps_period(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_pps, dev)->period(dev);
+}
 
 /** @brief Return the part of a tick that an edge is captured with (ps): a tick, half of it, or a quarter. */
-uint32_t lp_pps_quantum_ps(const struct device *dev);
+static inline uint32_t lp_pps_quantum_ps(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_pps, dev)->quantum_ps(dev);
+}
 
 /** @brief Read the counters. @retval 0 always. */
-int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters);
+static inline int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters)
+{
+	return DEVICE_API_GET(lp_pps, dev)->counters(dev, counters);
+}
 
 /**
  * @brief Put out a pulse of @p width ticks at @p next (ns of the clock), and every @p period ns from then on.
@@ -93,9 +127,15 @@ int lp_pps_counters(const struct device *dev, struct lp_pps_counters *counters);
  * @retval 0 on success; a period of 0 turns the output off.
  * @retval -EINVAL when the pulse is as long as the period, or longer.
  */
-int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width);
+static inline int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width)
+{
+	return DEVICE_API_GET(lp_pps, dev)->output(dev, next, period, width);
+}
 
 /** @brief Return the edges of the output whose time had passed. */
-uint32_t lp_pps_output_late(const struct device *dev);
+static inline uint32_t lp_pps_output_late(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_pps, dev)->output_late(dev);
+}
 
 #endif /* LITEPROBE_PPS_H_ */

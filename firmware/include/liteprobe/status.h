@@ -45,16 +45,36 @@ static inline uint32_t lp_status_qerr(uint32_t count, int32_t late_ps)
 	return (uint32_t)late_ps << LP_QERR_BIT | (count & LP_QERR_COUNT_MASK) << LP_QERR_COUNT_BIT | LP_QERR_KNOWN;
 }
 
+/** @brief What a driver of this class gives: the calls below, without their prefix. */
+__subsystem struct lp_status_driver_api {
+	int (*publish)(const struct device *dev, const struct lp_status *status);
+	enum lp_clock_mode (*mode)(const struct device *dev);
+	int (*set_mode)(const struct device *dev, enum lp_clock_mode mode);
+	uint32_t (*watchdog_ms)(const struct device *dev);
+};
+
 /** @brief Publish all of it at once, and feed the watchdog. @retval 0 always. */
-int lp_status_publish(const struct device *dev, const struct lp_status *status);
+static inline int lp_status_publish(const struct device *dev, const struct lp_status *status)
+{
+	return DEVICE_API_GET(lp_status, dev)->publish(dev, status);
+}
 
 /** @brief Return what a host wants. */
-enum lp_clock_mode lp_status_mode(const struct device *dev);
+static inline enum lp_clock_mode lp_status_mode(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_status, dev)->mode(dev);
+}
 
 /** @brief Tell the host that what it wanted is done. @retval 0 always. */
-int lp_status_set_mode(const struct device *dev, enum lp_clock_mode mode);
+static inline int lp_status_set_mode(const struct device *dev, enum lp_clock_mode mode)
+{
+	return DEVICE_API_GET(lp_status, dev)->set_mode(dev, mode);
+}
 
 /** @brief Return the time without a publication after which the state reads 0 (ms). */
-uint32_t lp_status_watchdog_ms(const struct device *dev);
+static inline uint32_t lp_status_watchdog_ms(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_status, dev)->watchdog_ms(dev);
+}
 
 #endif /* LITEPROBE_STATUS_H_ */

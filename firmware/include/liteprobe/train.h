@@ -41,6 +41,15 @@ struct lp_train_counters {
 	uint32_t underruns;
 };
 
+/** @brief What a driver of this class gives: the calls below, without their prefix. */
+__subsystem struct lp_train_driver_api {
+	int (*arm)(const struct device *dev, const struct lp_train_program *program);
+	int (*stop)(const struct device *dev);
+	enum lp_train_state (*state)(const struct device *dev);
+	int (*counters)(const struct device *dev, struct lp_train_counters *counters);
+	uint32_t (*number)(const struct device *dev);
+};
+
 /**
  * @brief Load a program, and build its first frames.
  *
@@ -49,16 +58,25 @@ struct lp_train_counters {
  * @retval -EBUSY when the port sends.
  * @retval -ENETDOWN when its link is down.
  */
-int lp_train_arm(const struct device *dev, const struct lp_train_program *program);
+static inline int lp_train_arm(const struct device *dev, const struct lp_train_program *program)
+{
+	return DEVICE_API_GET(lp_train, dev)->arm(dev, program);
+}
 
 /** @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits. */
 void lp_train_start(uint32_t mask);
 
 /** @brief End the program after the present frame. @retval 0 always. */
-int lp_train_stop(const struct device *dev);
+static inline int lp_train_stop(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_train, dev)->stop(dev);
+}
 
 /** @brief Return what the port does. */
-enum lp_train_state lp_train_state(const struct device *dev);
+static inline enum lp_train_state lp_train_state(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_train, dev)->state(dev);
+}
 
 /** @brief Return whether frames of any port leave now: the clock must not be stepped then. */
 #ifdef CONFIG_LITEPROBE_TRAIN
@@ -71,12 +89,18 @@ static inline bool lp_train_any_running(void)
 #endif
 
 /** @brief Read the counters. @retval 0 always. */
-int lp_train_counters(const struct device *dev, struct lp_train_counters *counters);
+static inline int lp_train_counters(const struct device *dev, struct lp_train_counters *counters)
+{
+	return DEVICE_API_GET(lp_train, dev)->counters(dev, counters);
+}
 
 /** @brief Return the device of test port @p port, NULL when there is none. */
 const struct device *lp_train_port(uint32_t port);
 
 /** @brief Return the number of the test port. */
-uint32_t lp_train_number(const struct device *dev);
+static inline uint32_t lp_train_number(const struct device *dev)
+{
+	return DEVICE_API_GET(lp_train, dev)->number(dev);
+}
 
 #endif /* LITEPROBE_TRAIN_H_ */

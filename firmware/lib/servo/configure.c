@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "servo/steer.h"
@@ -77,17 +78,48 @@ void lp_servo_learn_of(struct lp_servo *s, bool has_qerr)
 	s->other_kind = 0;
 }
 
+#define RANGE(name, least, most)                                                                                       \
+	{#name, least, most, offsetof(struct lp_servo_config, name), sizeof(((struct lp_servo_config *)0)->name)}
+
+static const struct lp_servo_range ranges[] = {
+	RANGE(period_ns, 1000000, 1400000000),
+	RANGE(increment, (uint64_t)1 << 40, ((uint64_t)1 << 47) - 1),
+	RANGE(quantum_ps, 0, 1000000),
+	RANGE(noise_ps, 0, 10000000),
+	RANGE(sawtooth_ps, 0, 10000000),
+	RANGE(wander_ps, 0, 10000000),
+	RANGE(phase_walk_ps, 0, 1000000),
+	RANGE(rate_walk_ppq, 0, 1000000000),
+	RANGE(drift_walk_ppq, 0, 1000000000),
+	RANGE(jerk_ppq, 0, 1000000000),
+	RANGE(rate_limit_ppm, 0, 1000),
+	RANGE(lock_ns, 1, 1000000),
+	RANGE(jump_ns, 0, 1000000000),
+	RANGE(lost_ns, 0, 1000000),
+};
+
+const struct lp_servo_range *lp_servo_refused(const struct lp_servo_config *config)
+{
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		const struct lp_servo_range *range = &ranges[i];
+		uint64_t value = 0;
+
+		/* All machines that this is for are little-endian. */
+		memcpy(&value, (const uint8_t *)config + range->offset, range->octets);
+		if (value < range->least || value > range->most) {
+			return range;
+		}
+	}
+	return NULL;
+}
+
 int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 {
 	const struct lp_servo_config *c = config;
 	int64_t priors[LP_HORIZONS];
 	int64_t period_ms = config->period_ns / 1000000;
 
-	if (c->period_ns < 1000000 || c->period_ns > 1400000000 || c->increment < (uint64_t)1 << 40 ||
-	    c->increment >= (uint64_t)1 << 47 || c->quantum_ps > 1000000 || c->noise_ps > 10000000 ||
-	    c->sawtooth_ps > 10000000 || c->wander_ps > 10000000 || c->phase_walk_ps > 1000000 ||
-	    c->rate_walk_ppq > 1000000000 || c->drift_walk_ppq > 1000000000 || c->rate_limit_ppm > 1000 ||
-	    c->lost_ns > 1000000 || c->jump_ns > 1000000000) {
+	if (lp_servo_refused(c) != NULL) {
 		return -EINVAL;
 	}
 	memset(s, 0, sizeof(*s));

@@ -122,8 +122,20 @@ struct lp_servo {
 	uint32_t rejected;
 };
 
+/** What a setting may be, and where it is in struct lp_servo_config. */
+struct lp_servo_range {
+	const char *name;
+	uint64_t least;
+	uint64_t most;
+	uint16_t offset;
+	uint16_t octets;
+};
+
 /** Fill in what fits a timing receiver, a plain crystal, and a capture by ticks of 8 ns. */
 void lp_servo_defaults(struct lp_servo_config *config);
+
+/** Return the first setting that is out of its range; NULL: there is none. */
+const struct lp_servo_range *lp_servo_refused(const struct lp_servo_config *config);
 
 /**
  * Start anew, free-running at the nominal increment.

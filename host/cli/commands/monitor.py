@@ -23,7 +23,7 @@ from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.keys import pressed
 from liteprobe.host.cli.output import Lines
-from liteprobe.host.device.timebase import bound_words
+from liteprobe.host.clock.timebase import bound_words
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, PortMeasurement
 from liteprobe.host.measure.streams import Stream
 from liteprobe.host.probe import Probe

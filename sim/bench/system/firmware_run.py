@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from liteprobe.cores.formats import CLOCK_ERROR_MASK, ClockError, ClockState
 from liteprobe.host import Probe
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.device.firmware import Console, load, read_image
+from liteprobe.host.device.firmware_build import EPOCH_VARIABLE, NOT_BEFORE, Tools, find_tools
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.models.receiver import rmc, utc_of
@@ -24,6 +25,7 @@ PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: i
 RATE_PPB = 50_400
 FIRST_NS = 25_000_000
 UTC_OF_FIRST = 1_778_720_000  # In May 2026: no leap second can have been since 2017.
+BUILT = {EPOCH_VARIABLE: str(NOT_BEFORE)}  # The firmware is older than that, whatever day it is.
 TAI_UTC = 37
 SENTENCE_AFTER_NS = 4_500_000
 CHUNK, CHUNK_NS = 16, 800_000  # 20 octets a millisecond: the FIFO has 64, and is emptied every other one.
@@ -43,6 +45,12 @@ CLOCK = (
     "updates",
     "alive",
 )
+
+
+def simulated_tools() -> Tools:
+    """Return what firmware is built with whose receiver is simulated: as `find_tools`, and dated before its receiver."""
+    tools = find_tools()
+    return replace(tools, environment={**tools.environment, **BUILT})
 
 
 class Work(NamedTuple):

@@ -4,7 +4,7 @@
 """The clock of a whole simulated probe beside its replay: firmware, streamed frames and the capture share one SDRAM."""
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +88,27 @@ def packets(port: int, frames: int) -> list[replay.Packet]:
     return list(replay.packets(frames, port + 1, 1.0, LENGTH, LENGTH))
 
 
+def replay_until(clock: Clock, frames: Mapping[int, int], is_over: Callable[[StreamLook], bool]) -> ReplayResult:
+    """Replay so many frames a port, back to back and without an end, until ``is_over`` says so, which each look is given."""
+    traces = {}
+    for port, count in frames.items():
+        file = clock.sent.files / f"port{port}.pcap"
+        replay.write(file, packets(port, count))
+        traces[port] = Trace.from_pcap(file)
+
+    def show(look: StreamLook) -> None:
+        if is_over(look):
+            raise Interrupted(signal.SIGINT)
+
+    try:
+        clock.running.probe.replay(traces, loops=None, show=show)
+    except Interrupted as end:
+        result: ReplayResult
+        (result,) = end.results
+        return result
+    raise AssertionError("a replay without an end has ended")
+
+
 def beside(clock: Clock, frames: Mapping[int, int], pulses: int) -> Beside:
     """Replay so many frames a port, back to back and without an end, until the last of so many pulses has been worked off.
 
@@ -96,26 +117,11 @@ def beside(clock: Clock, frames: Mapping[int, int], pulses: int) -> Beside:
     """
     running, sent, _ = clock
     receiver = running.receiver
-    traces = {}
-    for port, count in frames.items():
-        file = sent.files / f"port{port}.pcap"
-        replay.write(file, packets(port, count))
-        traces[port] = Trace.from_pcap(file)
     before = len(replay.pins(sent, 0))
     receiver.give(ahead=pulses)
     last_ns = FIRST_NS + (receiver.number - 1) * PERIOD_NS
 
-    def show(look: StreamLook) -> None:
-        if receiver.link.now_ns() > last_ns + WORKED_NS:
-            raise Interrupted(signal.SIGINT)
-
-    result: ReplayResult
-    try:
-        running.probe.replay(traces, loops=None, show=show)
-    except Interrupted as end:
-        (result,) = end.results
-    else:
-        raise AssertionError("a replay without an end has ended")
+    result = replay_until(clock, frames, lambda look: receiver.link.now_ns() > last_ns + WORKED_NS)
     is_locked = running.clock()["state"] == ClockState.LOCKED
     gone = replay.pins(sent, 0)[before:]
     (began_ns, _), (ended_ns, _) = gone[0], gone[-1]
