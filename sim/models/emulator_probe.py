@@ -151,6 +151,7 @@ class EmulatorProbe(ModelProbe):
         self.running: list[DirectionState | None] = [None, None]
         self.shown: list[list[list[int]]] = [Counts().of_class for _ in range(2)]
         self.switches: list[tuple[int, int, int]] = []
+        self._back_free = 0  # Tick from which on the line of port 0 is free.
         self._flows: list[tuple[int, int, int, int, int]] = []
 
     def offer(self, direction: int, number: int, length: int, interval: int, first: int = 0) -> None:
@@ -174,8 +175,11 @@ class EmulatorProbe(ModelProbe):
         def begin(number: int) -> None:
             length, is_bad = frames[number % len(frames)]
             is_sent = not is_bad and MIN_LENGTH <= length <= self.values["direction0_longest"]
-            name = f"port0_tx_{'sent' if is_sent else 'damaged'}"
-            self._at(self.tick + length + FCS_OCTETS + is_sent * LEAST_TICKS, lambda: self._count(name))
+            tick = self.tick + length + FCS_OCTETS
+            if is_sent:
+                tick = max(tick + LEAST_TICKS, self._back_free)
+                self._back_free = tick + slot_octets(length)
+            self._at(tick, lambda: self._count(f"port0_tx_{'sent' if is_sent else 'damaged'}"))
             self._at(self.tick + interval, lambda: begin(number + 1))
 
         begin(0)
