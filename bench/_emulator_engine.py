@@ -30,6 +30,13 @@ def engine(is_full: bool) -> Iterator[Figure]:
         done = compare(random_plan(seed, count))
         for found in done.found:
             print(f"network {seed}: {found}", file=sys.stderr)
+        if is_full:  # Takes an hour: what is done is known when it is ended before.
+            line = f"network {seed} of 0 to {NETWORKS - 1}: {done.frames} frames, {done.sent} left, {done.off} off"
+            print(
+                f"{line}; all up to it: {frames + done.frames} frames, {off + done.off} off",
+                file=sys.stderr,
+                flush=True,
+            )
         off, frames, sent = off + done.off, frames + done.frames, sent + done.sent
         switches, cycles = switches + done.switches, cycles + done.cycles
         fates.update(done.fates)

@@ -109,6 +109,11 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         return self.replays or self.stores_in_sdram
 
     @property
+    def needs_sdram(self) -> bool:
+        """Whether no board without SDRAM can hold it."""
+        return self.shares_sdram or (self.monitors and self.ring == "sdram") or (self.with_cpu and self.main_ram == "sdram")
+
+    @property
     def phys(self) -> int:
         """PHYs that this configuration takes."""
         return self.ports + (self.link == "own")
@@ -233,7 +238,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         if board.lut_sites is None or self.fits(board):
             return
         ways = [f"build with {way}" if not n else way for n, way in enumerate(self.smaller(board))]
-        ways += ["take the board colorlight_i9 or versa_ecp5"] if board.lut_sites < LARGEST_SITES else []
+        boards = ["colorlight_i9"] + ([] if self.needs_sdram else ["versa_ecp5"]) # The Versa has none.
+        ways += [f"take the board {' or '.join(boards)}"] if board.lut_sites < LARGEST_SITES else []
         raise ValueError(
             f"{board.name} is too small for preset {self.preset} with {self.ports} port{'s' * (self.ports > 1)}: it takes "
             f"{self.area.sites} of {board.lut_sites} LUT sites and {self.area.arcs} wires, of which nextpnr routes "

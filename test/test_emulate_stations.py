@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
-from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
+from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked, StationsReport
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
@@ -90,6 +90,28 @@ def test_the_result_says_that_stations_ended_it_and_what_they_saw(probe: Probe, 
         assert (result.end, emulation.wait(0.1).end) == ("finished", "done")
     assert result.last is looks[-1] and result.stations
     assert [one.played for one in result.stations.ports] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        (Seen(0, False, 2, 0, 0, 0), "No file of 3 has come yet; connections: 0."),
+        (
+            Seen(0, False, 9, 2, 120, 0, connections=2, repeats=1),
+            "No file of 3 has come yet; connections: 2, 1 begun anew.",
+        ),
+        (
+            Seen(0, False, 9, 9, 900, 0, content=700, connections=1),
+            "0 of 3 files, 700 octets so far, each as the server has it; connections: 1.",
+        ),
+        (
+            Seen(0, False, 9, 9, 900, 0, 125_000, 3, 9000, 5, 1),
+            "3 of 3 files, 9,000 octets in 1.000 ms, 5 of them wrong; connections: 1.",
+        ),
+    ],
+)
+def test_what_a_client_has_is_a_sentence_from_the_start_on(client: Seen, said: str) -> None:
+    assert StationsReport(StationsAsked(), (Seen(0, False, 0, 0, 0, 0), client)).sentence == said
 
 
 def test_a_result_of_an_interrupt_has_what_stations_saw(

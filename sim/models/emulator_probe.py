@@ -6,10 +6,11 @@ The truth for tests of the host. Each direction has one queue that serves frames
 tokens, traces, ghosts and RED; fates, delays and counters are those of docs/design/emulator.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from liteprobe.cores.formats import FILTER_WORDS, TransmitState, map_hash
+from liteprobe.cores.formats import FILTER_WORDS, MIN_LENGTH, TransmitState, map_hash, slot_octets
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
     CLASSES,
@@ -30,6 +31,7 @@ from liteprobe.sim.models.emulator.counts import Counts
 from liteprobe.sim.models.emulator.draws import ClassDraws, Frame
 from liteprobe.sim.models.emulator.settings import ClassSettings
 from liteprobe.sim.models.probe import BUILD_TICKS, PROGRAM, ModelProbe
+from liteprobe.sim.models.way_back import FCS_OCTETS, LEAST_TICKS
 
 SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
 STRIDE = 0x01000000
@@ -54,6 +56,8 @@ REGISTERS = {
     "management": (1, False),
 }
 
+#: Registers of port 0's transmitter where there is one direction: it starts nothing.
+OF_WAY_BACK = ("state", "sent", "damaged", "full", "management_sent", "management_dropped", "link_up")
 OF_TRAINS = {*PROGRAM, "attached", "arm", "clear", "first_late", "disturbed"}  # No port of an emulator sends any.
 
 
@@ -64,8 +68,14 @@ def extended(register_map: dict[str, Any], directions: int, with_trace: bool) ->
         for name in OF_TRAINS:
             del registers[f"port{port}_tx_{name}"]
         del memories[f"port{port}_header"]
+    if directions == 1:
+        for name in [name for name in registers if name.startswith("port0_tx_")]:
+            if name.removeprefix("port0_tx_") not in OF_WAY_BACK:
+                del registers[name]
     address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
     named = {f"direction{n}_{name}": one for n in range(directions) for name, one in REGISTERS.items()}
+    if directions == 1:
+        named |= {f"port0_tx_{name}": (1, False) for name in ("damaged", "full")}
     for name, (words, is_writable) in {**named, "filter_control": (1, True)}.items():
         registers[name] = {"addr": address, "size": words, "type": "rw" if is_writable else "ro"}
         address += 4 * words
@@ -109,7 +119,7 @@ class EmulatorProbe(ModelProbe):
     with_trace : bool
         Whether it has memory for bandwidth traces.
     directions : int
-        2, or 1: from port 0 to port 1.
+        2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
     Attributes
     ----------
@@ -141,11 +151,38 @@ class EmulatorProbe(ModelProbe):
         self.running: list[DirectionState | None] = [None, None]
         self.shown: list[list[list[int]]] = [Counts().of_class for _ in range(2)]
         self.switches: list[tuple[int, int, int]] = []
+        self._back_free = 0  # Tick from which on the line of port 0 is free.
         self._flows: list[tuple[int, int, int, int, int]] = []
 
     def offer(self, direction: int, number: int, length: int, interval: int, first: int = 0) -> None:
         """Let a frame of a class come every ``interval`` ticks, from ``first`` ticks after each start on."""
         self._flows.append((direction, number, length, interval, first))
+
+    def offer_back(self, frames: Sequence[tuple[int, bool]], interval: int) -> None:
+        """Let a frame begin at port 1 of a probe of one direction every ``interval`` ticks, from now on.
+
+        Each is counted once it is whole, as ``damaged``, or as ``sent`` when it leaves. ``full`` stays 0: for that the line
+        has to be taken by management in band, or to be slower than that of port 1, and this model has neither.
+
+        Parameters
+        ----------
+        frames : of each its octets without FCS, and whether its FCS is wrong; they repeat.
+        interval : at least the longest slot.
+        """
+        if interval < max(slot_octets(length) for length, _ in frames):
+            raise ValueError(f"{interval} ticks don't hold the slot of each frame")
+
+        def begin(number: int) -> None:
+            length, is_bad = frames[number % len(frames)]
+            is_sent = not is_bad and MIN_LENGTH <= length <= self.values["direction0_longest"]
+            tick = self.tick + length + FCS_OCTETS
+            if is_sent:
+                tick = max(tick + LEAST_TICKS, self._back_free)
+                self._back_free = tick + slot_octets(length)
+            self._at(tick, lambda: self._count(f"port0_tx_{'sent' if is_sent else 'damaged'}"))
+            self._at(self.tick + interval, lambda: begin(number + 1))
+
+        begin(0)
 
     def read(self, address: int) -> int:
         """Return the word at ``address``; a read of ``bank`` latches ``now``."""
@@ -177,6 +214,9 @@ class EmulatorProbe(ModelProbe):
             if one and not one.is_to_switch:
                 one.is_to_switch = True
                 self._at(max(one.start + at, self.tick), lambda: self._switch(n, one))
+
+    def _count(self, name: str) -> None:
+        self.values[name] = (self.values[name] + 1) % WORD
 
     def _switch(self, n: int, one: DirectionState) -> None:
         if self.running[n] is one:

@@ -70,15 +70,9 @@ def sdram() -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The probe without processor, with Etherbone in band on test port 0."""
-    return build_probe("shared", with_cpu=False)
-
-
-@pytest.fixture(scope="session")
 def uart() -> Path:
-    """The probe without processor, reached through its serial port."""
-    return build_probe("uart", with_cpu=False)
+    """The probe without processor and discipline of its clock, reached through its serial port."""
+    return build_probe("uart", with_cpu=False, with_discipline=False)
 
 
 @pytest.fixture(scope="session")

@@ -27,15 +27,18 @@ LONGEST = 1536
 
 
 @pytest.fixture(scope="module")
-def build() -> Path:
-    """The probe of preset ``emulator`` with one direction, whose frames wait in block RAM, with Etherbone on a port of its own."""
-    return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
-
-
-@pytest.fixture(scope="module")
 def shared() -> Path:
-    """Likewise, with Etherbone in band."""
+    """The probe of preset ``emulator`` with one direction, whose frames wait in block RAM, with Etherbone in band."""
     return build_probe("shared", with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
+
+
+@pytest.fixture(scope="module", params=["shared", pytest.param("own", marks=pytest.mark.full)])
+def build(request: pytest.FixtureRequest) -> tuple[str, Path]:
+    """The link and the folder of such a probe; its way back has no other part in band or with a port of its own."""
+    link = request.param
+    if link == "shared":
+        return link, request.getfixturevalue("shared")
+    return link, build_probe(link, with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
 
 
 def came(emulated: Emulated) -> list[Arrival]:
@@ -62,9 +65,9 @@ def check(emulated: Emulated, empty: int = 0) -> None:
 
 @pytest.mark.parametrize(("lengths", "count"), [((60, 60), 300), ((1514, 1514), 30), ((60, 1514), 80)])
 def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
-    build: Path, tmp_path: Path, lengths: tuple[int, int], count: int
+    build: tuple[str, Path], tmp_path: Path, lengths: tuple[int, int], count: int
 ) -> None:
-    with emulating(build, tmp_path) as emulated:
+    with emulating(build[1], tmp_path, build[0]) as emulated:
         emulated.name_classes()
         settings = Settings(bank({}, {}, rings(11, WORDS), emulated.read(0, "least_delay")))
         emulated.start({0: settings})
@@ -76,9 +79,9 @@ def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_hostile_frames_go_no_further_and_hurt_no_other(build: Path, tmp_path: Path, seed: int) -> None:
+def test_hostile_frames_go_no_further_and_hurt_no_other(build: tuple[str, Path], tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    with emulating(build, tmp_path) as emulated:
+    with emulating(build[1], tmp_path, build[0]) as emulated:
         edges = [(length, 0) for length in (59, 60, LONGEST, LONGEST + 1)]  # Nothing else is wrong with them.
         others = [(chance.randint(1, 2 * LONGEST), chance.choice([0, 0, 1 << chance.randrange(32)])) for _ in range(12)]
         for length, fcs_error in edges + others:
@@ -91,8 +94,8 @@ def test_hostile_frames_go_no_further_and_hurt_no_other(build: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("clocks", ["--phase 0,1000,0", "--ppm 100,-100,0", "--ppm -100,100,0"])
-def test_clocks_of_another_phase_or_rate_lose_nothing(build: Path, tmp_path: Path, clocks: str) -> None:
-    with emulating(build, tmp_path, clocks=clocks) as emulated:
+def test_clocks_of_another_phase_or_rate_lose_nothing(build: tuple[str, Path], tmp_path: Path, clocks: str) -> None:
+    with emulating(build[1], tmp_path, build[0], clocks=clocks) as emulated:
         emulated.play({1: packets(60, 3, 1.0)})
         found = [seen.octets for seen in emulated.pins(0, "out", anew=False)]
         assert found == [frame.octets for frame in came(emulated)]

@@ -187,9 +187,9 @@ def test_interrupt_stops_the_train_and_the_probe_goes_on(own: Path) -> None:
         assert len(probe.train(TrainProgram(60, 100)).records) == 100
 
 
-def test_map_of_another_build_is_refused(own: Path, shared: Path) -> None:
+def test_map_of_another_build_is_refused(own: Path, tester: Path) -> None:
     with pytest.raises(ProbeError, match="is the map of another build"):
-        Probe(url(own), map=shared / "csr.json")
+        Probe(url(own), map=tester / "csr.json")
 
 
 def test_option_of_a_wire_that_is_misspelt_is_a_usage_error(own: Path) -> None:
@@ -200,9 +200,9 @@ def test_option_of_a_wire_that_is_misspelt_is_a_usage_error(own: Path) -> None:
 # Links --------------------------------------------------------------------------------------------
 
 
-def test_host_waits_for_a_train_that_holds_its_way_in(shared: Path) -> None:
+def test_host_waits_for_a_train_that_holds_its_way_in(tester: Path) -> None:
     reads = []
-    with Probe(url(shared, more="&link=shared")) as probe:
+    with Probe(url(tester, more="&link=shared")) as probe:
 
         def storm(sent: int, total: int) -> None:
             reads.append([probe.registers.read("probe_ports") for _ in range(5)])

@@ -82,9 +82,9 @@ def test_the_timebase_is_the_tick_of_the_harness(own: Path) -> None:
 
 
 @pytest.mark.parametrize("wire", ["loopback", "cable?delay=1us"])
-def test_in_band_management_is_on_the_wire_and_moves_no_frame(shared: Path, tmp_path: Path, wire: str) -> None:
+def test_in_band_management_is_on_the_wire_and_moves_no_frame(tester: Path, tmp_path: Path, wire: str) -> None:
     program = TrainProgram(length=300, count=30, repeats=3, gap_ns=30_000)
-    made = run(shared, wire, program, tmp_path, link="shared")
+    made = run(tester, wire, program, tmp_path, link="shared")
     port = 0 if wire == "loopback" else 1
     assert (made.result.sent, made.result.late, made.result.complete) == (90, 0, True)
     assert list(np.diff(made.sent()["sfd_tick"].astype(int))) == slots(program)

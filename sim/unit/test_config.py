@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from liteprobe.boards import board
 from liteprobe.soc.config import ProbeConfig, most_ports
 from liteprobe.soc.probe import ProbeSoC
 
@@ -167,6 +168,25 @@ def test_what_is_built_in_adds_up(fields):
             name, _, value = advice.removeprefix("--").partition(" ")
             less = less or {name: int(value) if name == "ports" else value}
             assert replace(config, **less).fits(board), advice
+
+
+@pytest.mark.parametrize(
+    ("fields", "boards"),
+    [
+        ({"preset": "emulator"}, "colorlight_i9"),
+        ({"preset": "emulator", "store": "block", "store_words": 8192}, "colorlight_i9 or versa_ecp5"),
+        ({"preset": "replay"}, "colorlight_i9"),
+        ({"preset": "monitor", "ring": "sdram"}, "colorlight_i9"),
+        ({"preset": "monitor"}, "colorlight_i9 or versa_ecp5"),
+        ({"main_ram": "sdram"}, "colorlight_i9"),
+        ({"main_ram": "sdram", "preset": "monitor", "with_cpu": False}, "colorlight_i9 or versa_ecp5"),
+    ],
+)
+def test_a_board_that_is_too_small_names_those_that_can(fields, boards):
+    assert board("versa_ecp5").sdram_bytes == 0 < board("colorlight_i9").sdram_bytes
+    small = Board(lut_sites=5000, ports=2, block_rams=None, sdram_bytes=8 << 20, sdram_banks=4)
+    with pytest.raises(ValueError, match=f"take the board {boards}$"):
+        ProbeConfig(**{"ports": 2, "link": "shared", **fields}).check(small)
 
 
 def test_uart_needs_a_serial_port():

@@ -143,10 +143,12 @@ class StationsReport:
         if not self.asked.is_web:
             played = sum(one.played for one in self.ports)
             return f"{played:,} frames played, {sum(one.frames for one in self.ports):,} received."
+        begun = f", {client.repeats:,} begun anew" if client.repeats else ""
+        if not client.files and not client.content:
+            return f"No file of {self.asked.files:,} has come yet; connections: {client.connections:,}{begun}."
         end = f"in {1e3 * self.seconds:,.3f} ms" if self.seconds else "so far"
         what = f"{client.files:,} of {self.asked.files:,} files, {client.content:,} octets {end}"
         right = "each as the server has it" if not client.misread else f"{client.misread:,} of them wrong"
-        begun = f", {client.repeats:,} begun anew" if client.repeats else ""
         return f"{what}, {right}; connections: {client.connections:,}{begun}."
 
     def document(self) -> dict[str, Any]:
