@@ -145,7 +145,12 @@ def disk_of(octets: int) -> Iterator[None]:
 
 
 def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
-    with disk_of(5000), pytest.raises(ProbeError, match="the disk is full: there is no room for .*; make room, or name a file elsewhere"):
+    with (
+        disk_of(5000),
+        pytest.raises(
+            ProbeError, match="the disk is full: there is no room for .*; make room, or name a file elsewhere"
+        ),
+    ):
         HeaderWriter(tmp_path / "h.parquet")
     assert list(tmp_path.iterdir()) == []
 

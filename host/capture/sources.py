@@ -81,7 +81,9 @@ class RecordedSource:
             whole = np.frombuffer(octets[: len(octets) // BLOCK_OCTETS * BLOCK_OCTETS], np.uint32)
             if not are_whole(block_headers(whole.reshape(-1, BLOCK_WORDS))).any():
                 self._file.close()
-                raise UsageError(f"{self.path} is not a recording (no blocks are in it): give a file that --blocks wrote")
+                raise UsageError(
+                    f"{self.path} is not a recording (no blocks are in it): give a file that --blocks wrote"
+                )
         return octets
 
     def stop(self) -> None:

@@ -51,7 +51,9 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
     )
     group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
-    group.add_argument("--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s; a number alone is seconds")
+    group.add_argument(
+        "--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s; a number alone is seconds"
+    )
     group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
     group.add_argument(
         "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"

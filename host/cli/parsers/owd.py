@@ -35,4 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train.add_headers(parser)
     train.add_outputs(parser)
     parser.add_argument("--save-calibration", metavar="FILE", type=output, help="write it, of a way of --known-delay")
-    parser.add_argument("--known-delay", metavar="TIME", type=time_ns, help="delay of the way, in ns or like 1.5us, for --save-calibration")
+    parser.add_argument(
+        "--known-delay",
+        metavar="TIME",
+        type=time_ns,
+        help="delay of the way, in ns or like 1.5us, for --save-calibration",
+    )
