@@ -45,7 +45,10 @@ def test_tshark_reads_the_same_in_broken_frames_but_for_causes_that_are_counted(
 
 @pytest.mark.parametrize(
     ("octet", "bits"), [(4 * 24, 1), (12, 2), (12, 4), (12, 8), (12, 64), (13, 1), (13, 8), (20, 1), (20, 4), (35, 1)],
-    ids="port length_error runt giant fragment first_fragment probe first_kind second_kind type_behind_tag".split(),
+    ids=[
+        "port", "length_error", "runt", "giant", "fragment", "first_fragment", "probe", "first_kind", "second_kind",
+        "type_behind_tag",
+    ],
 )  # fmt: skip
 def test_field_that_is_changed_disagrees_with_tshark(octet: int, bits: int) -> None:
     probe = ProbeFrame(60).octets(5, 6)

@@ -149,7 +149,7 @@ def cut_transport(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) ->
         return None
     for one in (mine, theirs):
         one.pop("ports", None)
-        one["flags"] = UnifiedFlag(one["flags"]) & ~UnifiedFlag.TRANSPORT  # type: ignore[call-overload]
+        one["flags"] = UnifiedFlag(one["flags"]) & ~UnifiedFlag.TRANSPORT  # type: ignore[arg-type]
     return set(mine) | set(theirs)
 
 
@@ -157,7 +157,7 @@ def bad_udp_length(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) -
     """A probe is found within IP's length; tshark shows no payload where UDP's own length doesn't fit."""
     if UnifiedFlag.PROBE not in flags or row["udp.payload"]:
         return None
-    mine["flags"] = UnifiedFlag(mine["flags"]) & ~UnifiedFlag.PROBE  # type: ignore[call-overload]
+    mine["flags"] = UnifiedFlag(mine["flags"]) & ~UnifiedFlag.PROBE  # type: ignore[arg-type]
     return set(mine) | set(theirs)
 
 
