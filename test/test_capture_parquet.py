@@ -4,9 +4,9 @@
 
 import ipaddress
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -133,29 +133,41 @@ def test_no_header_makes_an_empty_table(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "h.parquet").num_rows == 0
 
 
-def test_full_disk_is_told(tmp_path: Path) -> None:
+@contextmanager
+def disk_of(octets: int) -> Iterator[None]:
+    """No file may be longer, as if the disk were full there."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (octets, before[1]))
     try:
-        with pytest.raises(ProbeError, match="can't be written .*: make room on the disk, or keep less"):
-            write(tmp_path / "h.parquet", captured(list(stacks.stacks())))
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_disk_that_is_nearly_full_ends_the_file_while_it_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room = iter([10**9, 10**9, 10**9, 1000])
-    monkeypatch.setattr(
-        "liteprobe.host.capture.write.parquet.shutil.disk_usage", lambda _: SimpleNamespace(free=next(room))
-    )
-    frames = captured(list(stacks.stacks()))
-    writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
-    with pytest.raises(
-        ProbeError, match="nearly full: .* holds 300 headers, whole and readable, and 100 more are lost"
+def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+    with (
+        disk_of(5000),
+        pytest.raises(
+            ProbeError, match="the disk is full: there is no room for .*; make room, or name a file elsewhere"
+        ),
     ):
-        writer.write(BlockDecoder().decode(blocks_of(frames)))
-    writer.close()
+        HeaderWriter(tmp_path / "h.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("row_group", [100, 400, 1000])
+def test_disk_that_fills_leaves_rows_that_can_be_read(tmp_path: Path, row_group: int) -> None:
+    frames = captured(list(stacks.stacks()))
+    batch = BlockDecoder().decode(blocks_of(frames))
+    # Room for the end of the file, and for 256 octets of each of 400 rows.
+    with disk_of((1 << 20) + 256 * 400):
+        writer = HeaderWriter(tmp_path / "h.parquet", row_group=row_group)
+        with pytest.raises(ProbeError, match=r"disk is full: .* holds \d+ headers, whole and readable, and") as error:
+            for _ in range(100):
+                writer.write(batch)
+            writer.close()
+        writer.close()
     column = pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist()
-    assert column == [frame.stamp for frame in frames[:300]]
+    assert column == ([frame.stamp for frame in frames] * 100)[: len(column)]
+    assert len(column) == writer.written >= 200 and f"holds {len(column)} headers" in str(error.value)
+    assert (tmp_path / "h.parquet").stat().st_size < 1 << 20  # Room that was taken is given back.

@@ -203,6 +203,20 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert (code, out, err.count("\n")) == (2, "", 1) and said in err
 
 
+@pytest.mark.parametrize("content", [b"x", bytes(5000), bytes.fromhex("0a0d0d0a1c000000") * 4000, b"PAR1" * 999])
+def test_what_is_not_a_recording_is_refused_before_a_file_is_made(run: Run, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "no.blocks").write_bytes(content)
+    code, out, err = run("capture", "-r", str(tmp_path / "no.blocks"), "-w", str(tmp_path / "c.pcapng"))
+    assert (code, out) == (2, "") and "is not a recording (no blocks are in it): give a file that --blocks wrote" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["no.blocks"]
+
+
+def test_empty_recording_has_no_frames(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.blocks").touch()
+    assert run("capture", "-r", str(tmp_path / "empty.blocks"), "-w", str(tmp_path / "c.pcapng"))[0] == 0
+    assert stamps(tmp_path / "c.pcapng") == []
+
+
 def test_recording_without_headers_cant_be_filtered(run: Run, tmp_path: Path) -> None:
     blocks_of(mixed(50, SEED)).tofile(tmp_path / "plain.blocks")
     code, _, err = run(

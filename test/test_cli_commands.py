@@ -186,7 +186,7 @@ USAGE = [
     (("train", "--fill", "prsb"), "there is no --fill 'prsb': did you mean prbs?"),
     (("train", "60"), "'60' is one argument too many"),
     (("train", "--waiting-time", "0"), "0 leaves no time: give one above 0, like 1ms"),
-    (("send", "--length", "64", "--duration", "2"), "'2' has no unit: write 2s for seconds"),
+    (("send", "--length", "64", "--duration", "2h"), "'2h' is not a time: write it like 10s, 100ms, or 10 for seconds"),
     (("clock", "stauts"), "there is no action 'stauts': did you mean status?"),
     (("trian",), "there is no command 'trian': did you mean train?"),
     (("calibrate", "--length", "60"), "two lengths"),
@@ -313,3 +313,29 @@ def test_every_command_has_help(run: Run) -> None:
     for name in cli.COMMANDS:
         code, out, err = run(name, "--help")
         assert (code, err) == (0, "") and out.startswith(f"usage: liteprobe {name} ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "wanted_ns"),
+    [
+        (["capture", "--duration", "10"], "duration", 10e9),
+        (["capture", "--duration", "0.5"], "duration", 5e8),
+        (["capture", "--before", "1", "--after", "0"], "before", 1e9),
+        (["capture", "--before", "200us"], "before", 2e5),
+        (["send", "--length", "64", "--duration", "2"], "duration", 2e9),
+        (["send", "--length", "64", "--waiting-time", "2ms"], "waiting_time", 2e6),
+        (["send", "--length", "64", "--interval", "1344"], "interval", 1344),  # SFD to SFD: on the line, ns.
+        (["train", "--interval", "1.5us"], "interval", 1500),
+        (["emulate", "--preset", "dsl", "--duration", "10"], "duration", 10e9),
+        (["monitor", "--interval", "2", "--rates", "10ms"], "interval", 2e9),
+        (["clock", "status", "--watch", "3"], "watch", 3e9),
+        (["clock", "log", "--out", "x", "--for", "60"], "span", 60e9),
+        (["bring-up", "--duration", "1"], "duration", 1e9),
+        (["firmware", "console", "--follow", "2"], "follow", 2e9),
+        (["owd", "--from", "sim://", "--discipline", "20", "--period", "1"], "discipline", 20e9),
+        (["agent", "run", "x", "--limit", "1"], "limit", 1e9),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_how_long_is_seconds_unless_it_has_a_unit(arguments: list[str], name: str, wanted_ns: float) -> None:
+    assert getattr(cli.make_parser().parse_args(arguments), name) == wanted_ns

@@ -36,11 +36,38 @@ def test_tshark_reads_the_same_in_every_stack() -> None:
     assert result.compared == len(frames) == 906
 
 
-def test_field_that_is_changed_disagrees_with_tshark() -> None:
-    frame = ProbeFrame(60).octets(5, 6)
+def test_tshark_reads_the_same_in_broken_frames_but_for_causes_that_are_counted() -> None:
+    frames = list(stacks.fuzz(3000, seed=20))
+    result = tshark.compare(frames, b"".join(unified_header(frame).octets() for frame in frames))
+    assert result.found == []
+    assert result.compared == len(frames) and 0 < result.causes.total() < len(frames) // 20
+
+
+@pytest.mark.parametrize(
+    ("octet", "bits"), [(4 * 24, 1), (12, 2), (12, 4), (12, 8), (12, 64), (13, 1), (13, 8), (20, 1), (20, 4), (35, 1)],
+    ids=[
+        "port", "length_error", "runt", "giant", "fragment", "first_fragment", "probe", "first_kind", "second_kind",
+        "type_behind_tag",
+    ],
+)  # fmt: skip
+def test_field_that_is_changed_disagrees_with_tshark(octet: int, bits: int) -> None:
+    probe = ProbeFrame(60).octets(5, 6)
+    frame = probe[:12] + bytes.fromhex("88a8000781000008") + probe[12:]
     octets = bytearray(unified_header(frame).octets())
-    octets[4 * 24] ^= 1  # Source port.
+    assert tshark.compare([frame], bytes(octets)).found == []
+    octets[octet] ^= bits
     assert len(tshark.compare([frame], bytes(octets)).found) == 1
+
+
+def test_sctp_and_icmp_are_truncated_until_their_header_is_whole() -> None:
+    """12 octets (RFC 9260, 3.1), 8 (RFC 792), 4 (RFC 4443); ports, type and code are taken once they are there."""
+    for protocol, whole in ((132, 12), (1, 8), (58, 4), (17, 8), (6, 16)):
+        for count in range(25):
+            ip = IPV4[:3] + bytes([20 + count]) + IPV4[4:9] + bytes([protocol]) + IPV4[10:]
+            payload = bytes([0, 5, 0, 6, *bytes(8), 0x50, *bytes(20)])[:count]
+            found = flags((MACS + b"\x08\x00" + ip + payload).ljust(60, b"\0"))
+            assert (UnifiedFlag.TRANSPORT in found) == (count >= 4), (protocol, count)
+            assert found & CUT == (UnifiedFlag.NONE if count >= whole else CUT), (protocol, count)
 
 
 @pytest.mark.parametrize("kind", ["8100", "88a8", "9100"])

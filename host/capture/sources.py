@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks, no_blocks
+from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
@@ -47,7 +47,7 @@ class RecordedSource:
     Raises
     ------
     UsageError
-        When there is no such file.
+        When there is no such file, or what is in it is not blocks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,20 +57,34 @@ class RecordedSource:
             self._file: io.BufferedReader = sys.stdin.buffer if str(path) == "-" else path.open("rb")  # type: ignore[assignment]
         except OSError as error:
             raise UsageError(f"can't read {path} ({error.strerror}): give a file that --blocks wrote") from None
+        # Before any file is made; what comes by a pipe is waited for later, when Ctrl-C is heard.
+        self._begin = b"" if str(path) == "-" else self._read(is_first=True)
 
     def batches(self) -> Batches:
         """Yield blocks, and their lengths (octets) where one isn't whole."""
-        with self._file as file:
-            while not self._is_stopping and (octets := file.read(BATCH * BLOCK_OCTETS)):
+        with self._file:
+            octets = self._begin or self._read(is_first=True)
+            while octets and not self._is_stopping:
                 rest = len(octets) % BLOCK_OCTETS
-                if not rest:
-                    yield np.frombuffer(octets, np.uint32).reshape(-1, BLOCK_WORDS), None
-                    continue
-                padded = octets + bytes(BLOCK_OCTETS - rest)
+                padded = octets + bytes(-len(octets) % BLOCK_OCTETS) if rest else octets
                 blocks = np.frombuffer(padded, np.uint32).reshape(-1, BLOCK_WORDS)
-                lengths = np.full(len(blocks), BLOCK_OCTETS, np.uint32)
-                lengths[-1] = rest
+                lengths = np.full(len(blocks), BLOCK_OCTETS, np.uint32) if rest else None
+                if lengths is not None:
+                    lengths[-1] = rest
                 yield blocks, lengths
+                octets = self._read()
+
+    def _read(self, is_first: bool = False) -> bytes:
+        """Return what comes next; of the first octets, only if there is a block among them."""
+        octets = self._file.read(BATCH * BLOCK_OCTETS)
+        if is_first and octets:  # An empty recording is one, of no frames.
+            whole = np.frombuffer(octets[: len(octets) // BLOCK_OCTETS * BLOCK_OCTETS], np.uint32)
+            if not are_whole(block_headers(whole.reshape(-1, BLOCK_WORDS))).any():
+                self._file.close()
+                raise UsageError(
+                    f"{self.path} is not a recording (no blocks are in it): give a file that --blocks wrote"
+                )
+        return octets
 
     def stop(self) -> None:
         """Read no further."""

@@ -25,6 +25,7 @@ PLACED = {
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+DURATION_UNITS_NS = TIME_UNITS_NS | {"": 10**9}
 
 
 class Parser(argparse.ArgumentParser):
@@ -80,18 +81,21 @@ def rate_bps(text: str) -> float:
 
 
 def time_ns(text: str) -> float:
-    """Return a time (ns) from text like ``1.5us`` or ``1344``."""
+    """Return a time on the line (ns): a gap, a delay; text like ``1.5us``, or ``1344`` for nanoseconds."""
     return _with_unit(text, TIME_UNITS_NS, "time", "1344, 1344ns or 1.5us")
 
 
 def duration_ns(text: str) -> float:
-    """Return a time (ns) above 0 that has its unit: who writes ``--duration 10`` thinks of seconds, not of nanoseconds."""
-    found = time_ns(text)
+    """Return how long something lasts (ns), above 0, from text like ``10s`` or ``100ms``; a number alone is seconds."""
+    found = span_ns(text)
     if found <= 0:
         raise argparse.ArgumentTypeError(f"{text} leaves no time: give one above 0, like 1ms")
-    if text.replace(".", "", 1).isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' has no unit: write {text}s for seconds, or {text}ms")
     return found
+
+
+def span_ns(text: str) -> float:
+    """Return how long something lasts (ns), 0 or more, from text like ``10s``; a number alone is seconds."""
+    return _with_unit(text, DURATION_UNITS_NS, "time", "10s, 100ms, or 10 for seconds")
 
 
 def whole(text: str) -> int:

@@ -33,6 +33,7 @@ HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 
 EXTENSIONS = (HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION_OPTIONS)
 ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
 WITH_PORTS = (TCP, UDP, SCTP)
+HEADS = {ICMP: 8, ICMPV6: 4, SCTP: 12}  # Octets: RFC 792, RFC 4443 (2.1), RFC 9260 (3.1).
 
 UNBOUNDED = 1 << 20
 """Length of an IPv4 packet that says 0, as before segmentation by a network card: the frame's end is its end."""
@@ -245,6 +246,8 @@ class Walk:
         elif protocol == UDP:
             self.take(at, 8)
             self.probe(at + 8)
+        elif protocol in HEADS:
+            self.take(at, HEADS[protocol])
 
     def probe(self, at: int) -> None:
         """The payload of a UDP packet, where it is a probe's."""

@@ -343,8 +343,9 @@ class UnifiedWalk(LiteXModule):
         """What is behind IP: ports, and some of what is behind them."""
         is_tcp, is_udp = self.walked == tcp, self.walked == udp
         return [Case(self.position, {
-            0 : [self.has_transport.eq(1), If(~is_tcp & ~is_udp, *self.leave(done))],
-            2 : If(is_udp & (Cat(self.low, self.high) != SIGNATURE), *self.leave(done)),
+            0 : [self.has_transport.eq(1), If(self.walked == icmpv6, *self.leave(done))],
+            1 : If(self.walked == icmp, *self.leave(done)),
+            2 : If(~is_tcp & ~(is_udp & (Cat(self.low, self.high) == SIGNATURE)), *self.leave(done)), # Of SCTP the last.
             3 : If(is_tcp,
                 If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
             ),

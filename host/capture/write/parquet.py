@@ -7,7 +7,7 @@ and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored 
 have is null. The stamp is a timestamp in nanoseconds.
 """
 
-import shutil
+import os
 import socket
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,10 +22,11 @@ from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
+from liteprobe.host.capture.write.output import FULL
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
-ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that are left free, and that a row may take.
+ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
 IPV4_OCTETS, MAC_OCTETS = 4, 6
 
@@ -119,6 +120,10 @@ class HeaderWriter:
         self._job: Future[int] | None = None
         self._is_closed = False
         self._file = pa.OSFile(str(path), "wb")
+        if not self._has_room_for(0):
+            self._file.close()
+            path.unlink()
+            raise ProbeError(f"the disk is full: there is no room for {path}; make room, or name a file elsewhere")
         # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
         self._writer = pq.ParquetWriter(
             self._file,
@@ -155,27 +160,45 @@ class HeaderWriter:
             finally:
                 self._writing.shutdown()
                 self._writer.close()
+                size = self._file.tell()
                 self._file.close()
+                if self.path.is_file():
+                    os.truncate(self.path, size)  # Room that was taken, and isn't needed.
         except OSError as error:
             raise self._failed(error) from None
 
     def _write_group(self) -> None:
         """Have the group written, once the one before is."""
         self._finish_group()
-        # Parquet has its list of groups at the end: on a full disk nobody could read it, so it ends before.
-        if shutil.disk_usage(self.path.parent).free < ROOM_ROWS * self._group.rows + ROOM:
-            rows, self._group.rows = self._group.rows, 0
+        rows = kept = self._group.rows
+        while kept and not self._has_room_for(kept):
+            kept //= 2
+        self._job = self._writing.submit(self._write_table, self._group, kept)
+        if kept < rows:
+            self._finish_group()
+            self._group.rows = 0
             raise ProbeError(
-                f"the disk is nearly full: {self.path} holds {self.written} headers, whole and readable, and {rows} more "
+                f"the disk is full: {self.path} holds {self.written} headers, whole and readable, and {rows - kept} more "
                 "are lost; make room, or keep less (--filter, --sample)"
             )
-        self._job = self._writing.submit(self._write_table, self._group)
         self._group, self._other = self._other, self._group
 
-    def _write_table(self, group: "_Group") -> int:
-        made = group.table()
-        self._writer.write_table(made, row_group_size=len(made))
-        return len(made)
+    def _has_room_for(self, rows: int) -> bool:
+        """Take room on the disk for these rows and for the file's end, if there is.
+
+        Parquet has its list of groups at the end, without which nobody can read it: so the room is taken before a group is
+        begun, and what others write meanwhile does no harm.
+        """
+        try:
+            os.posix_fallocate(self._file.fileno(), self._file.tell(), ROOM_ROWS * rows + ROOM)
+        except OSError as error:
+            return error.errno not in FULL  # A device, or a file system that takes no room in advance.
+        return True
+
+    def _write_table(self, group: "_Group", rows: int) -> int:
+        if rows:
+            self._writer.write_table(group.table()[:rows], row_group_size=rows)
+        return rows
 
     def _finish_group(self) -> None:
         """Wait for the group that is being written."""

@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="0 for a wire (default), 8 for each store-and-forward hop",
     )
     theory.add_argument(
-        "--intercept", metavar="TIME", type=time_ns, default=0.0, help="delay of the wire itself (default: 0)"
+        "--intercept",
+        metavar="TIME",
+        type=time_ns,
+        default=0.0,
+        help="delay of the wire itself, in ns or like 1.5us (default: 0)",
     )
     add_json(parser, "the calibration, for train --calibration")

@@ -11,7 +11,7 @@ from liteprobe.host.cli.arguments import (
     duration_ns,
     output,
     output_or_stdout,
-    time_ns,
+    span_ns,
     whole,
     wholes,
 )
@@ -51,16 +51,18 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
     )
     group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
-    group.add_argument("--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s")
+    group.add_argument(
+        "--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s; a number alone is seconds"
+    )
     group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
     group.add_argument(
         "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"
     )
     group.add_argument(
-        "--before", metavar="TIME", type=time_ns, help="with --trigger: so much before it (default: 10ms)"
+        "--before", metavar="TIME", type=span_ns, help="with --trigger: so much before it (default: 10ms)"
     )
     group.add_argument(
-        "--after", metavar="TIME", type=time_ns, help="with --trigger: so much after it (default: to the end)"
+        "--after", metavar="TIME", type=span_ns, help="with --trigger: so much after it (default: to the end)"
     )
 
 

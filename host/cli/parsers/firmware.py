@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_flash_options, add_probe, time_ns
+from liteprobe.host.cli.arguments import add_flash_options, add_probe, span_ns
 
 HELP = "build, load, flash or talk to the firmware of the probe's processor"
 ACTIONS = ("build", "load", "pack", "flash", "state", "console")
@@ -35,6 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to type into the shell, whose answer is printed; -: the lines of stdin, as they come",
     )
     parser.add_argument(
-        "--follow", metavar="TIME", type=time_ns, default=0.0, help="then print the console for so long (probe time)"
+        "--follow", metavar="TIME", type=span_ns, default=0.0, help="then print the console for so long (probe time)"
     )
     add_probe(parser)

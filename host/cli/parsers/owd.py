@@ -5,7 +5,7 @@
 import argparse
 from pathlib import Path
 
-from liteprobe.host.cli.arguments import add_steal, output, time_ns, whole
+from liteprobe.host.cli.arguments import add_steal, duration_ns, output, time_ns, whole
 from liteprobe.host.cli.parsers import train
 
 HELP = "measure the one-way delay from one probe to another, on a PPS"
@@ -26,13 +26,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--both-ways", action="store_true", help="send back at the same time, too")
     clocks = parser.add_argument_group("clocks")
     clocks.add_argument(
-        "--discipline", metavar="TIME", type=time_ns,
+        "--discipline", metavar="TIME", type=duration_ns,
         help="discipline both clocks from here, where no firmware does; begin after so long (probe time)",
     )  # fmt: skip
-    clocks.add_argument("--period", metavar="TIME", type=time_ns, help="of the PPS, for --discipline")
+    clocks.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS, for --discipline")
     clocks.add_argument("--any-clock", action="store_true", help="measure with clocks that nobody disciplines, too")
     train.add_program(parser)
     train.add_headers(parser)
     train.add_outputs(parser)
     parser.add_argument("--save-calibration", metavar="FILE", type=output, help="write it, of a way of --known-delay")
-    parser.add_argument("--known-delay", metavar="TIME", type=time_ns, help="delay of the way, for --save-calibration")
+    parser.add_argument(
+        "--known-delay",
+        metavar="TIME",
+        type=time_ns,
+        help="delay of the way, in ns or like 1.5us, for --save-calibration",
+    )

@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stop after this time, like 10s (default: when all is sent)",
     )
     group.add_argument(
-        "--latency-range", metavar="LEAST,MOST", type=_range, help="of histograms, like 0,100us (default: what comes)"
+        "--latency-range",
+        metavar="LEAST,MOST",
+        type=_range,
+        help="of histograms, in ns or like 0,100us (default: what comes)",
     )
     group.add_argument(
         "--waiting-time", metavar="TIME", type=duration_ns,
@@ -84,7 +87,9 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
         "--length", metavar="L", type=_length, help="octets without FCS; 64-1514: at random; imix (default: 1514)"
     )
     pace = group.add_mutually_exclusive_group()
-    pace.add_argument("--interval", metavar="TIME", type=time_ns, help="SFD to SFD, like 1.5us (default: back to back)")
+    pace.add_argument(
+        "--interval", metavar="TIME", type=time_ns, help="SFD to SFD, in ns or like 1.5us (default: back to back)"
+    )
     pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
     pace.add_argument("--pps", metavar="N", type=number, help="frames a second")
     pace.add_argument("--share", metavar="PERCENT", type=number, help="of the line, up to 100")

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser, DEFAULT_PROBE)
     group = parser.add_argument_group("in the place of what the file says")
     pace = group.add_mutually_exclusive_group()
-    pace.add_argument("--interval", metavar="TIME", type=time_ns, help="SFD to SFD, like 1.5us")
+    pace.add_argument("--interval", metavar="TIME", type=time_ns, help="SFD to SFD, in ns or like 1.5us")
     pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
     pace.add_argument("--pps", metavar="N", type=number, help="frames a second")
     group.add_argument(

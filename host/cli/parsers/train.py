@@ -71,7 +71,10 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     )
     pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
     group.add_argument(
-        "--gap", metavar="TIME", type=time_ns, help="extra time between trains (default: what fetching takes)"
+        "--gap",
+        metavar="TIME",
+        type=time_ns,
+        help="extra time between trains, in ns or like 1.5us (default: what fetching takes)",
     )
     group.add_argument(
         "--stream-id", metavar="ID", type=whole, default=1, help="number that the frames carry (default: 1)"

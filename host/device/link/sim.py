@@ -15,6 +15,7 @@ from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.traffic.trace.convert import as_pcap
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
@@ -232,7 +233,7 @@ class SimLink(EtherboneLink):
         self._process.command(f"{self._prefix}inject {port} {octets.hex()}")
 
     def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
-        """Play a capture (pcap) into a port: each frame at its time after the first one, or when the line is free.
+        """Play a capture (pcap, pcapng) into a port: each frame at its time after the first one, or when the line is free.
 
         Parameters
         ----------
@@ -251,7 +252,8 @@ class SimLink(EtherboneLink):
         ProbeError
             When it is not a capture of Ethernet frames.
         """
-        return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {path.absolute()}"))
+        with as_pcap(path) as readable:
+            return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {readable.absolute()}"))
 
     def put_station(self, port: int, station: Station, start_ns: int) -> None:
         """Put a station with a TCP/IP stack at the end of a port's line; its time begins at ``start_ns`` of the simulation's."""

@@ -52,6 +52,8 @@ class FileSource:
 
     Attributes
     ----------
+    per_second : int
+        Units of a second that times of its packets are counted in.
     ticks_per_unit : Fraction
         Of the times of its frames.
     notes : list of str
@@ -65,6 +67,7 @@ class FileSource:
 
     path: Path
     repair: bool = False
+    per_second: int = field(init=False)
     ticks_per_unit: Fraction = field(init=False)
     notes: list[str] = field(default_factory=list, init=False, compare=False)
 
@@ -72,7 +75,8 @@ class FileSource:
 
     def __post_init__(self) -> None:
         with closing(Window(self.path)) as window:
-            object.__setattr__(self, "ticks_per_unit", Fraction(TICKS_PER_SECOND, self._open(window).per_second))
+            object.__setattr__(self, "per_second", self._open(window).per_second)
+        object.__setattr__(self, "ticks_per_unit", Fraction(TICKS_PER_SECOND, self.per_second))
 
     def frames(self) -> Iterator[Frames]:
         """Yield all frames, some at once.
@@ -82,6 +86,17 @@ class FileSource:
         UsageError
             When a packet can't be replayed.
         """
+        for packets, count, where in self.packets():
+            yield self._frames(packets, count, where)
+
+    def packets(self) -> Iterator[tuple[Packets, int, Where]]:
+        """Yield packets as they stand in the file, some at once: the first so many of `Packets` are right.
+
+        Raises
+        ------
+        UsageError
+            Where the file is cut or corrupt.
+        """
         self.notes.clear()
         with closing(Window(self.path)) as window:
             reader, number = self._open(window), 1
@@ -89,7 +104,7 @@ class FileSource:
                 packets = reader.read()
                 count = int(np.argmax(packets.wrong)) if packets.wrong.any() else len(packets.at)
                 if count:
-                    yield self._frames(packets, count, Where(window.octets, number, window.base))
+                    yield packets, count, Where(window.octets, number, window.base)
                     number += count
                 if count < len(packets.at):
                     at = window.base + int(packets.at[count])
@@ -136,9 +151,24 @@ class FileSource:
 
     def _frames(self, packets: Packets, count: int, where: Where) -> Frames:
         """Return the first ``count`` packets as frames; ``where``: of which octets, from which packet on."""
-        at, kept, length, time, fcs, link = (
-            getattr(packets, name)[:count] for name in ("at", "kept", "length", "time", "fcs", "link")
+        self.check_links(packets, count, where)
+        at, kept, length, time, fcs = (
+            getattr(packets, name)[:count] for name in ("at", "kept", "length", "time", "fcs")
         )
+        length = np.maximum(length - fcs, 0)
+        if (length > MAX_LENGTH).any():
+            first = int(np.argmax(length > MAX_LENGTH))
+            raise UsageError(
+                f"{self.path}: packet {where.number + first} (at octet {where.base + int(at[first])}) is {int(length[first])} "
+                f"octets long, and a probe sends {MAX_LENGTH} at most: leave it out with editcap, or capture with offloads off "
+                "(ethtool -K INTERFACE gro off tso off gso off)"
+            )
+        kept = np.minimum(kept, length)
+        return Frames(where.octets, at, kept, np.maximum(length, MIN_LENGTH), time, where.number, where.base)
+
+    def check_links(self, packets: Packets, count: int, where: Where) -> None:
+        """Raise UsageError if one of the first ``count`` packets isn't an Ethernet frame, with an FCS or without."""
+        at, fcs, link = (getattr(packets, name)[:count] for name in ("at", "fcs", "link"))
         if (link != ETHERNET).any():
             first = int(np.argmax(link != ETHERNET))
             kind = int(link[first])
@@ -152,13 +182,3 @@ class FileSource:
                 f"{self.path}: its link type speaks of an FCS of {int(fcs[np.argmax(~np.isin(fcs, (0, FCS)))])} octets, and "
                 "Ethernet has 4: write the file anew with editcap"
             )
-        length = np.maximum(length - fcs, 0)
-        if (length > MAX_LENGTH).any():
-            first = int(np.argmax(length > MAX_LENGTH))
-            raise UsageError(
-                f"{self.path}: packet {where.number + first} (at octet {where.base + int(at[first])}) is {int(length[first])} "
-                f"octets long, and a probe sends {MAX_LENGTH} at most: leave it out with editcap, or capture with offloads off "
-                "(ethtool -K INTERFACE gro off tso off gso off)"
-            )
-        kept = np.minimum(kept, length)
-        return Frames(where.octets, at, kept, np.maximum(length, MIN_LENGTH), time, where.number, where.base)

@@ -11,6 +11,7 @@ import ipaddress
 import os
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from liteprobe.cores.formats import EXTENSION, Layer3, UnifiedFlag
+from liteprobe.cores.formats import EXTENSION, TAG_KINDS, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode import unified as fields
 from liteprobe.host.capture.decode.unified import unified_headers
+from liteprobe.sim.bench.frames.tshark_causes import CAUSES, WITNESSED, shown_flags
 from liteprobe.sim.models import unified
 
 #: Dissectors that stay on, apart from those of IPv6's extension headers.
@@ -37,6 +39,7 @@ ip.src ip.dst ip.len ip.id ip.flags.df ip.flags.mf ip.frag_offset ip.ttl ip.prot
 ipv6.src ipv6.dst ipv6.plen ipv6.nxt ipv6.hlim ipv6.flow ipv6.tclass.dscp ipv6.tclass.ecn
 ipv6.hopopts.nxt ipv6.routing.nxt ipv6.dstopts.nxt ah.next_header
 ipv6.fraghdr.nxt ipv6.fraghdr.offset ipv6.fraghdr.more
+ip.hdr_len udp.payload
 tcp.srcport tcp.dstport tcp.seq_raw tcp.flags tcp.window_size_value udp.srcport udp.dstport sctp.srcport sctp.dstport
 icmp.type icmp.code icmpv6.type icmpv6.code
 """
@@ -119,6 +122,7 @@ class Reading:
         self.pop("eth")
         values["macs"] = [row[name][0] if row[name] else None for name in ("eth.dst", "eth.src")]
         type_ = [*row["eth.type"], *row["eth.len"]][:1]
+        types: list[int] = []  # Before each tag, and behind the last.
         self.pop("ethertype")
         tags, seen = [], {"vlan": 0, "ieee8021ad": 0}
         while name := self.pop("vlan", "ieee8021ad"):
@@ -128,11 +132,14 @@ class Reading:
             if not all(parts):
                 break
             priority, dei, number = (int(part[0], 0) for part in parts)
+            types.append(int(type_[0], 0) if type_ else -1)
             tags.append(priority << 13 | dei << 12 | number)
             of_tag = row["vlan.etype"] + row["vlan.len"] if name == "vlan" else row["ieee8021ah.etype"]
             type_ = of_tag[place : place + 1]
             self.pop("ethertype")
         values["tags"], values["type"] = tags, int(type_[0], 0) if type_ else None
+        values["tag_kinds"] = [TAG_KINDS.get(one) for one in types]
+        values["tag_types"] = [*types[1:], values["type"]] if tags else []
         labels = []
         if self.pop("mpls"):
             columns = [row[f"mpls.{part}"] for part in ("label", "exp", "bottom", "ttl")]
@@ -241,6 +248,8 @@ def values_of(header: np.void, of_ip: dict[str, int]) -> Values:
         "macs": [header[f"{end}_mac"].tobytes().hex(":") if has_link else None for end in ("destination", "source")],
         "tags": header["tags"]["tci"][: header["layers"] >> 2 & 7].tolist(),
         "type": int(header["ethertype"]) if has_link else None,
+        "tag_kinds": [int(header["tag_kinds"]) >> 2 * place & 3 for place in range(header["layers"] >> 2 & 7)],
+        "tag_types": header["tags"]["type"][: header["layers"] >> 2 & 7].tolist(),
         "labels": header["labels"][: header["layers"] >> 5].tolist(),
         "layer3": kind,
     }
@@ -282,9 +291,12 @@ class Comparison:
     fields: int = 0
     skipped: int = 0
     found: list[str] = field(default_factory=list)
+    causes: Counter[str] = field(default_factory=Counter)
+    """Frames that were compared in part, by what they have (`CAUSES`)."""
 
-    def add(self, frame: bytes, mine: Values, theirs: Values, flags: UnifiedFlag) -> None:
+    def add(self, frame: bytes, mine: Values, row: Row, flags: UnifiedFlag) -> None:
         """Compare one frame."""
+        theirs = Reading(row).values
         if frame.startswith(ISL):
             self.skipped += 1
             return
@@ -292,10 +304,15 @@ class Comparison:
         if mine["layer3"] is Layer3.IPV4 and mine["ip_length"] == 0:
             # It puts the frame's length in the place of a length of 0.
             mine["ip_length"] = len(frame) - 14 - 4 * len(frame_words(mine))
-        if UnifiedFlag.TRUNCATED in flags and mine.get("extensions") and mine["extensions"] != theirs["extensions"]:
-            # We take an extension header at its first word, it takes whole ones.
-            for name in ("extensions", "protocol", "fragment_offset", "more_fragments"):
-                mine[name] = theirs[name] = None
+            self.causes["ipv4_length_of_0"] += 1
+            flags &= ~UnifiedFlag.LENGTH_ERROR
+        mine["flags"], theirs["flags"] = flags & WITNESSED, shown_flags(frame, theirs, row)
+        if any(mine.get(name) != theirs.get(name) for name in mine.keys() | theirs.keys()):
+            for cause in CAUSES:
+                if (kept := cause(mine, theirs, flags, row)) is not None:
+                    self.causes[cause.__name__] += 1
+                    mine, theirs = ({name: one[name] for name in kept if name in one} for one in (mine, theirs))
+                    break
         self.compared += 1
         self.fields += len(mine.keys() | theirs.keys())
         differing = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
@@ -316,5 +333,5 @@ def compare(frames: Sequence[bytes], octets: bytes) -> Comparison:
     result = Comparison()
     flags = unified_headers(octets)["flags"].tolist()
     for frame, mine, row, flag in zip(frames, values(octets), read(frames), flags, strict=True):
-        result.add(frame, mine, Reading(row).values, UnifiedFlag(flag))
+        result.add(frame, mine, row, UnifiedFlag(flag))
     return result
