@@ -56,14 +56,7 @@ REFUSED = [
     ({"preset": "emulator", "store": "block", "store_words": 8192, "trace_entries": 100}, "power of two up to 4096"),
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
     (
-        {
-            "preset": "emulator",
-            "store": "block",
-            "store_words": 8192,
-            "directions": 1,
-            "longest": 9018,
-            "with_cpu": False,
-        },
+        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False},
         "memories need 97 block RAMs, paper has 56",
     ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
@@ -126,9 +119,7 @@ def test_more_streams_are_taken_where_they_are_routed_with_any_seed_or_asked_for
     assert config.slots(Board(lut_sites=43848, block_rams=108)) == 16
 
 
-@pytest.mark.parametrize(
-    ("with_cpu", "block_rams", "slots"), [(True, 56, 32), (False, 56, 32), (True, 42, 16), (True, 36, 8)]
-)
+@pytest.mark.parametrize(("with_cpu", "block_rams", "slots"), [(True, 56, 32), (False, 56, 32), (True, 42, 16), (True, 36, 8)])
 def test_a_port_that_sends_streams_measures_31_where_they_fit(with_cpu, block_rams, slots):
     config = ProbeConfig(preset="generator", ports=1, link="own", with_cpu=with_cpu)
     board = Board(sdram_bytes=1, block_rams=block_rams)
@@ -267,7 +258,7 @@ def test_replay_has_two_rings_and_wants_ethernet(fields, message):
 
 
 def test_replay_over_pcie_takes_a_dma_channel_a_port_and_the_place_of_main_ram():
-    board = Board(lut_sites=None, block_rams=None, sdram_bytes=8 << 20, with_pcie=True)
+    board  = Board(lut_sites=None, block_rams=None, sdram_bytes=8 << 20, with_pcie=True)
     config = ProbeConfig(preset="replay", ports=2, link="pcie")
     config.check(board)
     replace(config, dma_channels=2, with_cpu=False).check(board)
