@@ -58,7 +58,9 @@ def test_an_edge_takes_5_ms_at_most_beside_a_replay_and_every_octet_is_the_file_
 def test_a_step_is_slewed_while_a_port_replays_and_made_when_it_has_ended(locked: Clock) -> None:
     """Somebody moves the clock by 60 us: a replay is in the same register as a train, ``tx_state``."""
     running, link = locked.running, locked.running.receiver.link
-    running.receiver.give(ahead=8)
+    running.wait(8)  # What was told to the simulation before: no pulses for some periods.
+    running.until({ClockState.LOCKED}, periods=10)
+    running.receiver.give(ahead=12)
     before, stepped_ns = running.status(), []
     seen: list[tuple[ClockStatus, int]] = []
 
