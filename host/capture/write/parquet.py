@@ -8,7 +8,6 @@ have is null. The stamp is a timestamp in nanoseconds.
 """
 
 import shutil
-import socket
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,13 @@ from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
+from liteprobe.host.capture.write.texts import ips, macs
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that are left free, and that a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
-IPV4_OCTETS, MAC_OCTETS = 4, 6
+MAC_OCTETS = 6
 
 #: Columns that stand for a bit of ``flags``.
 FLAG_COLUMNS = {
@@ -279,19 +279,10 @@ def _texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> pa.Dict
     size = octets.shape[1]
     binary = pa.Array.from_buffers(pa.binary(size), len(octets), [None, pa.py_buffer(octets)])
     encoded = binary.dictionary_encode()
-    text = _mac if size == MAC_OCTETS else _ip
-    texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    distinct = encoded.dictionary
+    rows = np.frombuffer(distinct.buffers()[1], np.uint8, len(distinct) * size, distinct.offset * size)
+    texts = (macs if size == MAC_OCTETS else ips)(rows.reshape(-1, size))
     return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy(), texts, mask=mask)
-
-
-def _mac(octets: bytes) -> str:
-    return octets.hex(":")
-
-
-def _ip(octets: bytes) -> str:
-    if octets[0] == Layer3.IPV6:
-        return socket.inet_ntop(socket.AF_INET6, octets[1:])
-    return socket.inet_ntop(socket.AF_INET, octets[1 : 1 + IPV4_OCTETS])
 
 
 def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
