@@ -5,12 +5,13 @@
 import socket
 
 import numpy as np
+from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3
 from liteprobe.host.capture.write.texts import ips, macs
 
 
-def hostile(count: int) -> np.ndarray:
+def hostile(count: int) -> NDArray[np.uint8]:
     """Return addresses of all kinds in one column: each set of IPv6 groups that are 0, mapped ones, random ones."""
     rng = np.random.default_rng(20)
     octets = rng.integers(0, 256, (count, 17), np.uint8)
@@ -29,7 +30,9 @@ def hostile(count: int) -> np.ndarray:
 def test_ip_addresses_are_as_inet_ntop_writes_them() -> None:
     octets = hostile(70_000)  # More than are taken at once.
     wanted = [
-        socket.inet_ntop(socket.AF_INET6, row[1:]) if row[0] == Layer3.IPV6 else socket.inet_ntop(socket.AF_INET, row[1:5])
+        socket.inet_ntop(socket.AF_INET6, row[1:])
+        if row[0] == Layer3.IPV6
+        else socket.inet_ntop(socket.AF_INET, row[1:5])
         for row in map(bytes, octets)
     ]
     assert ips(octets).to_pylist() == wanted
