@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,13 +15,13 @@ import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.write.parquet import FLAG_COLUMNS, SCHEMA, HeaderWriter
+from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.unified import UnifiedHeader, unified_header
 
 FIRST = 1_800_000_000_000_000_000
 #: Nanoseconds would need pandas, for `to_pylist`.
@@ -46,7 +47,7 @@ def row(frame: Captured) -> dict[str, Any]:
     model = unified_header(frame.octets)
     ip = b"".join(model.ip)
     flags = model.flags
-    is_ip, is_ipv4 = model.layer3 >= Layer3.IPV4, model.layer3 == Layer3.IPV4
+    is_ip = model.layer3 >= Layer3.IPV4
     has_ports = bool(flags & UnifiedFlag.TRANSPORT)
     is_icmp = has_ports and model.protocol in (1, 58)
     return {
@@ -67,10 +68,47 @@ def row(frame: Captured) -> dict[str, Any]:
         "destination_port": int.from_bytes(model.ports[2:], "big") if has_ports and not is_icmp else None,
         "icmp_type": model.ports[0] if is_icmp else None,
         "icmp_code": model.ports[1] if is_icmp else None,
-        "ttl": None if not is_ip else ip[8] if is_ipv4 else ip[7],
-        "ip_id": int.from_bytes(ip[4:6], "big") if is_ipv4 else None,
+        **of_ip(model.layer3, ip),
+        **of_sequences(model),
         "hash": flow_hash(model) or None,
         **{name: bool(flags & flag) for name, flag in FLAG_COLUMNS.items()},
+    }
+
+
+def of_ip(kind: Layer3, ip: bytes) -> dict[str, Any]:
+    """Return what the file must say of a packet, from the octets of its header that the parser keeps."""
+    is_ip, is_ipv4, is_ipv6 = kind >= Layer3.IPV4, kind == Layer3.IPV4, kind == Layer3.IPV6
+
+    def number(first: int, end: int) -> int:
+        return int.from_bytes(ip[first:end], "big")
+
+    traffic_class = ip[1] if is_ipv4 else number(0, 2) >> 4 & 0xFF
+    at = 6 if is_ipv4 else 10  # IPv6: in its fragment header.
+    offset = 8 * (number(6, 8) & 0x1FFF) if is_ipv4 else number(10, 12) & 0xFFF8
+    more = bool(ip[at] >> 5 & 1) if is_ipv4 else bool(ip[11:12] and ip[11] & 1)
+    return {
+        "dscp": traffic_class >> 2 if is_ip else None,
+        "ecn": traffic_class & 3 if is_ip else None,
+        "ttl": ip[8 if is_ipv4 else 7] if is_ip else None,
+        "ip_length": (number(2, 4) if is_ipv4 else 40 + number(4, 6)) if is_ip else None,
+        "ip_id": number(4, 6) if is_ipv4 else None,
+        "flow_label": number(1, 4) & 0xFFFFF if is_ipv6 else None,
+        "fragment_offset": offset if is_ip else None,
+        "more_fragments": more if is_ip else None,
+        "dont_fragment": bool(ip[6] >> 6 & 1) if is_ipv4 else None,
+        "arp_operation": number(2, 4) if kind == Layer3.ARP else None,
+    }
+
+
+def of_sequences(model: UnifiedHeader) -> dict[str, Any]:
+    """Return what the file must say of TCP and of a probe's own frame."""
+    is_tcp, is_probe = bool(model.flags & UnifiedFlag.TCP), bool(model.flags & UnifiedFlag.PROBE)
+    return {
+        "tcp_flags": int.from_bytes(model.detail[:2], "big") & 0xFFF if is_tcp else None,
+        "tcp_window": int.from_bytes(model.detail[2:], "big") if is_tcp else None,
+        "tcp_sequence": model.sequence if is_tcp else None,
+        "stream_id": int.from_bytes(model.detail[2:], "big") if is_probe else None,
+        "sequence": model.sequence if is_probe else None,
     }
 
 
@@ -83,10 +121,47 @@ def address(kind: Layer3, octets: bytes) -> str | None:
 def test_every_column_is_what_the_parser_says(tmp_path: Path) -> None:
     frames = captured([*stacks.stacks(), *stacks.fuzz(300, seed=5)])
     assert write(tmp_path / "h.parquet", frames).written == len(frames)
-    found = pq.read_table(tmp_path / "h.parquet", columns=BUT_STAMP).to_pylist()
-    for got, frame in zip(found, frames, strict=True):
-        wanted = row(frame)
-        assert {name: got[name] for name in wanted} == wanted, frame.octets.hex()
+    compare(tmp_path / "h.parquet", frames)
+
+
+def compare(path: Path, frames: Sequence[Captured]) -> None:
+    """Compare every column of every row with the model of the parser."""
+    found = pq.read_table(path)
+    assert found["stamp"].cast("int64").to_pylist() == [frame.stamp for frame in frames]
+    for got, frame in zip(found.select(BUT_STAMP).to_pylist(), frames, strict=True):
+        assert got == row(frame), frame.octets.hex()
+
+
+def mix(name: str, count: int, rng: Random) -> list[bytes]:
+    """Return frames of UDP: one flow; a scan from one source; random addresses and ports; every seventh has none."""
+    frames = []
+    for number in range(count):
+        macs, ends = bytes(12), b"\x0a\0\0\1" * 2
+        if name == "scan":
+            ends = ends[:4] + rng.randbytes(4)
+        elif name != "flow":
+            macs, ends = rng.randbytes(12), rng.randbytes(32 if name == "ipv6" else 8)
+        payload = rng.randbytes(4) + bytes.fromhex("001a0000") + bytes(18)
+        start = "86dd6000000000241140" if name == "ipv6" else "08004500002e00000000401100ff"
+        frame = macs + bytes.fromhex(start) + ends + payload
+        frames.append(frame if number % 7 else macs + b"\x88\xb5" + bytes(46))
+    return frames
+
+
+@pytest.mark.parametrize(("first", "then"), [("flow", "ipv6"), ("ipv6", "flow"), ("scan", "ipv4"), ("ipv4", "scan")])
+def test_addresses_that_differ_are_plain_and_every_column_is_as_ever(tmp_path: Path, first: str, then: str) -> None:
+    rng = Random(f"{first} {then}")
+    frames = captured([*mix(first, 200, rng), *mix(then, 200, rng), *mix("ipv6", 30, rng), *stacks.fuzz(70, seed=6)])
+    write(tmp_path / "h.parquet", frames, row_group=200)
+    compare(tmp_path / "h.parquet", frames)
+    plain = {"flow": set(), "scan": {"destination"}}.get(
+        first, {"source", "destination", "source_mac", "destination_mac"}
+    )
+    meta = pq.ParquetFile(tmp_path / "h.parquet").metadata
+    for group in range(meta.num_row_groups):
+        columns = [meta.row_group(group).column(number) for number in range(meta.num_columns)]
+        without = {each.path_in_schema for each in columns if not each.has_dictionary_page}
+        assert without & set(ADDRESSES) == plain, "the first group says it"
 
 
 def test_stamps_are_nanoseconds(tmp_path: Path) -> None:

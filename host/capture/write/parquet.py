@@ -3,12 +3,12 @@
 """Unified headers to Parquet: a row a frame, columns by name, as pandas, Polars and DuckDB expect them.
 
 Addresses are text (``10.0.0.1``, ``2001:db8::1``, ``02:4c:50:00:00:01``), because that is what people compare, join
-and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored once a row group. What a frame doesn't
-have is null. The stamp is a timestamp in nanoseconds.
+and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored once a row group, unless most differ in the first
+group, as in a scan or a flood: then the column is plain. What a frame doesn't have is null. The stamp is a timestamp in
+nanoseconds.
 """
 
 import os
-import socket
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
 from liteprobe.host.capture.write.output import FULL
+from liteprobe.host.capture.write.texts import ips, macs
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
-IPV4_OCTETS, MAC_OCTETS = 4, 6
+MAC_OCTETS = 6
+SAMPLE = 1 << 15  # Rows of the first group that say whether addresses repeat.
 
 #: Columns that stand for a bit of ``flags``.
 FLAG_COLUMNS = {
@@ -86,6 +88,9 @@ SCHEMA = pa.schema(
 #: Columns whose values repeat: what a dictionary is tried for.
 REPEATED = [name for name in SCHEMA.names if name not in ("stamp", "ip_id", "tcp_sequence", "sequence", "hash")]
 
+#: Columns of addresses: a dictionary of them pays only where they repeat.
+ADDRESSES = [name for name in SCHEMA.names if SCHEMA.field(name).type == TEXT]
+
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
@@ -118,22 +123,15 @@ class HeaderWriter:
         self._group, self._other = _Group(row_group), _Group(row_group)
         self._writing = ThreadPoolExecutor(1)
         self._job: Future[int] | None = None
+        self._metadata = metadata or {}
         self._is_closed = False
         self._file = pa.OSFile(str(path), "wb")
         if not self._has_room_for(0):
             self._file.close()
             path.unlink()
             raise ProbeError(f"the disk is full: there is no room for {path}; make room, or name a file elsewhere")
-        # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
-        self._writer = pq.ParquetWriter(
-            self._file,
-            SCHEMA,
-            use_dictionary=REPEATED,
-            compression="snappy",
-            write_statistics=["stamp"],
-            store_schema=False,
-        )
-        self._writer.add_key_value_metadata(metadata or {})
+        self._schema = SCHEMA
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: Batch) -> None:
         """Take the headers of the records that have one."""
@@ -159,7 +157,7 @@ class HeaderWriter:
                 self._finish_group()
             finally:
                 self._writing.shutdown()
-                self._writer.close()
+                (self._writer or self._opened([])).close()
                 size = self._file.tell()
                 self._file.close()
                 if self.path.is_file():
@@ -196,9 +194,28 @@ class HeaderWriter:
         return True
 
     def _write_table(self, group: "_Group", rows: int) -> int:
+        if not self._writer:
+            self._writer = self._opened(group.varied())
         if rows:
-            self._writer.write_table(group.table()[:rows], row_group_size=rows)
+            self._writer.write_table(group.table(self._schema)[:rows], row_group_size=rows)
         return rows
+
+    def _opened(self, plain: list[str]) -> pq.ParquetWriter:
+        """Return what writes the file, with no dictionary for the columns ``plain``."""
+        for name in plain:
+            self._schema = self._schema.set(self._schema.get_field_index(name), pa.field(name, pa.string()))
+        # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
+        writer = pq.ParquetWriter(
+            self._file,
+            self._schema,
+            use_dictionary=[name for name in REPEATED if name not in plain],
+            compression="zstd",
+            compression_level=1,
+            write_statistics=["stamp"],
+            store_schema=False,
+        )
+        writer.add_key_value_metadata(self._metadata)
+        return writer
 
     def _finish_group(self) -> None:
         """Wait for the group that is being written."""
@@ -249,16 +266,30 @@ class _Group:
         self.rows += len(headers)
         return len(headers)
 
-    def table(self) -> pa.Table:
-        """Return the rows, of `SCHEMA`, and begin anew."""
+    def varied(self) -> list[str]:
+        """Return the columns of addresses of which most differ, by rows from all over the group."""
+        found = []
+        for name in ADDRESSES:
+            mask = self._masks.get(name)
+            rows = np.arange(self.rows) if mask is None else np.flatnonzero(~mask[: self.rows])
+            sample = self._values[name][rows[:: -(-len(rows) // SAMPLE) or 1]]
+            if 2 * len(_binary(sample).unique()) > len(sample):
+                found.append(name)
+        return found
+
+    def table(self, schema: pa.Schema = SCHEMA) -> pa.Table:
+        """Return the rows, of ``schema``, and begin anew."""
         rows = slice(0, self.rows)
-        arrays = []
-        for field in SCHEMA:
+
+        def column(field: pa.Field) -> pa.Array:
             values, mask = self._values[field.name][rows], self._masks.get(field.name)
             mask = None if mask is None or not mask[rows].any() else mask[rows]
-            arrays.append(_array(values, mask, field.type))
+            return _array(values, mask, field.type)
+
+        with ThreadPoolExecutor(2) as columns:  # Arrow and NumPy let others run meanwhile.
+            arrays = list(columns.map(column, schema))
         self.rows = 0
-        return pa.Table.from_arrays(arrays, schema=SCHEMA)
+        return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def table(headers: NDArray[np.void], shift_ns: int = 0) -> pa.Table:
@@ -282,6 +313,8 @@ def _storage(name: str) -> np.dtype[Any]:
 def _array(values: NDArray[Any], mask: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """Return a column; null where ``mask`` says so."""
     if kind == TEXT:
+        return _distinct_texts(values, mask)
+    if kind == pa.string():
         return _texts(values, mask)
     if pa.types.is_list(kind):
         return _lists(values, kind)
@@ -297,24 +330,28 @@ def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept, kind.value_type))
 
 
-def _texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> pa.DictionaryArray:
+def _binary(octets: NDArray[np.uint8]) -> pa.FixedSizeBinaryArray:
+    """Return rows of octets as values."""
+    return pa.Array.from_buffers(pa.binary(octets.shape[1]), len(octets), [None, pa.py_buffer(octets)])
+
+
+def _texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -> pa.StringArray:
+    """Return addresses as text; null where ``mask`` says so."""
+    made = macs(octets) if octets.shape[1] == MAC_OCTETS else ips(octets)
+    if mask is None:
+        return made
+    _, offsets, texts = made.buffers()
+    is_there = pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    return pa.StringArray.from_buffers(len(made), offsets, texts, is_there)
+
+
+def _distinct_texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> pa.DictionaryArray:
     """Return a column of addresses, every distinct one made into text once."""
     size = octets.shape[1]
-    binary = pa.Array.from_buffers(pa.binary(size), len(octets), [None, pa.py_buffer(octets)])
-    encoded = binary.dictionary_encode()
-    text = _mac if size == MAC_OCTETS else _ip
-    texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy(), texts, mask=mask)
-
-
-def _mac(octets: bytes) -> str:
-    return octets.hex(":")
-
-
-def _ip(octets: bytes) -> str:
-    if octets[0] == Layer3.IPV6:
-        return socket.inet_ntop(socket.AF_INET6, octets[1:])
-    return socket.inet_ntop(socket.AF_INET, octets[1 : 1 + IPV4_OCTETS])
+    encoded = _binary(octets).dictionary_encode()
+    distinct = encoded.dictionary
+    rows = np.frombuffer(distinct.buffers()[1], np.uint8, len(distinct) * size, distinct.offset * size)
+    return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy(), _texts(rows.reshape(-1, size)), mask=mask)
 
 
 def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:

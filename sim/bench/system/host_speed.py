@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
+from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS, CHANNELS, UNIFIED_DTYPE, UNIFIED_WORDS, Layer3
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.parquet import HeaderWriter
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
@@ -173,6 +173,35 @@ def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
     line_rate(packets).tofile(frames)
     line_rate(packets, with_header=True, snap=0).tofile(headers)
     return frames, headers
+
+
+def of_mix(headers: Path, mix: str) -> Path:
+    """Write a recording of headers anew, with other addresses and ports: ``scan``, ``random_ipv4`` or ``random_ipv6``.
+
+    A scan is one source that looks for port 443 of random IPv4 addresses. Where a record goes beyond the last whole
+    block, it stays as it was.
+    """
+    blocks = np.fromfile(headers, np.uint32).reshape(-1, BLOCK_WORDS)
+    words = blocks[:, BLOCK_HEADER_WORDS:].reshape(-1)
+    count = len(words) // UNIFIED_WORDS
+    table = words[: count * UNIFIED_WORDS].copy().view(UNIFIED_DTYPE)
+    rng = np.random.default_rng(20)
+    octets = 16 if mix == "random_ipv6" else 4
+    names = ("destination",) if mix == "scan" else ("source", "destination")
+    for name in names:
+        table[name][:, :octets] = rng.integers(0, 256, (count, octets), np.uint8)
+    for name in ("source_port",) if mix == "scan" else ("source_port", "destination_port"):
+        table[name] = rng.integers(1, 1 << 16, count)
+    if mix == "scan":
+        table["source"], table["destination_port"] = table["source"][0], 443
+    if mix == "random_ipv6":
+        table["layers"] = table["layers"] & ~np.uint8(3) | int(Layer3.IPV6)
+    table["hash"] = rng.integers(1, 1 << 32, count)
+    words[: count * UNIFIED_WORDS] = table.view(np.uint32)
+    blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
+    path = headers.with_name(f"{mix}.blocks")
+    blocks.tofile(path)
+    return path
 
 
 def best(measure: Callable[[], Speed]) -> Speed:
