@@ -226,6 +226,13 @@ def test_octets_that_nobody_has_are_refused_by_probe_and_host() -> None:
         expression.matches(unified_headers(plain().packed()))
 
 
+@pytest.mark.parametrize("text", ["ip6 proto 44", "ip6 proto 0", "ah", "proto 60"])
+def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
+    with pytest.raises(FilterDoesNotFit, match="behind extension headers of IPv6"):
+        parse(f"{text} or arp").fit()
+    assert parse("ip proto 44").fit()
+
+
 def test_more_terms_and_more_rows_than_there_are_do_not_fit() -> None:
     hosts = " or ".join(f"src host 192.0.2.{2 * number}" for number in range(33))
     assert parse(hosts.rpartition(" or ")[0]).fit()
@@ -280,6 +287,7 @@ def test_mpls_is_the_outermost_label() -> None:
         ("tcp or udp and port 53", "(tcp or udp) and port 53"),
         ("tcp port 80", "tcp and port 80"),
         ("tcp port http", "tcp port 80"),
+        ("port 0x50", "port 80"),
         ("ip host 192.0.2.1", "ip and host 192.0.2.1"),
         ("host 192.0.2.1 or 192.0.2.2", "host 192.0.2.1 or host 192.0.2.2"),
         ("port 80 or 443 and not 22", "(port 80 or port 443) and not port 22"),

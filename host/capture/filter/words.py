@@ -43,7 +43,7 @@ def protocol_of(word: str) -> int:
 
 def port_of(word: str, protocols: tuple[str, ...]) -> int:
     """Return the number of a port, of the first of these protocols that knows its name."""
-    if word.isdigit():
+    if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", word):
         return number_of(word, 65535, "port")
     for protocol in protocols:
         if word in PORTS[protocol]:
