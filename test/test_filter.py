@@ -18,6 +18,7 @@ from liteprobe.cores.formats import (
     FILTER_WORDS,
     NO_RULE,
     FilterControl,
+    UnifiedFlag,
 )
 from liteprobe.host.capture.decode.unified import unified_headers
 from liteprobe.host.capture.filter import (
@@ -37,6 +38,7 @@ from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames,
 from liteprobe.sim.bench.frames import pcap_filter, stacks
 from liteprobe.sim.models.filter import FilterModel
 
+UNPARSED = UnifiedFlag.UNPARSED
 SEED = random.randrange(1000)
 
 
@@ -231,6 +233,11 @@ def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
     with pytest.raises(FilterDoesNotFit, match="behind extension headers of IPv6"):
         parse(f"{text} or arp").fit()
     assert parse("ip proto 44").fit()
+    seen = [
+        n for n, header in enumerate(every().headers) if not (header.tags or header.labels or header.flags & UNPARSED)
+    ]
+    found = pcap_filter.matches(text, every().octets)
+    assert np.array_equal(on_host(text, every())[seen], found[seen]), SEED
 
 
 def test_more_terms_and_more_rows_than_there_are_do_not_fit() -> None:

@@ -11,6 +11,7 @@ from functools import reduce
 from liteprobe.cores.formats import Layer3
 from liteprobe.host.capture.filter.nodes import (
     EVERY_KIND,
+    EXTENSIONS,
     IP,
     Address,
     And,
@@ -44,13 +45,6 @@ SIZES = {
     "destination_mac": (1 << 48) + 1,
 }
 FIELDS = tuple(SIZES)
-EXTENSIONS = (
-    0,
-    43,
-    44,
-    51,
-    60,
-)  # Headers of IPv6 that the probe walks through (AH, 51, in IPv4 is a protocol like others).
 MOST = 512  # Boxes on the way: an expression that needs more will not fit.
 
 Box = tuple[Numbers, ...]
@@ -148,9 +142,7 @@ def primitive(node: Node) -> Boxes:
             return (box(kind=kinds_of(kinds)),)
         case Protocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
             reason = "they know the protocol behind extension headers of IPv6, not that one is there"
-            raise FilterDoesNotFit(
-                node.text, reason, f"capture without it, then filter the file (tcpdump -r FILE '{node.text}')"
-            )
+            raise FilterDoesNotFit(node.text, reason)
         case Protocol(number=number, kinds=kinds):
             asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
             return (box(protocol=[(number, number)], **asked),)

@@ -22,6 +22,7 @@ Truth = NDArray[np.bool_]
 
 IP = frozenset({Layer3.IPV4, Layer3.IPV6})
 EVERY_KIND = frozenset(Layer3)
+EXTENSIONS = (0, 43, 44, 51, 60)  # Headers of IPv6 that the probe walks through; 51, AH, is a protocol in IPv4.
 WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
 
 
@@ -97,7 +98,15 @@ class Protocol(Node):
     kinds: frozenset[Layer3] = IP
 
     def matches(self, headers: Headers) -> Truth:
-        return np.asarray(of_kinds(headers, self.kinds & IP) & (headers["protocol"] == self.number))
+        found = of_kinds(headers, self.kinds & IP) & (headers["protocol"] == self.number)
+        if self.number in EXTENSIONS and Layer3.IPV6 in self.kinds:
+            # As tcpdump: the first header, or the one behind a fragment header.
+            walked, numbers = headers["extensions"] & 0x80 != 0, headers["extensions"] & 0x7F
+            first = np.where(walked[:, 0], numbers[:, 0], headers["protocol"])
+            second = np.where(walked[:, 1], numbers[:, 1], headers["protocol"])
+            is_there = (first == self.number) | ((first == 44) & walked[:, 0] & (second == self.number))
+            found = np.where(layer3(headers) == Layer3.IPV6, is_there, found)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)
