@@ -26,6 +26,7 @@ from liteprobe.host.capture.filter import (
     FilterDoesNotFit,
     clear_filter,
     fit_trigger,
+    libpcap,
     parse,
     read_hits,
     write_filter,
@@ -35,7 +36,7 @@ from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
-from liteprobe.sim.bench.frames import pcap_filter, stacks
+from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.filter import FilterModel
 
 UNPARSED = UnifiedFlag.UNPARSED
@@ -74,7 +75,7 @@ def random_expressions(count: int) -> list[str]:
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST])
 def test_host_matches_what_libpcap_does(text: str) -> None:
-    assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), SEED
+    assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), SEED
 
 
 def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
@@ -84,7 +85,7 @@ def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
 
 def test_host_matches_what_libpcap_does_for_random_expressions() -> None:
     for text in random_expressions(60):
-        assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), (SEED, text)
+        assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), (SEED, text)
 
 
 # In the tables -------------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
     seen = [
         n for n, header in enumerate(every().headers) if not (header.tags or header.labels or header.flags & UNPARSED)
     ]
-    found = pcap_filter.matches(text, every().octets)
+    found = libpcap.matches(text, every().octets)
     assert np.array_equal(on_host(text, every())[seen], found[seen]), SEED
 
 
@@ -258,7 +259,7 @@ def test_filter_sees_through_tags_and_labels() -> None:
     tagged = [number for number, header in enumerate(every().headers) if header.tags and header.protocol == 6]
     assert tagged
     assert on_host("tcp", every())[tagged].all()
-    assert not pcap_filter.matches("tcp", every().octets)[tagged].any()
+    assert not libpcap.matches("tcp", every().octets)[tagged].any()
 
 
 def test_vlan_is_the_outermost_tag_and_the_next_one_behind_and() -> None:

@@ -30,6 +30,7 @@ OF_A_PROBE = {
 #: What is reported to a person, if it isn't 0.
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
+    "filter_cut": "frames were cut (--snap) before libpcap looked at them",
     "gap_frames": "frames dropped for want of room, each gap marked at its place",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
