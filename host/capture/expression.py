@@ -4,6 +4,9 @@
 
 from functools import partial
 
+import numpy as np
+
+from liteprobe.cores.formats import UNIFIED_DTYPE
 from liteprobe.host.capture.filter import clear_filter, fit_trigger, parse, write_filter
 from liteprobe.host.capture.filter.libpcap import FrameFilter
 from liteprobe.host.capture.trigger import Matches, Passes, matching
@@ -16,9 +19,11 @@ def header_filter(expression: str) -> Matches:
     Raises
     ------
     UsageError
-        When the expression can't be understood.
+        When the expression can't be understood, or looks at octets.
     """
-    return parse(expression).matches
+    found = parse(expression)
+    found.matches(np.empty(0, UNIFIED_DTYPE))  # Raises where these can't tell.
+    return found.matches
 
 
 def host_filter(expression: str | None, by_octets: bool) -> Passes | None:

@@ -20,10 +20,12 @@ from liteprobe.cores.formats import (
     TERM_RULES,
     FilterControl,
 )
+from liteprobe.host.capture.filter import libpcap
 from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
-from liteprobe.host.capture.filter.nodes import Headers, Node, Truth
+from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
 from liteprobe.host.capture.filter.syntax import Parser
+from liteprobe.host.capture.filter.words import MeaninglessError
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
@@ -140,9 +142,17 @@ def parse(text: str) -> Expression:
     Raises
     ------
     UsageError
-        If it can't be understood: says what, and what to write instead.
+        If neither this nor libpcap understands it: says what, and what to write instead.
     """
-    return Expression(text, Parser(text).whole())
+    try:
+        return Expression(text, Parser(text).whole())
+    except MeaninglessError:
+        raise
+    except UsageError as error:
+        reason = libpcap.refusal(text)
+        if reason is None:
+            return Expression(text, Octets(text))
+        raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
 
 
 def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:

@@ -22,6 +22,7 @@ SNAP_LENGTH = 262144
 OPTIMIZE = 1
 NETMASK_UNKNOWN = 0xFFFFFFFF
 INSTRUCTION_OCTETS = 8
+REFUSED = " is refused by libpcap: "
 REJECTS_ALL = "expression rejects all packets"
 ACCEPT_NONE = (6).to_bytes(2, "little") + bytes(6)  # ret #0.
 
@@ -75,12 +76,22 @@ def compiled(expression: str) -> bytes:
             error = pcap.pcap_geterr(handle).decode()
             if error == REJECTS_ALL:
                 return ACCEPT_NONE
-            raise UsageError(f"'{expression}' is refused by libpcap: {error}")
+            raise UsageError(f"'{expression}'{REFUSED}{error}")
         found = ctypes.string_at(program.instructions, INSTRUCTION_OCTETS * program.length)
         pcap.pcap_freecode(program)
         return found
     finally:
         pcap.pcap_close(handle)
+
+
+def refusal(expression: str) -> str | None:
+    """Return why libpcap refuses an expression, "" where it doesn't say or isn't installed; None: it takes it."""
+    try:
+        compiled(expression)
+    except UsageError as error:
+        reason = str(error).partition(REFUSED)[2]
+        return "" if "syntax error" in reason else reason
+    return None
 
 
 class FrameFilter:
