@@ -8,6 +8,7 @@ import numpy as np
 
 from liteprobe.cores.formats import UNIFIED_DTYPE
 from liteprobe.host.capture.filter import clear_filter, fit_trigger, parse, write_filter
+from liteprobe.host.capture.filter.differences import said
 from liteprobe.host.capture.filter.libpcap import FrameFilter
 from liteprobe.host.capture.trigger import Matches, Passes, matching
 from liteprobe.host.device.registers import Registers
@@ -37,6 +38,11 @@ def host_filter(expression: str | None, by_octets: bool) -> Passes | None:
     if not expression:
         return None
     return FrameFilter(expression) if by_octets else partial(matching, matches=header_filter(expression))
+
+
+def differing(expression: str | None, by_octets: bool) -> str:
+    """Return one line that says for which frames a filter is other than tcpdump's; "" where it is the same."""
+    return "" if by_octets or not expression else said(parse(expression).differences())
 
 
 def set_trigger(registers: Registers, expression: str | None, trigger: str, channel: int) -> None:

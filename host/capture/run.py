@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from liteprobe.host import interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.expression import header_filter, host_filter, set_filter, set_trigger
+from liteprobe.host.capture.expression import differing, header_filter, host_filter, set_filter, set_trigger
 from liteprobe.host.capture.filter.libpcap import FrameFilter
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
@@ -74,13 +74,16 @@ def capture_probe(
     """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
+    _remark_differences(request, remark)
     with ExitStack() as stack:
         setup = _live(probe, request, stack, remark)
         setup.meanwhile = meanwhile
         return _run(request, setup, trigger, progress, stack)
 
 
-def capture_recording(path: Path, request: CaptureRequest, progress: Progress | None = None) -> CaptureResult:
+def capture_recording(
+    path: Path, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
+) -> CaptureResult:
     """Make files of blocks that were written by a capture with ``blocks``; of ``request``, what a recording can still give.
 
     Raises
@@ -91,6 +94,7 @@ def capture_recording(path: Path, request: CaptureRequest, progress: Progress | 
     if request.tai_utc_s == "probe":
         raise UsageError("a recording doesn't know TAI - UTC: give --utc 37, or what it was")
     trigger = _trigger(request)
+    _remark_differences(request, remark)
     setup = Setup(
         RecordedSource(path),
         ports=[Interface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
@@ -100,6 +104,12 @@ def capture_recording(path: Path, request: CaptureRequest, progress: Progress | 
     )
     with ExitStack() as stack:
         return _run(request, setup, trigger, progress, stack)
+
+
+def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
+    line = differing(request.filter, request.host_filter)
+    if line and remark:
+        remark(line)
 
 
 def _trigger(request: CaptureRequest) -> Trigger | None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A filter expression, and what becomes of it: words for the probe, or an answer for each unified header."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
@@ -22,6 +23,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.capture.filter import libpcap
 from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.capture.filter.differences import Difference, differences
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
 from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
 from liteprobe.host.capture.filter.syntax import Parser
@@ -118,6 +120,10 @@ class Expression:
             If it looks at octets that these don't have.
         """
         return self.tree.matches(headers)
+
+    def differences(self) -> Sequence[Difference]:
+        """Return where it may hold for other frames than in tcpdump."""
+        return differences(self.tree)
 
     def fit(self, drop: bool = False, channel: int | None = None, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
         """Return the expression as tables of the probe; parameters as of `Filter`.

@@ -197,10 +197,12 @@ class Mac(Node):
 
 @dataclass(frozen=True)
 class OnHost(Node):
-    """What the unified header tells, but no table of the probe can ask; ``reason`` says why."""
+    """What the unified header tells, but no table of the probe can ask; ``reason`` says why, ``through`` what is seen through."""
 
     reason: str
     ask: Callable[[Headers], NDArray[Any]]
+    through: str = ""
+    is_length: bool = False
 
     def matches(self, headers: Headers) -> Truth:
         return np.asarray(self.ask(headers), np.bool_)
@@ -212,7 +214,7 @@ def length(text: str, least: int, most: int) -> OnHost:
     def ask(headers: Headers) -> NDArray[Any]:
         return (headers["length"] >= least) & (headers["length"] <= most)
 
-    return OnHost(text, "its tables hold no lengths", ask)
+    return OnHost(text, "its tables hold no lengths", ask, is_length=True)
 
 
 def multicast(text: str) -> OnHost:
@@ -230,4 +232,5 @@ def ethertype(text: str, number: int) -> OnHost:
         first = np.where(tag_count(headers) > 0, headers["tag_kinds"] & 3, 0)
         return np.asarray((first == TAG_KINDS[number]) | ((first == 0) & (headers["ethertype"] == number)))
 
-    return OnHost(text, "its tables know the types of ip, ip6 and arp alone", ask)
+    through = "" if number in TAG_KINDS else "VLAN tags"
+    return OnHost(text, "its tables know the types of ip, ip6 and arp alone", ask, through)

@@ -106,7 +106,9 @@ def relation(text: str) -> Node:
     found = LENGTH.fullmatch(plain)
     if found:
         compare, value = RELATIONS[found[1]], words.number_of(found[2], 0xFFFFFFFF, "length")
-        return OnHost(text, "its tables hold no lengths", lambda headers: compare(headers["length"], value))
+        return OnHost(
+            text, "its tables hold no lengths", lambda headers: compare(headers["length"], value), is_length=True
+        )
     found = ACCESS.fullmatch(plain)
     if found:
         place = re.sub(r"\s", "", found[2])
@@ -123,4 +125,4 @@ def relation(text: str) -> Node:
         is_there = has(headers, UnifiedFlag.TCP) & (layer3(headers) == Layer3.IPV4)
         return np.asarray(is_there & compare(tcp_flags(headers) & mask, value))
 
-    return OnHost(text, "its tables hold no flags of TCP", ask)
+    return OnHost(text, "its tables hold no flags of TCP", ask, "VLAN tags and labels")

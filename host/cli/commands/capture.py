@@ -96,12 +96,16 @@ def run(args: argparse.Namespace) -> None:
     """Capture until what was asked for has come, or until Ctrl-C."""
     check(args)
     request = request_of(args)
+
+    def remark(line: str) -> None:
+        print(line, file=sys.stderr)
+
     with _progress() as show:
         if args.read:
-            found = capture_recording(args.read, request, show)
+            found = capture_recording(args.read, request, show, remark)
         else:
             with Probe(args.probe, args.map, args.steal) as probe:
-                found = probe.capture(request, show, lambda line: print(line, file=sys.stderr))
+                found = probe.capture(request, show, remark)
     if args.json:
         write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
     said = _report(args, found.counts)
