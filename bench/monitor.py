@@ -21,7 +21,7 @@ from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import FilterDoesNotFit, parse
+from liteprobe.host.capture.filter import FilterDoesNotFit, libpcap, parse
 from liteprobe.sim.bench.capture import capture_limits
 from liteprobe.sim.bench.filter import compare as filter_compare
 from liteprobe.sim.bench.filter.expressions import (
@@ -32,7 +32,7 @@ from liteprobe.sim.bench.filter.expressions import (
     plain_of,
     varied,
 )
-from liteprobe.sim.bench.frames import corpora, pcap_filter, stacks, tshark
+from liteprobe.sim.bench.frames import corpora, stacks, tshark
 from liteprobe.sim.bench.measure import measure_traffic, rate_run
 from liteprobe.sim.bench.pcie import limits as pcie_limits
 from liteprobe.sim.bench.receive import monitor_line_rate, monitor_run, toeplitz_run, unified_run
@@ -167,7 +167,7 @@ def filter_expressions(is_full: bool) -> Iterator[Figure]:
     off_libpcap = off_host = fitting = 0
     for text in texts:
         expression = parse(text)
-        off_libpcap += int(np.count_nonzero(expression.matches(headers) != pcap_filter.matches(text, frames.octets)))
+        off_libpcap += int(np.count_nonzero(expression.matches(headers) != libpcap.matches(text, frames.octets)))
         try:
             model = FilterModel(expression.fit().words())
         except FilterDoesNotFit:

@@ -20,6 +20,7 @@ from rich.console import Console
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
+from liteprobe.host.capture.filter import libpcap
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
@@ -90,6 +91,7 @@ def test_filter_keeps_what_matches(run: Run, recording: Path, tmp_path: Path) ->
     arps = [at for at, frame in enumerate(stacks.stacks()) if unified_header(frame).layer3 == Layer3.ARP]
     assert code == 0 and kept == [FIRST + 1000 * at for at in arps] and len(kept) > 0
     assert f"{906 - len(kept)} frames taken out by the filter on this host" in err
+    assert "other than in tcpdump, the filter also holds for frames behind VLAN tags and labels; " in err
 
 
 def test_trigger_keeps_what_is_near(run: Run, recording: Path, tmp_path: Path) -> None:
@@ -177,7 +179,13 @@ USAGE = [
     (("-w", "x", "--count", "0"), "count 0 is out of range"),
     (("-w", "x", "--keep", "headers"), "pcapng needs packets: give --keep both"),
     (("--headers", "x", "--keep", "packets"), "needs headers: give --keep both"),
-    (("-w", "x", "--host-filter", "--keep", "packets"), "look at headers: give --keep both"),
+    (("-w", "x", "--trigger", "ip", "--keep", "packets"), "looks at headers: give --keep both"),
+    (("-w", "x", "--host-filter"), "--host-filter needs a --filter EXPR"),
+    (("--headers", "x", "--filter", "ip", "--host-filter", "--keep", "headers"), "octets of frames: give --keep both"),
+    (
+        ("-w", "x", "--filter", "ip[8", "--host-filter"),
+        "'ip[8' is refused by libpcap: can't parse filter expression: syntax error",
+    ),
     (("-w", "x", "-r", "y", "--sample", "2"), "--sample is for a probe, and --read takes a recording"),
     (("-w", "x", "-r", "/nowhere"), "can't read /nowhere (No such file or directory): give a file that --blocks wrote"),
     (("-w", "x", "-r", "y", "--utc"), "doesn't know TAI - UTC: give --utc 37"),
@@ -222,7 +230,47 @@ def test_recording_without_headers_cant_be_filtered(run: Run, tmp_path: Path) ->
     code, _, err = run(
         "capture", "-r", str(tmp_path / "plain.blocks"), "--filter", "ip", "-w", str(tmp_path / "c.pcapng")
     )
-    assert code == 2 and "capture with --keep both or --keep headers" in err
+    assert code == 2 and "capture with --keep both, or give --host-filter" in err
+
+
+@pytest.mark.parametrize("snap", [65535, 30])
+@pytest.mark.parametrize("with_header", [False, True])
+def test_host_filter_takes_what_libpcap_takes_and_counts_what_was_cut(
+    run: Run, tmp_path: Path, snap: int, with_header: bool
+) -> None:
+    frames = stacks.stacks()
+    sent = [Captured(FIRST + 1000 * at, frame, with_header=with_header, snap=snap) for at, frame in enumerate(frames)]
+    blocks_of(sent).tofile(tmp_path / "a.blocks")
+    ipv4 = [(FIRST + 1000 * at, frame) for at, frame in enumerate(frames) if frame[12:14] == b"\x08\x00"]
+    for text, wanted in (
+        ("ip[8] < 64", [stamp for stamp, frame in ipv4 if frame[22] < 64]),
+        ("ip[24] & 1 != 0", [stamp for stamp, frame in ipv4 if frame[38] & 1 and snap > 38]),
+    ):
+        paths = str(tmp_path / "c.pcapng"), str(tmp_path / "c.json")
+        code, _, err = run(
+            "capture", "-r", str(tmp_path / "a.blocks"), "--filter", text, "--host-filter",
+            "-w", paths[0], "--json", paths[1],
+        )  # fmt: skip
+        assert code == 0 and stamps(tmp_path / "c.pcapng") == wanted and "other than in tcpdump" not in err
+        counts = json.loads((tmp_path / "c.json").read_text())
+        cut = sum(len(frame) > snap for frame in frames)
+        assert (counts["filtered"], counts["filter_cut"]) == (len(frames) - len(wanted), cut)
+        assert (f"{cut} frames were cut (--snap) before libpcap looked at them" in err) == (cut > 0)
+
+
+def test_host_filter_without_octets_or_without_libpcap_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = [Captured(FIRST + at, frame, with_header=True, snap=0) for at, frame in enumerate(stacks.stacks()[:9])]
+    blocks_of(sent).tofile(tmp_path / "headers.blocks")
+    asked = ("capture", "-r", str(tmp_path / "headers.blocks"), "--headers", str(tmp_path / "h"), "--filter", "ip")
+    code, _, err = run(*asked, "--host-filter")
+    assert code == 2 and "these came with headers alone: leave it out" in err
+    monkeypatch.setattr(libpcap, "NAMES", ("no-libpcap.so",))
+    libpcap.library.cache_clear()
+    code, _, err = run(*asked, "--host-filter")
+    assert code == 2 and "--host-filter needs libpcap: install it (Debian: libpcap0.8)" in err
+    assert run(*asked)[0] == 0
 
 
 def test_what_the_probe_keeps_is_what_the_files_need() -> None:

@@ -18,6 +18,7 @@ from liteprobe.cores.formats import (
     FILTER_WORDS,
     NO_RULE,
     FilterControl,
+    UnifiedFlag,
 )
 from liteprobe.host.capture.decode.unified import unified_headers
 from liteprobe.host.capture.filter import (
@@ -25,6 +26,7 @@ from liteprobe.host.capture.filter import (
     FilterDoesNotFit,
     clear_filter,
     fit_trigger,
+    libpcap,
     parse,
     read_hits,
     write_filter,
@@ -34,9 +36,23 @@ from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, plain_of, varied
-from liteprobe.sim.bench.frames import pcap_filter, stacks
+from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.filter import FilterModel
 
+RELATIONS = """
+ip[9] = 6
+ip[9] != 17
+tcp[2:2] > 1024
+tcp[0:2] != 80
+not udp[2:2] <= 443
+1024 <= udp[0:2]
+sctp[2:2] < 9
+ether[12:2] = 0x0806
+not ether[12:2] = 0x86dd
+60 < len
+(tcp[tcpflags] & (tcp-syn|tcp-ack)) != 0 or arp
+""".strip().splitlines()
+UNPARSED = UnifiedFlag.UNPARSED
 SEED = random.randrange(1000)
 
 
@@ -70,9 +86,9 @@ def random_expressions(count: int) -> list[str]:
 # Against libpcap -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST])
+@pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST, *RELATIONS])
 def test_host_matches_what_libpcap_does(text: str) -> None:
-    assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), SEED
+    assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), SEED
 
 
 def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
@@ -82,13 +98,13 @@ def test_most_expressions_hold_for_some_frames_and_not_for_others() -> None:
 
 def test_host_matches_what_libpcap_does_for_random_expressions() -> None:
     for text in random_expressions(60):
-        assert np.array_equal(on_host(text, plain()), pcap_filter.matches(text, plain().octets)), (SEED, text)
+        assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), (SEED, text)
 
 
 # In the tables -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.parametrize("text", [*EXPRESSIONS, *RELATIONS[:9]])
 def test_tables_hold_what_the_host_does_and_with_drop_the_rest(text: str) -> None:
     expression = parse(text)
     wanted = on_host(text, every())
@@ -219,11 +235,39 @@ def test_part_that_does_not_fit_is_named_with_the_reason(text: str, part: str, r
 
 
 def test_octets_that_nobody_has_are_refused_by_probe_and_host() -> None:
-    expression = parse("udp and ip[8] < 5")
-    with pytest.raises(FilterDoesNotFit, match=r"'ip\[8\] < 5' does not fit .*\(tcpdump -r FILE 'ip\[8\] < 5'"):
-        expression.fit()
-    with pytest.raises(UsageError, match=r"'ip\[8\] < 5' looks at octets .*tcpdump -r FILE"):
-        expression.matches(unified_headers(plain().packed()))
+    asked = ["ip[8] < 5", "ip[6] & 0x40 != 0", "icmp[icmptype] = 8", "arp[6:2] = 1", "ip[9] > 6", "stp", "llc", "isis"]
+    for part in [*asked, "rarp", "ether proto 0x42", "ether proto 1500"]:
+        expression = parse(f"udp and {part}")
+        with pytest.raises(FilterDoesNotFit) as raised:
+            expression.fit()
+        assert f"{part}' does not fit into the probe: its tables see MACs" in str(raised.value)
+        assert "no other octets; have libpcap filter on this host (--host-filter)" in str(raised.value)
+        with pytest.raises(UsageError, match=r"looks at octets .*\(--host-filter\).*tcpdump -r FILE"):
+            expression.matches(unified_headers(plain().packed()))
+
+
+def test_what_libpcap_refuses_too_is_said_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        UsageError, match=r"give a number from 0 to 65535 \(libpcap: illegal port number 70000 > 65535\)$"
+    ):
+        parse("port 70000")
+    monkeypatch.setattr(libpcap, "NAMES", ())
+    libpcap.library.cache_clear()
+    for text, said in (("port 70000", "give a number from 0 to 65535$"), ("stp", "no host is called 'stp'")):
+        with pytest.raises(UsageError, match=said):
+            parse(text)
+
+
+@pytest.mark.parametrize("text", ["ip6 proto 44", "ip6 proto 0", "ah", "proto 60"])
+def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
+    with pytest.raises(FilterDoesNotFit, match="behind extension headers of IPv6"):
+        parse(f"{text} or arp").fit()
+    assert parse("ip proto 44").fit()
+    seen = [
+        n for n, header in enumerate(every().headers) if not (header.tags or header.labels or header.flags & UNPARSED)
+    ]
+    found = libpcap.matches(text, every().octets)
+    assert np.array_equal(on_host(text, every())[seen], found[seen]), SEED
 
 
 def test_more_terms_and_more_rows_than_there_are_do_not_fit() -> None:
@@ -244,7 +288,7 @@ def test_filter_sees_through_tags_and_labels() -> None:
     tagged = [number for number, header in enumerate(every().headers) if header.tags and header.protocol == 6]
     assert tagged
     assert on_host("tcp", every())[tagged].all()
-    assert not pcap_filter.matches("tcp", every().octets)[tagged].any()
+    assert not libpcap.matches("tcp", every().octets)[tagged].any()
 
 
 def test_vlan_is_the_outermost_tag_and_the_next_one_behind_and() -> None:
@@ -271,6 +315,26 @@ def test_mpls_is_the_outermost_label() -> None:
     assert on_host(f"mpls {one}", every()).tolist() == [label == one for label in labels]
 
 
+def test_mpls_behind_and_is_the_next_label_as_in_libpcap() -> None:
+    stacks_ = [[int.from_bytes(label) >> 12 for label in header.labels] for header in every().headers]
+    first, second = next(found[:2] for found in stacks_ if len(found) > 1)
+    untagged = [n for n, header in enumerate(every().headers) if not header.tags and not header.flags & UNPARSED]
+    for text, wanted in [
+        ("mpls and mpls", [len(found) > 1 for found in stacks_]),
+        (f"mpls {first} and mpls {second}", [found[:2] == [first, second] for found in stacks_]),
+        ("mpls and mpls and mpls and mpls and mpls", [False] * len(stacks_)),
+    ]:
+        assert on_host(text, every()).tolist() == wanted
+        assert np.array_equal(on_host(text, every())[untagged], libpcap.matches(text, every().octets)[untagged])
+
+
+def test_type_of_a_tag_is_that_of_the_outermost_as_in_libpcap() -> None:
+    whole = [number for number, frame in enumerate(every().octets) if len(frame) >= 14]
+    for text in ("ether proto 0x8100", "ether proto 0x88a8", "not ether[12:2] = 0x9100"):
+        found = on_host(text, every())[whole]
+        assert np.array_equal(found, libpcap.matches(text, every().octets)[whole]) and found.any()
+
+
 # Syntax --------------------------------------------------------------------------------------------
 
 
@@ -280,6 +344,7 @@ def test_mpls_is_the_outermost_label() -> None:
         ("tcp or udp and port 53", "(tcp or udp) and port 53"),
         ("tcp port 80", "tcp and port 80"),
         ("tcp port http", "tcp port 80"),
+        ("port 0x50", "port 80"),
         ("ip host 192.0.2.1", "ip and host 192.0.2.1"),
         ("host 192.0.2.1 or 192.0.2.2", "host 192.0.2.1 or host 192.0.2.2"),
         ("port 80 or 443 and not 22", "(port 80 or port 443) and not port 22"),
@@ -298,6 +363,15 @@ def test_mpls_is_the_outermost_label() -> None:
         ("broadcast", "ether dst ff:ff:ff:ff:ff:ff"),
         ("greater 100", "len >= 100"),
         ("len = 60", "less 60 and greater 60"),
+        ("len > 70000", "tcp and udp"),
+        ("60 < len", "greater 61"),
+        ("ip[9] = 6", "ip proto 6"),
+        ("ether[12:2] = 0x0800", "ip"),
+        ("ether[12 : 2] != 0x88cc", "not ether proto 0x88cc"),
+        ("tcp[2:2] > 1024", "ip and tcp dst portrange 1025-65535"),
+        ("udp[0:2] != 53", "ip and udp src portrange 0-65535 and not src port 53"),
+        ("tcp[0:2] > 70000", "tcp and udp"),
+        ("(tcp[tcpflags] & tcp-syn) != 0", "tcp[13] & 2 != 0"),
     ],
 )
 def test_two_ways_to_write_the_same(text: str, same: str) -> None:
@@ -325,7 +399,6 @@ def test_two_ways_to_write_the_same(text: str, same: str) -> None:
         ("proto nonsense", "no protocol is called 'nonsense'"),
         ("ip[0", "can't be read"),
         ("inbound", "'inbound' means nothing to a probe"),
-        ("len > 70000", "70000 is not a length"),
         ("ether", "says nothing"),
     ],
 )

@@ -2,20 +2,47 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Filter expressions as a capture uses them: in the probe's tables, or on this host."""
 
-from liteprobe.host.capture.filter import FilterDoesNotFit, clear_filter, fit_trigger, parse, write_filter
-from liteprobe.host.capture.trigger import Matches
+from functools import partial
+
+import numpy as np
+
+from liteprobe.cores.formats import UNIFIED_DTYPE
+from liteprobe.host.capture.filter import clear_filter, fit_trigger, parse, write_filter
+from liteprobe.host.capture.filter.differences import said
+from liteprobe.host.capture.filter.libpcap import FrameFilter
+from liteprobe.host.capture.trigger import Matches, Passes, matching
 from liteprobe.host.device.registers import Registers
 
 
-def host_filter(expression: str) -> Matches:
+def header_filter(expression: str) -> Matches:
     """Return what tells which unified headers match.
 
     Raises
     ------
     UsageError
-        When the expression can't be understood.
+        When the expression can't be understood, or looks at octets.
     """
-    return parse(expression).matches
+    found = parse(expression)
+    found.matches(np.empty(0, UNIFIED_DTYPE))  # Raises where these can't tell.
+    return found.matches
+
+
+def host_filter(expression: str | None, by_octets: bool) -> Passes | None:
+    """Return what tells which records pass (None: all of them), by libpcap where ``by_octets``, else by their headers.
+
+    Raises
+    ------
+    UsageError
+        When the expression can't be understood; or libpcap isn't installed.
+    """
+    if not expression:
+        return None
+    return FrameFilter(expression) if by_octets else partial(matching, matches=header_filter(expression))
+
+
+def differing(expression: str | None, by_octets: bool) -> str:
+    """Return one line that says for which frames a filter is other than tcpdump's; "" where it is the same."""
+    return "" if by_octets or not expression else said(parse(expression).differences())
 
 
 def set_trigger(registers: Registers, expression: str | None, trigger: str, channel: int) -> None:
@@ -29,29 +56,15 @@ def set_trigger(registers: Registers, expression: str | None, trigger: str, chan
     write_filter(registers, fit_trigger(parse(expression or ""), parse(trigger), channel))
 
 
-def set_filter(registers: Registers, expression: str | None, on_host: bool) -> Matches | None:
+def set_filter(registers: Registers, expression: str | None) -> None:
     """Have the probe filter by ``expression`` (None: everything passes).
-
-    Returns
-    -------
-    callable or None
-        What is left to this host, with ``on_host``, where the probe's tables can't hold it.
 
     Raises
     ------
     UsageError
-        When the expression can't be understood, or, without ``on_host``, doesn't fit.
+        When the expression can't be understood, or doesn't fit into the probe's tables.
     """
-    if not expression:
+    if expression:
+        write_filter(registers, parse(expression).fit())
+    else:
         clear_filter(registers)
-        return None
-    parsed = parse(expression)
-    try:
-        wanted = parsed.fit()
-    except FilterDoesNotFit:
-        if not on_host:
-            raise
-        clear_filter(registers)
-        return parsed.matches
-    write_filter(registers, wanted)
-    return None

@@ -33,8 +33,8 @@ class CaptureRequest:
     settings : CaptureSettings or None
         Channels, lengths, sampling, what is kept; None: what the files take.
     filter : str or None
-        An expression in tcpdump's syntax. The probe filters; or, with ``host_filter``, this host where the expression doesn't
-        fit into the probe's tables.
+        An expression in tcpdump's syntax. The probe filters, or this host a recording, by headers; with ``host_filter`` it
+        is libpcap that filters whole frames on this host, and takes all that it knows.
     trigger : str or None
         Keep nothing until a frame matches this expression; then ``before_ns`` before it (default: 10 ms) and ``after_ns``
         behind it (None: all that follows), by stamps.
@@ -81,12 +81,17 @@ class CaptureRequest:
             raise UsageError("pcapng needs packets: give --keep both, or --headers FILE.parquet in the place of -w")
         if self.headers and keep == Keep.PACKETS:
             raise UsageError("--headers needs headers: give --keep both")
-        if (self.host_filter or self.trigger) and keep == Keep.PACKETS:
-            raise UsageError("a filter on the host and a trigger look at headers: give --keep both")
-        for expression in filter(None, (self.filter, self.trigger)):
-            from liteprobe.host.capture.expression import host_filter  # Takes a while to load.
+        if self.trigger and keep == Keep.PACKETS:
+            raise UsageError("a trigger looks at headers: give --keep both")
+        if self.host_filter and not self.filter:
+            raise UsageError("--host-filter needs a --filter EXPR")
+        if self.host_filter and keep == Keep.HEADERS:
+            raise UsageError("--host-filter looks at the octets of frames: give --keep both")
+        if self.filter or self.trigger:
+            from liteprobe.host.capture.expression import header_filter, host_filter  # Takes a while to load.
 
-            host_filter(expression)
+            host_filter(self.filter, self.host_filter)
+            header_filter(self.trigger or "")
 
     @classmethod
     def of(cls, wanted: "CaptureRequest | str | Path | None") -> "CaptureRequest | None":
@@ -96,8 +101,8 @@ class CaptureRequest:
     @property
     def keep(self) -> Keep:
         """What the files, a filter on this host and a trigger take."""
-        needs_headers = bool(self.headers or self.host_filter or self.trigger)
-        needs_packets = bool(self.write or not needs_headers)
+        needs_headers = bool(self.headers or self.trigger)
+        needs_packets = bool(self.write or self.host_filter or not needs_headers)
         return Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers))
 
     @property

@@ -12,14 +12,15 @@ from typing import Any, Protocol
 from liteprobe.host import interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.expression import host_filter, set_filter, set_trigger
+from liteprobe.host.capture.expression import differing, header_filter, host_filter, set_filter, set_trigger
+from liteprobe.host.capture.filter.libpcap import FrameFilter
 from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.session import Capture, Choice, Sink
 from liteprobe.host.capture.settings import SNAP_MOST
 from liteprobe.host.capture.sources import RecordedSource, Source
-from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.capture.trigger import Passes, Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
@@ -59,7 +60,7 @@ class Setup:
     first_numbers: dict[int, int] | None = None
     window_ns: int = WINDOW_NS
     clock_s: Callable[[], float] = time.monotonic
-    matches: Any = None
+    passes: Passes | None = None
     meanwhile: Meanwhile | None = None
 
 
@@ -73,13 +74,16 @@ def capture_probe(
     """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
+    _remark_differences(request, remark)
     with ExitStack() as stack:
         setup = _live(probe, request, stack, remark)
         setup.meanwhile = meanwhile
         return _run(request, setup, trigger, progress, stack)
 
 
-def capture_recording(path: Path, request: CaptureRequest, progress: Progress | None = None) -> CaptureResult:
+def capture_recording(
+    path: Path, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
+) -> CaptureResult:
     """Make files of blocks that were written by a capture with ``blocks``; of ``request``, what a recording can still give.
 
     Raises
@@ -90,22 +94,29 @@ def capture_recording(path: Path, request: CaptureRequest, progress: Progress | 
     if request.tai_utc_s == "probe":
         raise UsageError("a recording doesn't know TAI - UTC: give --utc 37, or what it was")
     trigger = _trigger(request)
+    _remark_differences(request, remark)
     setup = Setup(
         RecordedSource(path),
         ports=[Interface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
         comment=f"From the recording {path}",
         shift_ns=-(request.tai_utc_s or 0) * 10**9,
-        matches=host_filter(request.filter) if request.filter else None,
+        passes=host_filter(request.filter, request.host_filter),
     )
     with ExitStack() as stack:
         return _run(request, setup, trigger, progress, stack)
+
+
+def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
+    line = differing(request.filter, request.host_filter)
+    if line and remark:
+        remark(line)
 
 
 def _trigger(request: CaptureRequest) -> Trigger | None:
     if not request.trigger:
         return None
     before_ns = BEFORE_NS if request.before_ns is None else request.before_ns
-    return Trigger(host_filter(request.trigger), before_ns, request.after_ns)
+    return Trigger(header_filter(request.trigger), before_ns, request.after_ns)
 
 
 def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, remark: Remark | None) -> Setup:
@@ -114,14 +125,18 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
     transport = live.open_transport(probe, request.transport, wanted.channels, stack)
     if transport.remark and remark:
         remark(transport.remark)
-    matches = trigger = None
+    trigger = None
+    passes = host_filter(request.filter, by_octets=True) if request.host_filter else None
+    in_probe = None if passes else request.filter
     if (
         request.trigger and not request.host_trigger and transport.kind != "dma"
     ):  # By DMA all frames come here as it is.
+        if passes:
+            raise UsageError("the probe can't look for a trigger among what this host filters: give --host-trigger")
         trigger = ProbeTrigger(free_channel(wanted.channels))
-        set_trigger(probe.registers, request.filter, request.trigger, trigger.channel)
+        set_trigger(probe.registers, in_probe, request.trigger, trigger.channel)
     else:
-        matches = set_filter(probe.registers, request.filter, on_host=request.host_filter)
+        set_filter(probe.registers, in_probe)
     status, watch = live.clock_words(probe), ClockWatch(probe.timebase.clock)
     tai_utc_s = live.tai_utc_s(probe) if request.tai_utc_s == "probe" else request.tai_utc_s or 0
     running = live.begin(probe, wanted, transport, stack, trigger)
@@ -141,7 +156,7 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
         first_numbers=None if trigger else dict.fromkeys(wanted.channels, 0),
         window_ns=ONE_CHANNEL_NS if len(wanted.channels) == 1 and not trigger else WINDOW_NS,
         clock_s=running.clock_s,
-        matches=matches,
+        passes=passes,
     )
 
 
@@ -163,7 +178,7 @@ def _run(
         sinks.append(headers)
     if request.blocks:
         raw = stack.enter_context(closing(Output(Path(request.blocks))))
-    choice = Choice(setup.matches, trigger, request.count)
+    choice = Choice(setup.passes, trigger, request.count)
     capture = Capture(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
     signal = _loop(request.duration_s, setup, capture, raw)
     counts = _counts(capture, choice) | setup.finish()
@@ -206,6 +221,8 @@ def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
     """Return what became of everything, by name."""
     found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
     found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
+    if isinstance(choice.passes, FrameFilter):
+        found["filter_cut"] = choice.passes.cut
     if choice.trigger:
         trigger = choice.trigger
         found |= {"trigger_stamp": trigger.stamp, "before_given_up": trigger.given_up, "before_ns": trigger.reach_ns}

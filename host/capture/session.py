@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
 from liteprobe.host.capture.merge import WINDOW_NS, Merger
-from liteprobe.host.capture.trigger import Matches, Trigger, matching
-from liteprobe.host.errors import UsageError
+from liteprobe.host.capture.trigger import Passes, Trigger
 
 
 class Sink(Protocol):
@@ -29,14 +28,14 @@ class Choice:
 
     Parameters
     ----------
-    matches : callable or None
-        Filter on the host, from unified headers to which of them pass; None: all pass.
+    passes : callable or None
+        Filter on the host, from records to which of them pass; None: all pass.
     trigger : Trigger or None
     count : int or None
         Frames after which the capture ends.
     """
 
-    matches: Matches | None = None
+    passes: Passes | None = None
     trigger: Trigger | None = None
     count: int | None = None
 
@@ -88,12 +87,11 @@ class Capture:
         Raises
         ------
         UsageError
-            When a filter or a trigger is to look at frames that came without their headers.
+            When a filter or a trigger is to look at what these frames came without.
         """
         batch = self.decoder.decode(blocks, lengths)
-        if self._choice.matches and len(batch):
-            self._need_headers(batch)
-            passes = batch.is_gap | matching(batch, self._choice.matches)
+        if self._choice.passes and len(batch):
+            passes = batch.is_gap | self._choice.passes(batch)
             self.filtered += int(np.count_nonzero(~passes))
             batch = batch.select(passes)
         self._hand_on(self.merger.push(batch))
@@ -110,7 +108,6 @@ class Capture:
 
     def _hand_on(self, batch: Batch) -> None:
         if self._choice.trigger:
-            self._need_headers(batch)
             batch = self._choice.trigger.push(batch)
             self.is_done |= self._choice.trigger.is_done
         is_frame = ~batch.is_gap
@@ -129,11 +126,3 @@ class Capture:
         self.octets += int(batch.heads["length"][is_frame].sum(dtype=np.int64))
         if self._progress:
             self._progress(self.frames)
-
-    @staticmethod
-    def _need_headers(batch: Batch) -> None:
-        if not (batch.has_header | batch.is_gap).all():
-            raise UsageError(
-                "a filter on the host and a trigger look at unified headers, which these frames came without: "
-                "capture with --keep both or --keep headers"
-            )

@@ -8,14 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
+from liteprobe.host.errors import UsageError
 
-Matches = Callable[[NDArray[np.void]], NDArray[np.bool_]]
+Matches = Callable[[NDArray[np.void]], NDArray[np.bool_]]  # From unified headers to which of them match.
+Passes = Callable[[Batch], NDArray[np.bool_]]  # The same from records.
 
 HELD_OCTETS = 512 << 20  # Of the memory of this host, for what was before.
 
 
 def matching(batch: Batch, matches: Matches) -> NDArray[np.bool_]:
-    """Return which records match; gaps, and frames without a unified header, don't."""
+    """Return which records match; gaps don't.
+
+    Raises
+    ------
+    UsageError
+        When frames came without their unified headers.
+    """
+    if not (batch.has_header | batch.is_gap).all():
+        raise UsageError(
+            "a filter and a trigger on this host look at unified headers, which these frames came without: capture "
+            "with --keep both, or give --host-filter for the filter to look at octets"
+        )
     found = np.zeros(len(batch), bool)
     has_header = batch.has_header
     found[has_header] = matches(batch.headers())

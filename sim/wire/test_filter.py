@@ -23,8 +23,7 @@ from liteprobe.cores.formats import (
     FilterControl,
     Layer3,
 )
-from liteprobe.host.capture.filter import parse
-from liteprobe.sim.bench.frames import pcap_filter
+from liteprobe.host.capture.filter import libpcap, parse
 from liteprobe.sim.bench.filter.compare import compare
 from liteprobe.sim.bench.filter.expressions import plain_of, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
@@ -313,7 +312,7 @@ def test_counter_that_is_written_counts_on_from_there():
 def test_expression_in_the_gateware_passes_what_libpcap_does(text):
     frames = plain_of(varied(300, random.Random(7)))
     passed = check(parse(text).fit().words(), list(frames.keys))
-    assert passed == pcap_filter.matches(text, frames.octets).tolist()
+    assert passed == libpcap.matches(text, frames.octets).tolist()
     assert 0 < sum(passed) < len(passed)
 
 

@@ -10,13 +10,16 @@ from functools import reduce
 
 from liteprobe.cores.formats import Layer3
 from liteprobe.host.capture.filter.nodes import (
+    BY_LIBPCAP,
     EVERY_KIND,
+    EXTENSIONS,
     IP,
     Address,
     And,
     Everything,
     Kind,
     Mac,
+    Mpls,
     Node,
     Not,
     OnHost,
@@ -139,6 +142,9 @@ def primitive(node: Node) -> Boxes:
             return (EVERY,)
         case Kind(kinds=kinds):
             return (box(kind=kinds_of(kinds)),)
+        case Protocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
+            reason = "they know the protocol behind extension headers of IPv6, not that one is there"
+            raise FilterDoesNotFit(node.text, reason)
         case Protocol(number=number, kinds=kinds):
             asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
             return (box(protocol=[(number, number)], **asked),)
@@ -154,8 +160,10 @@ def primitive(node: Node) -> Boxes:
             return (box(**{f"{side}_mac": [(int.from_bytes(octets), int.from_bytes(octets))]}),)
         case OnHost(reason=reason):
             raise FilterDoesNotFit(node.text, reason)
-    remedy = f"--host-filter does no more, so capture without it, then filter the file (tcpdump -r FILE '{node.text}')"
-    raise FilterDoesNotFit(node.text, "neither its tables nor its unified headers hold these octets", remedy)
+        case Mpls():
+            raise FilterDoesNotFit(node.text, "its tables hold no labels")
+    reason = "its tables see MACs, VLAN id, ip, ip6, arp, addresses, protocol and ports, and no other octets"
+    raise FilterDoesNotFit(node.text, reason, f"{BY_LIBPCAP} (tcpdump -r FILE '{node.text}')")
 
 
 def boxes_of(node: Node) -> Boxes:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A filter expression, and what becomes of it: words for the probe, or an answer for each unified header."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
@@ -20,10 +21,13 @@ from liteprobe.cores.formats import (
     TERM_RULES,
     FilterControl,
 )
+from liteprobe.host.capture.filter import libpcap
 from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.capture.filter.differences import Difference, differences
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
-from liteprobe.host.capture.filter.nodes import Headers, Node, Truth
+from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
 from liteprobe.host.capture.filter.syntax import Parser
+from liteprobe.host.capture.filter.words import MeaninglessError
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
@@ -117,6 +121,10 @@ class Expression:
         """
         return self.tree.matches(headers)
 
+    def differences(self) -> Sequence[Difference]:
+        """Return where it may hold for other frames than in tcpdump."""
+        return differences(self.tree)
+
     def fit(self, drop: bool = False, channel: int | None = None, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
         """Return the expression as tables of the probe; parameters as of `Filter`.
 
@@ -140,9 +148,17 @@ def parse(text: str) -> Expression:
     Raises
     ------
     UsageError
-        If it can't be understood: says what, and what to write instead.
+        If neither this nor libpcap understands it: says what, and what to write instead.
     """
-    return Expression(text, Parser(text).whole())
+    try:
+        return Expression(text, Parser(text).whole())
+    except MeaninglessError:
+        raise
+    except UsageError as error:
+        reason = libpcap.refusal(text)
+        if reason is None:
+            return Expression(text, Octets(text))
+        raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
 
 
 def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:

@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.cores.formats import TAG_KINDS, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode.unified import has, label_count, layer3, tag_count
+from liteprobe.host.errors import UsageError
 
 Headers = NDArray[np.void]
 Truth = NDArray[np.bool_]
 
 IP = frozenset({Layer3.IPV4, Layer3.IPV6})
 EVERY_KIND = frozenset(Layer3)
+EXTENSIONS = (0, 43, 44, 51, 60)  # Headers of IPv6 that the probe walks through; 51, AH, is a protocol in IPv4.
+BY_LIBPCAP = "have libpcap filter on this host (--host-filter), or filter the file"
 WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
 
 
@@ -97,7 +100,15 @@ class Protocol(Node):
     kinds: frozenset[Layer3] = IP
 
     def matches(self, headers: Headers) -> Truth:
-        return np.asarray(of_kinds(headers, self.kinds & IP) & (headers["protocol"] == self.number))
+        found = of_kinds(headers, self.kinds & IP) & (headers["protocol"] == self.number)
+        if self.number in EXTENSIONS and Layer3.IPV6 in self.kinds:
+            # As tcpdump: the first header, or the one behind a fragment header.
+            walked, numbers = headers["extensions"] & 0x80 != 0, headers["extensions"] & 0x7F
+            first = np.where(walked[:, 0], numbers[:, 0], headers["protocol"])
+            second = np.where(walked[:, 1], numbers[:, 1], headers["protocol"])
+            is_there = (first == self.number) | ((first == 44) & walked[:, 0] & (second == self.number))
+            found = np.where(layer3(headers) == Layer3.IPV6, is_there, found)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,31 @@ class Vlan(Node):
 
 
 @dataclass(frozen=True)
+class Mpls(Node):
+    """There is a label beyond ``depth`` others, this one unless None."""
+
+    number: int | None
+    depth: int = 0
+
+    def matches(self, headers: Headers) -> Truth:
+        there = label_count(headers) > self.depth
+        if self.number is None or self.depth >= headers["labels"].shape[1]:
+            return np.asarray(there)
+        return np.asarray(there & (headers["labels"][:, self.depth] >> 12 == self.number))
+
+
+@dataclass(frozen=True)
+class Octets(Node):
+    """Looks at what only libpcap can tell, from a frame's octets."""
+
+    def matches(self, headers: Headers) -> Truth:
+        raise UsageError(
+            f"'{self.text}' looks at octets that unified headers don't have: {BY_LIBPCAP} (tcpdump -r FILE "
+            f"'{self.text}')"
+        )
+
+
+@dataclass(frozen=True)
 class Mac(Node):
     """The MAC of a side is this."""
 
@@ -161,23 +197,15 @@ class Mac(Node):
 
 @dataclass(frozen=True)
 class OnHost(Node):
-    """What the unified header tells, but no table of the probe can ask; ``reason`` says why."""
+    """What the unified header tells, but no table of the probe can ask; ``reason`` says why, ``through`` what is seen through."""
 
     reason: str
     ask: Callable[[Headers], NDArray[Any]]
+    through: str = ""
+    is_length: bool = False
 
     def matches(self, headers: Headers) -> Truth:
         return np.asarray(self.ask(headers), np.bool_)
-
-
-def mpls(text: str, label: int | None) -> OnHost:
-    """Return what holds for a stack of labels, or for one with this label outermost."""
-
-    def ask(headers: Headers) -> NDArray[Any]:
-        there = label_count(headers) > 0
-        return there if label is None else there & (headers["labels"][:, 0] >> 12 == label)
-
-    return OnHost(text, "its tables hold no labels", ask)
 
 
 def length(text: str, least: int, most: int) -> OnHost:
@@ -186,7 +214,7 @@ def length(text: str, least: int, most: int) -> OnHost:
     def ask(headers: Headers) -> NDArray[Any]:
         return (headers["length"] >= least) & (headers["length"] <= most)
 
-    return OnHost(text, "its tables hold no lengths", ask)
+    return OnHost(text, "its tables hold no lengths", ask, is_length=True)
 
 
 def multicast(text: str) -> OnHost:
@@ -196,9 +224,13 @@ def multicast(text: str) -> OnHost:
 
 
 def ethertype(text: str, number: int) -> OnHost:
-    """Return what holds for frames of a type, behind tags."""
-    return OnHost(
-        text,
-        "its tables know the types of ip, ip6 and arp alone",
-        lambda headers: headers["ethertype"] == number,
-    )
+    """Return what holds for frames of a type, behind tags; or, if it is that of a tag, with this one outermost."""
+
+    def ask(headers: Headers) -> NDArray[Any]:
+        if number not in TAG_KINDS:
+            return np.asarray(headers["ethertype"] == number)
+        first = np.where(tag_count(headers) > 0, headers["tag_kinds"] & 3, 0)
+        return np.asarray((first == TAG_KINDS[number]) | ((first == 0) & (headers["ethertype"] == number)))
+
+    through = "" if number in TAG_KINDS else "VLAN tags"
+    return OnHost(text, "its tables know the types of ip, ip6 and arp alone", ask, through)

@@ -19,18 +19,19 @@ from liteprobe.host.capture.filter.nodes import (
     Everything,
     Kind,
     Mac,
+    Mpls,
     Node,
     Not,
+    Octets,
     Or,
     Port,
     Protocol,
     Vlan,
     ethertype,
     length,
-    mpls,
     multicast,
 )
-from liteprobe.host.capture.filter.relations import LONGEST, RELATIONS, relation
+from liteprobe.host.capture.filter.relations import FOUR, LLC_MOST, LONGEST, RELATIONS, relation
 from liteprobe.host.errors import UsageError
 
 TOKEN = re.compile(r"\s*(\(|\)|\[[^\]]*\]|&&|\|\||<=|>=|==|!=|<<|>>|[!<>=&|+*]|[^\s()\[\]!<>=&|+*]+)")
@@ -38,7 +39,7 @@ CONNECTIVES = {"and": "and", "&&": "and", "or": "or", "||": "or"}
 NEGATIONS = ("not", "!")
 DIRECTIONS = {"src": "source", "dst": "destination"}
 TYPES = ("host", "net", "port", "portrange")
-FOUR, SIX = frozenset({Layer3.IPV4}), frozenset({Layer3.IPV6})
+SIX = frozenset({Layer3.IPV6})
 KINDS = {"ip": FOUR, "ip6": SIX, "arp": frozenset({Layer3.ARP})}
 #: Protocols that stand alone, and the versions of IP that tcpdump takes them of.
 PROTOCOLS = {
@@ -49,10 +50,11 @@ PROTOCOLS = {
 WITH_PORTS = ("tcp", "udp", "sctp")
 ETHERTYPES = {"ip": 0x0800, "arp": 0x0806, "rarp": 0x8035, "ip6": 0x86DD}
 BROADCAST = b"\xff" * 6
+BOUND = ("inbound", "outbound")
 UNKNOWN = {
     **dict.fromkeys(("gateway", "broadcast"), "needs what only a host on that network knows"),
     **dict.fromkeys(("protochain", "rarp", "pppoed", "pppoes", "geneve"), "is not looked at by the probe"),
-    **dict.fromkeys(("inbound", "outbound"), "means nothing to a probe"),
+    **dict.fromkeys(BOUND, "means nothing to a probe"),
 }
 
 
@@ -128,7 +130,7 @@ class Parser:
         found = self.expression(self.term)
         if self.word:
             raise UsageError(f"'{self.word}' has no place behind '{self.since(0)}': join both by 'and' or 'or'")
-        return with_depths(found, 0)[0]
+        return with_depths(with_depths(found, 0, Vlan)[0], 0, Mpls)[0]
 
     def expression(self, operand: Callable[[], Node]) -> Node:
         """Read operands that are joined; one behind another without a word between them is joined by `and`."""
@@ -153,9 +155,12 @@ class Parser:
         if self.accept(*NEGATIONS):
             part = self.term()
             return Not(self.since(first), part)
-        if self.accept("("):
-            found = self.expression(self.term)
-            return self.closed(found, first)
+        if self.word == "(":
+            relation_ = self.relation()
+            if not isinstance(relation_, Octets):
+                return relation_
+            self.at = first + 1
+            return self.closed(self.expression(self.term), first)
         return self.primitive()
 
     def closed(self, found: Node, first: int) -> Node:
@@ -174,7 +179,7 @@ class Parser:
     def primitive(self) -> Node:
         """Read an operand."""
         first, word = self.at, self.word
-        if self.after().startswith("[") or word == "len" or (word.isdigit() and self.after() in (*RELATIONS, "&", "+")):
+        if self.after().startswith("[") or word == "len" or (word[:1].isdigit() and self.after() in RELATIONS):
             return self.relation()
         special: dict[str, Callable[[], Node]] = {
             "vlan": self.vlan,
@@ -197,7 +202,8 @@ class Parser:
             return self.ethertype() if word == "ether" else self.protocol(KINDS[word])
         if word in UNKNOWN or self.after() in UNKNOWN:
             name = word if word in UNKNOWN else self.after()
-            raise UsageError(f"'{name}' {UNKNOWN[name]}: leave it out")
+            error = words.MeaninglessError if name in BOUND else UsageError
+            raise error(f"'{name}' {UNKNOWN[name]}: leave it out")
         return self.operand()
 
     def operand(self) -> Node:
@@ -319,7 +325,7 @@ class Parser:
         first = self.at
         self.take()
         label = words.number_of(self.take(), (1 << 20) - 1, "label") if self.word[:1].isdigit() else None
-        return mpls(self.since(first), label)
+        return Mpls(self.since(first), label)
 
     def protocol(self, kinds: frozenset[Layer3]) -> Node:
         """Read ``proto`` and a protocol."""
@@ -337,7 +343,7 @@ class Parser:
         for name, kinds in KINDS.items():
             if ETHERTYPES[name] == number:
                 return Kind(self.since(first), kinds)
-        return ethertype(self.since(first), number)
+        return ethertype(self.since(first), number) if number > LLC_MOST else Octets(self.since(first))
 
     def group(self, protocol: str) -> Node:
         """Read ``multicast``."""
@@ -365,20 +371,20 @@ class Parser:
         return relation(self.since(first))
 
 
-def with_depths(node: Node, depth: int) -> tuple[Node, int]:
-    """Tell each ``vlan`` which tag it means: behind those that must be there for it to count; return how many those are."""
-    if isinstance(node, Vlan):
+def with_depths(node: Node, depth: int, kind: type[Vlan | Mpls]) -> tuple[Node, int]:
+    """Tell each ``vlan`` (``mpls``) which tag it means: behind those that must be there for it; return how many those are."""
+    if isinstance(node, kind):
         return replace(node, depth=depth), 1
     if isinstance(node, Not):
-        return replace(node, part=with_depths(node.part, depth)[0]), 0
+        return replace(node, part=with_depths(node.part, depth, kind)[0]), 0
     if isinstance(node, And):
         parts, count = [], 0
         for part in node.parts:
-            found, more = with_depths(part, depth + count)
+            found, more = with_depths(part, depth + count, kind)
             parts.append(found)
             count += more
         return replace(node, parts=tuple(parts)), count
     if isinstance(node, Or):
-        both = [with_depths(part, depth) for part in node.parts]
+        both = [with_depths(part, depth, kind) for part in node.parts]
         return replace(node, parts=tuple(found for found, _ in both)), min(count for _, count in both)
     return node, 0

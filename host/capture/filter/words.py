@@ -11,6 +11,11 @@ from liteprobe.host.errors import UsageError
 
 Network = IPv4Network | IPv6Network
 
+
+class MeaninglessError(UsageError):
+    """What libpcap takes, and nobody means."""
+
+
 DOTTED = re.compile(r"\d+(\.\d+){0,3}")
 
 
@@ -43,7 +48,7 @@ def protocol_of(word: str) -> int:
 
 def port_of(word: str, protocols: tuple[str, ...]) -> int:
     """Return the number of a port, of the first of these protocols that knows its name."""
-    if word.isdigit():
+    if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", word):
         return number_of(word, 65535, "port")
     for protocol in protocols:
         if word in PORTS[protocol]:
@@ -89,7 +94,7 @@ def host_of(word: str) -> list[Network]:
     except ValueError:
         pass
     if DOTTED.fullmatch(word):
-        raise UsageError(f"'{word}' is not an address: give four numbers up to 255, or write 'net' before it")
+        raise MeaninglessError(f"'{word}' is not an address: give four numbers up to 255, or write 'net' before it")
     try:
         found = socket.getaddrinfo(word, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # UnicodeError: no host can have such a name, like '.a'.

@@ -30,6 +30,7 @@ OF_A_PROBE = {
 #: What is reported to a person, if it isn't 0.
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
+    "filter_cut": "frames were cut (--snap) before libpcap looked at them",
     "gap_frames": "frames dropped for want of room, each gap marked at its place",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
@@ -95,12 +96,16 @@ def run(args: argparse.Namespace) -> None:
     """Capture until what was asked for has come, or until Ctrl-C."""
     check(args)
     request = request_of(args)
+
+    def remark(line: str) -> None:
+        print(line, file=sys.stderr)
+
     with _progress() as show:
         if args.read:
-            found = capture_recording(args.read, request, show)
+            found = capture_recording(args.read, request, show, remark)
         else:
             with Probe(args.probe, args.map, args.steal) as probe:
-                found = probe.capture(request, show, lambda line: print(line, file=sys.stderr))
+                found = probe.capture(request, show, remark)
     if args.json:
         write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
     said = _report(args, found.counts)

@@ -45,7 +45,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
     group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
-    group.add_argument("--host-filter", action="store_true", help="filter on this host what the probe can't")
+    group.add_argument("--host-filter", action="store_true", help="by libpcap on this host, exactly as tcpdump")
     group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
     group.add_argument(
         "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"

@@ -69,7 +69,7 @@ def is_wanted(frame: bytes) -> bool:
 def line_rate(monitor: Monitored, count: int) -> LineRate:
     """Send ``count`` frames to each port, filter, spread over channels, capture and measure them; compare all."""
     frames = [[shortest(number, port) for number in range(count)] for port in range(PORTS)]
-    set_filter(monitor.probe.registers, EXPRESSION, on_host=False)
+    set_filter(monitor.probe.registers, EXPRESSION)
 
     def traffic() -> None:
         start_ns = monitor.now_ns() + 50_000
