@@ -16,22 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import _boards
-import numpy as np
+import _monitor_filters
 from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import FilterDoesNotFit, libpcap, parse
 from liteprobe.sim.bench.capture import capture_limits
-from liteprobe.sim.bench.filter import compare as filter_compare
-from liteprobe.sim.bench.filter.expressions import (
-    EXPRESSIONS,
-    ON_HOST,
-    Frames,
-    RandomExpressions,
-    plain_of,
-    varied,
-)
 from liteprobe.sim.bench.frames import corpora, stacks, tshark
 from liteprobe.sim.bench.measure import measure_traffic, rate_run
 from liteprobe.sim.bench.pcie import limits as pcie_limits
@@ -41,7 +30,6 @@ from liteprobe.sim.bench.receive.monitor_check import check, parity_answer
 from liteprobe.sim.bench.receive.monitor_run import Sent
 from liteprobe.sim.bench.system import host_speed
 from liteprobe.sim.bench.system.monitoring import monitored
-from liteprobe.sim.models.filter import FilterModel
 from liteprobe.sim.models.monitor import MonitorModel, Settings
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
@@ -140,46 +128,9 @@ def measure(is_full: bool) -> Iterator[Figure]:
     yield Figure("measure_rates_off", rates.off, "intervals", 0)
 
 
-def filter_row(is_full: bool) -> Iterator[Figure]:
-    """Random rules and packets through the filter of the gateware, both ports at line rate, against the model."""
-    rule_sets = 2000 if is_full else 400
-    result = filter_compare.compare(seed=6, rule_sets=rule_sets, packets=150)
-    yield Figure("filter_packets", result.packets, "packets", 100_000, is_least=True)
-    yield Figure("filter_rule_sets", result.rule_sets, "sets", 100, is_least=True)
-    yield Figure("filter_disagreements", result.disagreements, "packets", 0)
-    yield Figure("filter_row_slots_used", result.rows_used, "rows", 64, is_least=True)
-    yield Figure("filter_terms_used", result.terms_used, "terms", 8, is_least=True)
-    yield Figure("filter_hits_off", result.counters_off, "counters", 0)
-    # `Decision` takes an answer up to 54 cycles after the frame's end; frames come each 32.
-    yield Figure("filter_latency", max(result.latencies), "cycles", 54)
-
-
 def filter_expressions(is_full: bool) -> Iterator[Figure]:
-    """Filter expressions over captures: libpcap against this host, and this host against the probe's tables."""
-    rng = random.Random(8)
-    frames = plain_of(
-        [*rng.sample(captured(), min(len(captured()), 200_000 if is_full else 20_000)), *varied(2000, rng)]
-    )
-    few = Frames.of([*rng.sample(captured(), 500), *varied(300, rng), *stacks.stacks()[::5]])
-    headers, few_headers = unified_headers(frames.packed()), unified_headers(few.packed())
-    maker = RandomExpressions(rng, frames.keys)
-    texts = [*EXPRESSIONS, *ON_HOST, *(maker.expression() for _ in range(200))]
-    off_libpcap = off_host = fitting = 0
-    for text in texts:
-        expression = parse(text)
-        off_libpcap += int(np.count_nonzero(expression.matches(headers) != libpcap.matches(text, frames.octets)))
-        try:
-            model = FilterModel(expression.fit().words())
-        except FilterDoesNotFit:
-            continue
-        fitting += 1
-        passed = np.array([model.decide(key).passed for key in few.keys])
-        off_host += int(np.count_nonzero(passed != expression.matches(few_headers)))
-    yield Figure("filter_expressions", len(texts), "expressions", 200, is_least=True)
-    yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
-    yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 10_000, is_least=True)
-    yield Figure("filter_host_off_libpcap", off_libpcap, "frames", 0)
-    yield Figure("filter_tables_off_host", off_host, "frames", 0)
+    """Filter expressions over captures and made frames: libpcap, this host, the probe's tables."""
+    yield from _monitor_filters.expressions(captured(), is_full)
 
 
 def host(is_full: bool) -> Iterator[Figure]:
@@ -380,7 +331,7 @@ ROWS: dict[str, Row] = {
     "cuts": cuts,
     "fuzz": fuzz,
     "measure": measure,
-    "filter": filter_row,
+    "filter": _monitor_filters.filter_row,
     "expressions": filter_expressions,
     "host": host,
     "mixes": mixes,

@@ -20,7 +20,6 @@ from rich.console import Console
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
-from liteprobe.host.capture.filter import libpcap
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
@@ -231,46 +230,6 @@ def test_recording_without_headers_cant_be_filtered(run: Run, tmp_path: Path) ->
         "capture", "-r", str(tmp_path / "plain.blocks"), "--filter", "ip", "-w", str(tmp_path / "c.pcapng")
     )
     assert code == 2 and "capture with --keep both, or give --host-filter" in err
-
-
-@pytest.mark.parametrize("snap", [65535, 30])
-@pytest.mark.parametrize("with_header", [False, True])
-def test_host_filter_takes_what_libpcap_takes_and_counts_what_was_cut(
-    run: Run, tmp_path: Path, snap: int, with_header: bool
-) -> None:
-    frames = stacks.stacks()
-    sent = [Captured(FIRST + 1000 * at, frame, with_header=with_header, snap=snap) for at, frame in enumerate(frames)]
-    blocks_of(sent).tofile(tmp_path / "a.blocks")
-    ipv4 = [(FIRST + 1000 * at, frame) for at, frame in enumerate(frames) if frame[12:14] == b"\x08\x00"]
-    for text, wanted in (
-        ("ip[8] < 64", [stamp for stamp, frame in ipv4 if frame[22] < 64]),
-        ("ip[24] & 1 != 0", [stamp for stamp, frame in ipv4 if frame[38] & 1 and snap > 38]),
-    ):
-        paths = str(tmp_path / "c.pcapng"), str(tmp_path / "c.json")
-        code, _, err = run(
-            "capture", "-r", str(tmp_path / "a.blocks"), "--filter", text, "--host-filter",
-            "-w", paths[0], "--json", paths[1],
-        )  # fmt: skip
-        assert code == 0 and stamps(tmp_path / "c.pcapng") == wanted and "other than in tcpdump" not in err
-        counts = json.loads((tmp_path / "c.json").read_text())
-        cut = sum(len(frame) > snap for frame in frames)
-        assert (counts["filtered"], counts["filter_cut"]) == (len(frames) - len(wanted), cut)
-        assert (f"{cut} frames were cut (--snap) before libpcap looked at them" in err) == (cut > 0)
-
-
-def test_host_filter_without_octets_or_without_libpcap_is_refused(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = [Captured(FIRST + at, frame, with_header=True, snap=0) for at, frame in enumerate(stacks.stacks()[:9])]
-    blocks_of(sent).tofile(tmp_path / "headers.blocks")
-    asked = ("capture", "-r", str(tmp_path / "headers.blocks"), "--headers", str(tmp_path / "h"), "--filter", "ip")
-    code, _, err = run(*asked, "--host-filter")
-    assert code == 2 and "these came with headers alone: leave it out" in err
-    monkeypatch.setattr(libpcap, "NAMES", ("no-libpcap.so",))
-    libpcap.library.cache_clear()
-    code, _, err = run(*asked, "--host-filter")
-    assert code == 2 and "--host-filter needs libpcap: install it (Debian: libpcap0.8)" in err
-    assert run(*asked)[0] == 0
 
 
 def test_what_the_probe_keeps_is_what_the_files_need() -> None:

@@ -5,41 +5,35 @@
 import random
 from functools import cache
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from liteprobe.cores.formats import UnifiedFlag
 from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import libpcap, parse
+from liteprobe.host.capture.filter import Filter, libpcap, parse
 from liteprobe.host.capture.filter.differences import said
-from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, varied
+from liteprobe.sim.bench.filter.expressions import DEEP, EXPRESSIONS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.models.filter import FilterModel
 
 SEED = random.randrange(1000)
-DEEP = """
-vlan
-vlan and tcp
-vlan and vlan
-vlan 5 or vlan 7
-tcp or vlan
-vlan or tcp
-not (vlan and tcp)
-vlan and not vlan and tcp
-mpls
-not mpls
-mpls and ip
-mpls and mpls and ip6
-mpls 16 or mpls 17
-vlan and mpls
-ether proto 0x8848
-not ether proto 0x88cc
-vlan and tcp[13] & 2 = 0
-not tcp[0:2] < 1024
-""".strip().splitlines()
+UNPARSED = UnifiedFlag.UNPARSED
 
 
 @cache
 def every() -> Frames:
     rng = random.Random(SEED)
     return Frames.of([*stacks.stacks()[::4], *stacks.fuzz(400, SEED), *varied(100, rng)])
+
+
+def on_host(text: str, frames: Frames) -> NDArray[np.bool_]:
+    return parse(text).matches(unified_headers(frames.packed()))
+
+
+def in_tables(wanted: Filter, frames: Frames) -> NDArray[np.bool_]:
+    model = FilterModel(wanted.words())
+    return np.array([model.decide(key).passed for key in frames.keys])
 
 
 def test_what_differs_from_libpcap_is_said() -> None:
@@ -78,3 +72,57 @@ EXTENDED = "frames behind extension headers of IPv6"
 def test_differences_are_said_with_their_direction(text: str, line: str) -> None:
     assert said(parse(text).differences()) == f"other than in tcpdump, the filter {line}: --host-filter is exact"
     assert said(parse("").differences()) == said(parse("greater 100").differences()) == ""
+
+
+# Tags and labels -----------------------------------------------------------------------------------
+
+
+def test_filter_sees_through_tags_and_labels() -> None:
+    tagged = [number for number, header in enumerate(every().headers) if header.tags and header.protocol == 6]
+    assert tagged
+    assert on_host("tcp", every())[tagged].all()
+    assert not libpcap.matches("tcp", every().octets)[tagged].any()
+
+
+def test_vlan_is_the_outermost_tag_and_the_next_one_behind_and() -> None:
+    headers = every().headers
+    ids = [[int.from_bytes(tag[:2]) & 0xFFF for tag in header.tags] for header in headers]
+    first, second = next(found[:2] for found in ids if len(found) > 1)
+    for text, wanted in [
+        ("vlan", [bool(found) for found in ids]),
+        (f"vlan {first}", [found[:1] == [first] for found in ids]),
+        (f"not vlan {first}", [found[:1] != [first] for found in ids]),
+        (f"vlan {first} and vlan {second}", [found[:2] == [first, second] for found in ids]),
+        (f"vlan {first} or vlan {second}", [found[:1] in ([first], [second]) for found in ids]),
+        (f"vlan and not vlan {second}", [bool(found) and found[1:2] != [second] for found in ids]),
+    ]:
+        assert on_host(text, every()).tolist() == wanted
+    either = f"vlan {first} or vlan {second}"
+    assert np.array_equal(in_tables(parse(either).fit(), every()), on_host(either, every()))
+
+
+def test_mpls_is_the_outermost_label() -> None:
+    labels = [int.from_bytes(header.labels[0]) >> 12 if header.labels else None for header in every().headers]
+    one = next(label for label in labels if label is not None)
+    assert on_host("mpls", every()).tolist() == [label is not None for label in labels]
+    assert on_host(f"mpls {one}", every()).tolist() == [label == one for label in labels]
+
+
+def test_mpls_behind_and_is_the_next_label_as_in_libpcap() -> None:
+    stacks_ = [[int.from_bytes(label) >> 12 for label in header.labels] for header in every().headers]
+    first, second = next(found[:2] for found in stacks_ if len(found) > 1)
+    untagged = [n for n, header in enumerate(every().headers) if not header.tags and not header.flags & UNPARSED]
+    for text, wanted in [
+        ("mpls and mpls", [len(found) > 1 for found in stacks_]),
+        (f"mpls {first} and mpls {second}", [found[:2] == [first, second] for found in stacks_]),
+        ("mpls and mpls and mpls and mpls and mpls", [False] * len(stacks_)),
+    ]:
+        assert on_host(text, every()).tolist() == wanted
+        assert np.array_equal(on_host(text, every())[untagged], libpcap.matches(text, every().octets)[untagged])
+
+
+def test_type_of_a_tag_is_that_of_the_outermost_as_in_libpcap() -> None:
+    whole = [number for number, frame in enumerate(every().octets) if len(frame) >= 14]
+    for text in ("ether proto 0x8100", "ether proto 0x88a8", "not ether[12:2] = 0x9100"):
+        found = on_host(text, every())[whole]
+        assert np.array_equal(found, libpcap.matches(text, every().octets)[whole]) and found.any()

@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.capture.filter import libpcap, parse
 from liteprobe.sim.bench.filter.compare import compare
-from liteprobe.sim.bench.filter.expressions import plain_of, varied
+from liteprobe.sim.bench.filter.expressions import Frames, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.bench.filter.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
@@ -310,7 +310,7 @@ def test_counter_that_is_written_counts_on_from_there():
     ],
 )
 def test_expression_in_the_gateware_passes_what_libpcap_does(text):
-    frames = plain_of(varied(300, random.Random(7)))
+    frames = Frames.of(varied(300, random.Random(7)))
     passed = check(parse(text).fit().words(), list(frames.keys))
     assert passed == libpcap.matches(text, frames.octets).tolist()
     assert 0 < sum(passed) < len(passed)

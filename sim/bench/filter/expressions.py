@@ -1,14 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Filter expressions, by hand and at random, and the frames for which tcpdump and a probe should agree on them."""
+"""Filter expressions, by hand and at random, and frames to ask them of."""
 
 import ipaddress
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import UnifiedFlag
 from liteprobe.sim.models.filter import FilterKey, key_of
 from liteprobe.sim.models.unified import UnifiedHeader, unified_header
 
@@ -92,6 +91,57 @@ tcp[tcpflags] & tcp-syn != 0 and not tcp[tcpflags] & tcp-ack != 0
 ether host 02:4c:50:00:00:02 or ether host 0e:4c:50:00:00:07
 """.strip().splitlines()
 
+#: What looks behind tags and labels, or at octets that are fields.
+DEEP = """
+vlan
+vlan and tcp
+vlan and vlan
+vlan 5 or vlan 7
+tcp or vlan
+vlan or tcp
+not (vlan and tcp)
+vlan and not vlan and tcp
+mpls
+not mpls
+mpls and ip
+mpls and mpls and ip6
+mpls 16 or mpls 17
+vlan and mpls
+ether proto 0x8848
+not ether proto 0x88cc
+vlan and tcp[13] & 2 = 0
+not tcp[0:2] < 1024
+ip6 proto 44
+ip6 proto 0
+ah
+mpls 291954 and mpls 407360
+mpls and mpls
+ether proto 0x8100
+ip[9] = 6
+tcp[2:2] > 1024
+ether[12:2] = 0x0800
+(tcp[tcpflags] & tcp-syn) != 0
+60 < len
+port 0x50
+""".strip().splitlines()
+
+#: What neither tables nor unified headers can tell.
+BY_LIBPCAP = """
+ip[8] < 5
+ip[6] & 0x40 != 0
+icmp[icmptype] = 8
+arp[6:2] = 1
+stp
+llc
+isis
+rarp
+ip protochain 17
+ether proto 0x42
+ether[0] & 1 = 0 and ip[16] >= 224
+ip6[6] = 44
+len - 14 > ip[2:2]
+""".strip().splitlines()
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -110,12 +160,6 @@ class Frames:
     def packed(self) -> bytes:
         """Return all headers as they leave the board."""
         return b"".join(header.octets() for header in self.headers)
-
-
-def is_plain(header: UnifiedHeader) -> bool:
-    """Tell whether tcpdump looks at a frame as the probe does: nothing is to be seen through, and nothing is wrong."""
-    wrong = UnifiedFlag.UNPARSED | UnifiedFlag.TRUNCATED | UnifiedFlag.LENGTH_ERROR
-    return not (header.tags or header.labels or header.extensions or header.flags & wrong)
 
 
 class RandomExpressions:
@@ -198,15 +242,3 @@ def varied(count: int, rng: random.Random) -> list[bytes]:
             packet = head + bytes([64, protocol, 0, 0]) + source + destination + payload
         frames.append((macs_of + (b"\x86\xdd" if is_ipv6 else b"\x08\x00") + packet).ljust(60, b"\0"))
     return frames
-
-
-def plain_of(frames: Sequence[bytes]) -> Frames:
-    """Return the plain ones of some frames."""
-    every = Frames.of(frames)
-    chosen = [number for number, header in enumerate(every.headers) if is_plain(header)]
-    return Frames(
-        tuple(every.octets[number] for number in chosen),
-        tuple(every.headers[number] for number in chosen),
-        tuple(every.keys[number] for number in chosen),
-    )
-

@@ -1,0 +1,151 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rows of bench/monitor.py about filters: the gateware's tables, and expressions against libpcap on every frame."""
+
+import ctypes
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from _figures import Figure
+from numpy.typing import NDArray
+
+from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode.unified import unified_headers
+from liteprobe.host.capture.filter import Expression, FilterDoesNotFit, libpcap, parse
+from liteprobe.host.errors import UsageError
+from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
+from liteprobe.sim.bench.filter import compare as filter_compare
+from liteprobe.sim.bench.filter.expressions import (
+    BY_LIBPCAP,
+    DEEP,
+    EXPRESSIONS,
+    ON_HOST,
+    Frames,
+    RandomExpressions,
+    varied,
+)
+from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.models.filter import FilterModel
+
+SEEDS = range(1, 6)  # Of stacks.
+SNAPS = (65535, 65535, 64, 40, 20)
+
+
+def filter_row(is_full: bool) -> Iterator[Figure]:
+    """Random rules and packets through the filter of the gateware, both ports at line rate, against the model."""
+    rule_sets = 2000 if is_full else 400
+    result = filter_compare.compare(seed=6, rule_sets=rule_sets, packets=150)
+    yield Figure("filter_packets", result.packets, "packets", 100_000, is_least=True)
+    yield Figure("filter_rule_sets", result.rule_sets, "sets", 100, is_least=True)
+    yield Figure("filter_disagreements", result.disagreements, "packets", 0)
+    yield Figure("filter_row_slots_used", result.rows_used, "rows", 64, is_least=True)
+    yield Figure("filter_terms_used", result.terms_used, "terms", 8, is_least=True)
+    yield Figure("filter_hits_off", result.counters_off, "counters", 0)
+    # `Decision` takes an answer up to 54 cycles after the frame's end; frames come each 32.
+    yield Figure("filter_latency", max(result.latencies), "cycles", 54)
+
+
+def made(count: int, rng: random.Random) -> list[bytes]:
+    """Return frames with up to 4 tags and labels, extension headers, fragments and faults."""
+    whole = [frame for seed in SEEDS for frame in stacks.stacks(seed)]
+    plain = varied(count // 5, rng)
+    return [*whole, *plain, *stacks.fuzz(count - len(whole) - len(plain), seed=9)]
+
+
+def off_libpcap(
+    expression: Expression, headers: NDArray[np.void], frames: Frames, said: Counter[str]
+) -> NDArray[np.bool_]:
+    """Return the frames that differ from libpcap and of which it isn't said; count those that are, each by what says so."""
+    here, there = expression.matches(headers), libpcap.matches(expression.text, frames.octets)
+    unsaid = here != there
+    for one in expression.differences():
+        explained = unsaid & one.explains(headers, here, there)
+        said[one.text] += int(np.count_nonzero(explained))
+        unsaid &= ~explained
+    return np.asarray(unsaid)
+
+
+def witness(text: str, frames: Sequence[tuple[bytes, int]]) -> NDArray[np.bool_]:
+    """Return which frames (octets and snap length) libpcap takes, one by one."""
+
+    class PacketHeader(ctypes.Structure):
+        """A pcap_pkthdr."""
+
+        _fields_ = (
+            ("seconds", ctypes.c_long),
+            ("microseconds", ctypes.c_long),
+            ("kept", ctypes.c_uint32),
+            ("length", ctypes.c_uint32),
+        )
+
+    pcap, program = libpcap.library(), libpcap.Program()
+    handle = pcap.pcap_open_dead(libpcap.LINK_ETHERNET, libpcap.SNAP_LENGTH)
+    if pcap.pcap_compile(handle, program, text.encode(), libpcap.OPTIMIZE, libpcap.NETMASK_UNKNOWN):
+        error = pcap.pcap_geterr(handle).decode()
+        if error == libpcap.REJECTS_ALL:
+            return np.zeros(len(frames), np.bool_)
+        raise UsageError(f"'{text}': {error}")
+    found = [
+        bool(
+            pcap.pcap_offline_filter(
+                ctypes.byref(program),
+                ctypes.byref(PacketHeader(0, 0, min(snap, len(frame)), len(frame))),
+                ctypes.c_char_p(frame[:snap]),
+            )
+        )
+        for frame, snap in frames
+    ]
+    pcap.pcap_freecode(program)
+    pcap.pcap_close(handle)
+    return np.array(found, np.bool_)
+
+
+def off_witness(texts: Sequence[str], frames: Sequence[bytes], rng: random.Random) -> int:
+    """Return how many records of a capture ``--host-filter`` decides otherwise than libpcap does, frame by frame."""
+    cut = [(frame, rng.choice(SNAPS)) for frame in frames if len(frame) >= 14]
+    records = [Captured(at, frame, with_header=at % 2 == 0, snap=snap) for at, (frame, snap) in enumerate(cut)]
+    batch = BlockDecoder().decode(blocks_of(records))
+    assert len(batch) == len(cut)
+    return sum(int(np.count_nonzero(libpcap.FrameFilter(text)(batch) != witness(text, cut))) for text in texts)
+
+
+def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
+    """Filter expressions over every frame: libpcap, this host with what it says of differences, the probe's tables."""
+    rng = random.Random(8)
+    some = captured if is_full else rng.sample(captured, min(len(captured), 20_000))
+    frames = Frames.of([*some, *made(100_000, rng)])
+    few = Frames.of([*rng.sample(captured, 500), *varied(300, rng), *stacks.stacks()[::5], *stacks.fuzz(300, 10)])
+    headers, few_headers = unified_headers(frames.packed()), unified_headers(few.packed())
+    maker = RandomExpressions(rng, few.keys)
+    texts = [*EXPRESSIONS, *ON_HOST, *DEEP, *(maker.expression() for _ in range(220))]
+    unsaid = exact = off_tables = fitting = 0
+    said: Counter[str] = Counter()
+    for text in texts:
+        expression = parse(text)
+        before = said.total()
+        found = off_libpcap(expression, headers, frames, said)
+        for number in np.flatnonzero(found)[:1]:
+            print(f"'{text}': {frames.octets[number][:100].hex()}", file=sys.stderr)
+        unsaid += int(np.count_nonzero(found))
+        exact += said.total() == before and not found.any()
+        try:
+            model = FilterModel(expression.fit().words())
+        except FilterDoesNotFit:
+            continue
+        fitting += 1
+        passed = np.array([model.decide(key).passed for key in few.keys])
+        off_tables += int(np.count_nonzero(passed != expression.matches(few_headers)))
+    for kind, count in said.most_common():
+        print(f"differs as said: {count} of {len(texts) * len(frames.octets)} answers: {kind}", file=sys.stderr)
+    print(f"answered as libpcap does on every frame: {exact} of {len(texts)} expressions", file=sys.stderr)
+    yield Figure("filter_expressions", len(texts), "expressions", 300, is_least=True)
+    yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
+    yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 110_000, is_least=True)
+    yield Figure("filter_host_off_libpcap_unsaid", unsaid, "frames", 0)
+    yield Figure("filter_tables_off_host", off_tables, "frames", 0)
+    every = [*texts, *BY_LIBPCAP]
+    yield Figure("filter_host_filter_expressions", len(every), "expressions", 300, is_least=True)
+    yield Figure("filter_host_filter_off_libpcap", off_witness(every, few.octets, rng), "frames", 0)
