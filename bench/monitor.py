@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import _boards
+import _monitor_speed
 import numpy as np
 from _figures import ROOT, Figure, Row, run
 
@@ -205,19 +206,6 @@ def host(is_full: bool) -> Iterator[Figure]:
             print(f"{tool} is not installed: not compared", file=sys.stderr)
 
 
-def mixes(is_full: bool) -> Iterator[Figure]:
-    """Headers from a file to Parquet, by what the frames are: processor time of a header, rate, octets of the file."""
-    folder = ROOT / "build" / "bench" / "host"
-    _, headers = host_speed.recordings(folder, 3_000_000 if is_full else 1_500_000)
-    for mix in ("flows", "scan", "random_ipv4", "random_ipv6"):
-        blocks = headers if mix == "flows" else host_speed.of_mix(headers, mix)
-        path = folder / f"{mix}.parquet"
-        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_file(blocks, path))  # type: ignore[misc]
-        yield Figure(f"host_parquet_{mix}_processor", 1e6 * speed.cores(1), "us/header", 2e6 / LINE_RATE)
-        yield Figure(f"host_parquet_{mix}_from_file", speed.rate, "headers/s", LINE_RATE, is_least=True)
-        yield Figure(f"host_parquet_{mix}_octets", path.stat().st_size / speed.packets, "octets/header", 128)
-
-
 def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
     """Play frames into both ports; count what is not as the model has it, and what was lost."""
     runs = monitor_run.run(ports, settings=settings)
@@ -374,7 +362,8 @@ ROWS: dict[str, Row] = {
     "filter": filter_row,
     "expressions": filter_expressions,
     "host": host,
-    "mixes": mixes,
+    "mixes": _monitor_speed.mixes,
+    "without_waiting": _monitor_speed.without_waiting,
     "line_rate": line_rate,
     "probe": probe,
     "toeplitz": toeplitz,

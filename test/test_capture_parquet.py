@@ -47,7 +47,7 @@ def row(frame: Captured) -> dict[str, Any]:
     model = unified_header(frame.octets)
     ip = b"".join(model.ip)
     flags = model.flags
-    is_ip, is_ipv4 = model.layer3 >= Layer3.IPV4, model.layer3 == Layer3.IPV4
+    is_ip = model.layer3 >= Layer3.IPV4
     has_ports = bool(flags & UnifiedFlag.TRANSPORT)
     is_icmp = has_ports and model.protocol in (1, 58)
     return {
