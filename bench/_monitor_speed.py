@@ -41,7 +41,10 @@ def mixes(is_full: bool) -> Iterator[Figure]:
 def without_waiting(is_full: bool) -> Iterator[Figure]:
     """Blocks by UDP from a process that doesn't wait and takes one of the cores: the rate that comes whole; losses beyond."""
     frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
-    for ending, blocks in (("pcapng", frames), ("parquet", headers)):
+    del (
+        headers
+    )  # Parquet isn't measured yet: beyond its rate, gaps are given up one after the other, which takes minutes.
+    for ending, blocks in (("pcapng", frames),):
 
         def measure(rate: float, ending: str = ending, blocks: object = blocks) -> unpaced.Unpaced:
             load(f"{ending} at {rate:.0f} frames/s")

@@ -187,14 +187,14 @@ def of_mix(headers: Path, mix: str) -> Path:
     rng = np.random.default_rng(20)
     path = headers.with_name(f"{mix}_{headers.name}")
     if words[2] >> 16 & 0xFFFF:  # Octets that are kept: frames.
-        table = words[: len(words) // FRAME_WORDS * FRAME_WORDS].reshape(-1, FRAME_WORDS).view(np.uint8)
+        frames = words[: len(words) // FRAME_WORDS * FRAME_WORDS].reshape(-1, FRAME_WORDS).view(np.uint8)
         first, size = {"scan": (46, 6), "random_ipv4": (42, 12), "random_ipv6": (38, 32)}[mix]
-        table[:, first : first + size] = rng.integers(0, 256, (len(table), size), np.uint8)
+        frames[:, first : first + size] = rng.integers(0, 256, (len(frames), size), np.uint8)
         if mix == "random_ipv6":
-            table[:, 28:38] = np.frombuffer(bytes.fromhex("86dd6000000000063b40"), np.uint8)
+            frames[:, 28:38] = np.frombuffer(bytes.fromhex("86dd6000000000063b40"), np.uint8)
         if mix == "scan":
-            table[:, 42:46], table[:, 52:54] = table[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
-            table[:, 50:52] = rng.integers(0, 256, (len(table), 2), np.uint8)
+            frames[:, 42:46], frames[:, 52:54] = frames[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
+            frames[:, 50:52] = rng.integers(0, 256, (len(frames), 2), np.uint8)
         blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
         blocks.tofile(path)
         return path
