@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import _boards
 import _monitor_filters
+import _monitor_speed
 from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
@@ -156,19 +157,6 @@ def host(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
         else:
             print(f"{tool} is not installed: not compared", file=sys.stderr)
-
-
-def mixes(is_full: bool) -> Iterator[Figure]:
-    """Headers from a file to Parquet, by what the frames are: processor time of a header, rate, octets of the file."""
-    folder = ROOT / "build" / "bench" / "host"
-    _, headers = host_speed.recordings(folder, 3_000_000 if is_full else 1_500_000)
-    for mix in ("flows", "scan", "random_ipv4", "random_ipv6"):
-        blocks = headers if mix == "flows" else host_speed.of_mix(headers, mix)
-        path = folder / f"{mix}.parquet"
-        speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_file(blocks, path))  # type: ignore[misc]
-        yield Figure(f"host_parquet_{mix}_processor", 1e6 * speed.cores(1), "us/header", 2e6 / LINE_RATE)
-        yield Figure(f"host_parquet_{mix}_from_file", speed.rate, "headers/s", LINE_RATE, is_least=True)
-        yield Figure(f"host_parquet_{mix}_octets", path.stat().st_size / speed.packets, "octets/header", 128)
 
 
 def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
@@ -334,7 +322,8 @@ ROWS: dict[str, Row] = {
     "filter": _monitor_filters.filter_row,
     "expressions": filter_expressions,
     "host": host,
-    "mixes": mixes,
+    "mixes": _monitor_speed.mixes,
+    "without_waiting": _monitor_speed.without_waiting,
     "line_rate": line_rate,
     "probe": probe,
     "toeplitz": toeplitz,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host.capture.receive import Receiver, open_sockets
+from liteprobe.host.capture.receive import Receiver, open_sockets, room_remark
 from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.settings import CaptureSettings
@@ -74,12 +74,15 @@ class RunningCapture:
     ports : int
     clock_s : callable
         Time that durations are of.
+    remark : str
+        What makes it slower than it could be; else empty.
     """
 
     source: Source
     finish: Callable[[], dict[str, Any]]
     ports: int
     clock_s: Callable[[], float]
+    remark: str = ""
 
 
 def clock_words(probe: CaptureDevice) -> str:
@@ -220,7 +223,9 @@ def _begin_udp(
     stack: ExitStack,
     trigger: ProbeTrigger | None,
 ) -> RunningCapture:
-    receiver = Receiver(open_sockets(channels, port), channels)
+    sockets = open_sockets(channels, port)
+    remark = room_remark(sockets)
+    receiver = Receiver(sockets, channels)
     stack.callback(receiver.close)
     ring.start(channels, trigger=trigger.word if trigger else 0)
     stack.callback(ring.stop)
@@ -242,7 +247,7 @@ def _begin_udp(
             found |= {"foreign": order.foreign, "came_again": order.repeated}
         return found
 
-    return RunningCapture(source, finish, probe.port_count, probe.link.now_s)
+    return RunningCapture(source, finish, probe.port_count, probe.link.now_s, remark)
 
 
 def _counted(probe: CaptureDevice, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host import interrupt
 from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.capture.many import ManyReader
 from liteprobe.host.errors import ProbeError
 
 SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
-SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most.
+SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most, but all to root.
+SO_RCVBUFFORCE = 33  # Of Linux; Python has no name for it.
 WAIT_S = 0.05
 PORT_TRIES = 20
 SHARE = 64  # Blocks of a channel at once.
@@ -41,12 +43,27 @@ def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_OCTETS)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_OCTETS)
+        except PermissionError:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_OCTETS)
         made.bind((address, port))
     except OSError as error:
         made.close()
         raise ProbeError(f"can't receive on UDP port {port} ({error.strerror}): give another one") from None
     return made
+
+
+def room_remark(sockets: Sequence[socket.socket]) -> str:
+    """Return what to say of the room that the kernel gave each socket; nothing where it is all that was asked for."""
+    # The kernel doubles what is asked for, for its own use, and says the double.
+    granted = min(sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in sockets) // 2
+    if granted >= SOCKET_OCTETS:
+        return ""
+    return (
+        f"the kernel keeps {granted >> 10} KB of blocks for this program, not {SOCKET_OCTETS >> 10} KB: when it is late, blocks "
+        f"are lost and asked for again; sysctl -w net.core.rmem_max={SOCKET_OCTETS} gives more"
+    )
 
 
 def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0") -> list[socket.socket]:
@@ -209,14 +226,15 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
     interrupt.be_worker()  # Ctrl-C is the parent's: it wants what has come.
     shared = memoryview(memory.buffer)
     control = shared[: 8 * CONTROL_WORDS].cast("Q")
-    lengths = shared[LENGTHS_AT : LENGTHS_AT + 4 * slots].cast("I")
+    lengths = np.frombuffer(shared, np.uint32, slots, LENGTHS_AT)
     places = shared[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
-    slices = [places[BLOCK_OCTETS * slot : BLOCK_OCTETS * (slot + 1)] for slot in range(slots)]
+    first = np.frombuffer(places, np.uint8)
+    reader = ManyReader(first.ctypes.data, slots, BLOCK_OCTETS)
+    del first
     ready = select.poll()
     for sock in sockets:
         sock.setblocking(False)
         ready.register(sock, select.POLLIN)
-    by_number = {sock.fileno(): sock for sock in sockets}
     control[READY] = 1
     written = 0
     while not control[STOP]:
@@ -224,22 +242,20 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
         if not events and os.getppid() != parent:
             break
         for number, _ in events:
-            take = by_number[number].recv_into
+            room = slots - (written - control[READ])
+            if not room:
+                control[STALLS] += 1
+                time.sleep(0.001)
+                continue
             # As many as wait, but no more than a share: the other channels wait, too.
-            for _ in range(SHARE):
-                if written - control[READ] >= slots:
-                    control[STALLS] += 1
-                    time.sleep(0.001)
-                    break
-                try:
-                    lengths[written % slots] = take(slices[written % slots])
-                except BlockingIOError:
-                    break
-                written += 1
-                control[WRITTEN] = written
+            slot = written % slots
+            count = reader.read(number, slot, min(SHARE, room, slots - slot))
+            lengths[slot : slot + count] = reader.lengths[slot : slot + count]
+            written += count
+            control[WRITTEN] = written
     for sock in sockets:
         sock.close()
-    del slices
-    for view in (control, lengths, places, shared):
+    del lengths
+    for view in (control, places, shared):
         view.release()
     memory.close()

@@ -140,6 +140,8 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
     status, watch = live.clock_words(probe), ClockWatch(probe.timebase.clock)
     tai_utc_s = live.tai_utc_s(probe) if request.tai_utc_s == "probe" else request.tai_utc_s or 0
     running = live.begin(probe, wanted, transport, stack, trigger)
+    if running.remark and remark:
+        remark(running.remark)
     snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
     ports = [
         Interface(f"port{number}", f"port {number} of {probe.url}", request.filter or "", status, snap)

@@ -36,6 +36,7 @@ WINDOW_NS = 200_000
 READ, SENT, ASKED = range(3)
 BURST = 16
 RUNS = 3
+FRAME_WORDS = 19  # Of the record of a frame of 60 octets.
 
 
 @dataclass(frozen=True)
@@ -176,16 +177,29 @@ def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
 
 
 def of_mix(headers: Path, mix: str) -> Path:
-    """Write a recording of headers anew, with other addresses and ports: ``scan``, ``random_ipv4`` or ``random_ipv6``.
+    """Write a recording anew, with other addresses and ports: ``scan``, ``random_ipv4`` or ``random_ipv6``.
 
-    A scan is one source that looks for port 443 of random IPv4 addresses. Where a record goes beyond the last whole
-    block, it stays as it was.
+    A scan is one source that looks for port 443 of random IPv4 addresses. IPv6 frames have no next header: there is no
+    room for one. Where a record goes beyond the last whole block, it stays as it was.
     """
     blocks = np.fromfile(headers, np.uint32).reshape(-1, BLOCK_WORDS)
     words = blocks[:, BLOCK_HEADER_WORDS:].reshape(-1)
+    rng = np.random.default_rng(20)
+    path = headers.with_name(f"{mix}_{headers.name}")
+    if words[2] >> 16 & 0xFFFF:  # Octets that are kept: frames.
+        frames = words[: len(words) // FRAME_WORDS * FRAME_WORDS].reshape(-1, FRAME_WORDS).view(np.uint8)
+        first, size = {"scan": (46, 6), "random_ipv4": (42, 12), "random_ipv6": (38, 32)}[mix]
+        frames[:, first : first + size] = rng.integers(0, 256, (len(frames), size), np.uint8)
+        if mix == "random_ipv6":
+            frames[:, 28:38] = np.frombuffer(bytes.fromhex("86dd6000000000063b40"), np.uint8)
+        if mix == "scan":
+            frames[:, 42:46], frames[:, 52:54] = frames[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
+            frames[:, 50:52] = rng.integers(0, 256, (len(frames), 2), np.uint8)
+        blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
+        blocks.tofile(path)
+        return path
     count = len(words) // UNIFIED_WORDS
     table = words[: count * UNIFIED_WORDS].copy().view(UNIFIED_DTYPE)
-    rng = np.random.default_rng(20)
     octets = 16 if mix == "random_ipv6" else 4
     names = ("destination",) if mix == "scan" else ("source", "destination")
     for name in names:
@@ -199,7 +213,6 @@ def of_mix(headers: Path, mix: str) -> Path:
     table["hash"] = rng.integers(1, 1 << 32, count)
     words[: count * UNIFIED_WORDS] = table.view(np.uint32)
     blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
-    path = headers.with_name(f"{mix}.blocks")
     blocks.tofile(path)
     return path
 

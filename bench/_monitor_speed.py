@@ -1,0 +1,62 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rows ``mixes`` and ``unpaced`` of the bench ``monitor``: what this host takes, by what the frames are, and when nobody waits."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from _figures import ROOT, Figure
+
+from liteprobe.sim.bench.system import host_speed, unpaced
+
+LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
+MIXES = ("flows", "scan", "random_ipv4", "random_ipv6")
+RECORD_WORDS = {"pcapng": 4 + 15, "parquet": 32}
+GOALS = {"pcapng": LINE_RATE, "parquet": 1e6}
+SHARES = (0.125, 0.25, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0)
+BEYOND = 8.0
+FOLDER = ROOT / "build" / "bench" / "host"
+
+
+def load(row: str) -> None:
+    """Say how busy the machine is: rates depend on it, processor time hardly does."""
+    print(f"{row}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", file=sys.stderr)
+
+
+def mixes(is_full: bool) -> Iterator[Figure]:
+    """A recording to Parquet and to pcapng, by what the frames are: processor time of a frame, rate, octets of the file."""
+    frames, headers = host_speed.recordings(FOLDER, 3_000_000 if is_full else 1_500_000)
+    for mix in MIXES:
+        for ending, recording in (("parquet", headers), ("pcapng", frames)):
+            load(f"{mix} to {ending}")
+            blocks = recording if mix == "flows" else host_speed.of_mix(recording, mix)
+            path = FOLDER / f"{mix}.{ending}"
+            speed = host_speed.best(lambda blocks=blocks, path=path: host_speed.from_file(blocks, path))  # type: ignore[misc]
+            yield Figure(f"host_{ending}_{mix}_processor", 1e6 * speed.cores(1), "us/frame", 2e6 / LINE_RATE)
+            yield Figure(f"host_{ending}_{mix}_from_file", speed.rate, "frames/s", LINE_RATE, is_least=True)
+            yield Figure(f"host_{ending}_{mix}_octets", path.stat().st_size / speed.packets, "octets/frame", 128)
+
+
+def without_waiting(is_full: bool) -> Iterator[Figure]:
+    """Blocks by UDP from a process that doesn't wait and takes one of the cores: the rate that comes whole; losses beyond."""
+    frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
+    del (
+        headers
+    )  # Parquet isn't measured yet: beyond its rate, gaps are given up one after the other, which takes minutes.
+    for ending, blocks in (("pcapng", frames),):
+
+        def measure(rate: float, ending: str = ending, blocks: object = blocks) -> unpaced.Unpaced:
+            load(f"{ending} at {rate:.0f} frames/s")
+            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])  # type: ignore[arg-type]
+
+        runs, best = unpaced.greatest(measure, [share * LINE_RATE for share in SHARES])
+        beyond = measure(BEYOND * LINE_RATE)
+        for each in [*runs, beyond]:
+            print(f"{ending}: {each}", file=sys.stderr)
+        yield Figure(f"unpaced_{ending}_whole", best.rate if best else 0, "frames/s", GOALS[ending], is_least=True)
+        yield Figure(f"unpaced_{ending}_whole_cores", best.cores if best else 0, "cores", 2)
+        yield Figure(f"unpaced_{ending}_beyond_sent", beyond.rate, "frames/s", 0, is_least=True)
+        yield Figure(f"unpaced_{ending}_beyond_written", beyond.written / beyond.frames * 100, "%", 0, is_least=True)
+        yield Figure(f"unpaced_{ending}_beyond_lost", beyond.never_came, "blocks", 1, is_least=True)
+        yield Figure(f"unpaced_{ending}_miscounted", sum(each.off for each in [*runs, beyond]), "blocks+frames", 0)
