@@ -33,7 +33,7 @@ def test_host_filter_takes_what_libpcap_takes_and_counts_what_was_cut(
     ipv4 = [(FIRST + 1000 * at, frame) for at, frame in enumerate(frames) if frame[12:14] == b"\x08\x00"]
     for text, wanted in (
         ("ip[8] < 64", [stamp for stamp, frame in ipv4 if frame[22] < 64]),
-        ("ip[24] & 1 != 0", [stamp for stamp, frame in ipv4 if frame[38] & 1 and snap > 38]),
+        ("ip[24] & 2 != 0", [stamp for stamp, frame in ipv4 if frame[38] & 2 and snap > 38]),
     ):
         paths = str(tmp_path / "c.pcapng"), str(tmp_path / "c.json")
         code, _, err = run(
