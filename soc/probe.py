@@ -3,8 +3,6 @@
 
 """The probe: test ports, timebase, management link and processor on one bus."""
 
-from dataclasses import replace
-
 from migen import *
 
 from litex.gen import *
@@ -86,16 +84,15 @@ class ProbeSoC(SoCCore):
         module with the domains ``sys`` and ``timebase``), ``phy(number)`` (``sink`` in ``timebase``,
         ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS
         input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``),
-        ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``spare_records``, ``memory_clk_freq`` (of the SDRAM of
-        a probe that replays; None: ``sys``), ``sdram(has_clock)`` (LiteDRAM's PHY, in ``memory`` where ``has_clock``, and the
+        ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``spare_records``, ``memory_clk_freq`` (of the
+        SDRAM of a probe that replays; None: ``sys``), ``sdram(has_clock)`` (LiteDRAM's PHY, in ``memory`` where ``has_clock``, and the
         frequency at which the chip's times are kept), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
     """
     def __init__(self, board, config):
-        config.check(board)
-        config = replace(config, record_depth=config.records(board))
+        config = config.on(board)
         self.board        = board
         self.probe_config = config
 

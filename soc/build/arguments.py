@@ -49,10 +49,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--cpu", dest="with_cpu", action=argparse.BooleanOptionalAction,
         help="build the VexRiscv in (default: where there is room; where not, as in a monitor on an ECP5, a host keeps the clock)",
     )
-    parser.add_argument(
-        "--record-depth", type=int, default=default.record_depth,
-        help="records held for each port (default: 1024; 512 on the Versa with firmware)",
-    )
+    parser.add_argument("--record-depth", type=int, default=default.record_depth,
+        help="records held for each port (default: 1024; 512 on the Versa with firmware)")
     parser.add_argument(
         "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
     )

@@ -3,9 +3,9 @@
 """Unified headers to Parquet: a row a frame, columns by name, as pandas, Polars and DuckDB expect them.
 
 Addresses are text (``10.0.0.1``, ``2001:db8::1``, ``02:4c:50:00:00:01``), because that is what people compare, join
-and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored once a row group, unless most differ in the first
-group, as in a scan or a flood: then the column is plain. What a frame doesn't have is null. The stamp is a timestamp in
-nanoseconds.
+and print, and what DuckDB's ``INET`` is cast from; each distinct one is stored once a row group, unless most differ in the
+first group, as in a scan or a flood: then the column is plain. What a frame doesn't have is null. The stamp is a timestamp
+in nanoseconds.
 """
 
 import os
@@ -22,14 +22,13 @@ from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
+from liteprobe.host.capture.write.columns import TEXT, array, binary
 from liteprobe.host.capture.write.output import FULL
-from liteprobe.host.capture.write.texts import ips, macs
 from liteprobe.host.errors import ProbeError
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
-MAC_OCTETS = 6
 SAMPLE = 1 << 15  # Rows of the first group that say whether addresses repeat.
 
 #: Columns that stand for a bit of ``flags``.
@@ -44,7 +43,6 @@ FLAG_COLUMNS = {
     "fragment": UnifiedFlag.FRAGMENT,
     "probe": UnifiedFlag.PROBE,
 }
-TEXT = pa.dictionary(pa.int32(), pa.string())  # In the file: text, with each distinct one written once.
 #: Type of each column, in the order of the file.
 SCHEMA = pa.schema(
     [
@@ -273,7 +271,7 @@ class _Group:
             mask = self._masks.get(name)
             rows = np.arange(self.rows) if mask is None else np.flatnonzero(~mask[: self.rows])
             sample = self._values[name][rows[:: -(-len(rows) // SAMPLE) or 1]]
-            if 2 * len(_binary(sample).unique()) > len(sample):
+            if 2 * len(binary(sample).unique()) > len(sample):
                 found.append(name)
         return found
 
@@ -284,7 +282,7 @@ class _Group:
         def column(field: pa.Field) -> pa.Array:
             values, mask = self._values[field.name][rows], self._masks.get(field.name)
             mask = None if mask is None or not mask[rows].any() else mask[rows]
-            return _array(values, mask, field.type)
+            return array(values, mask, field.type)
 
         with ThreadPoolExecutor(2) as columns:  # Arrow and NumPy let others run meanwhile.
             arrays = list(columns.map(column, schema))
@@ -308,50 +306,6 @@ def _storage(name: str) -> np.dtype[Any]:
     if pa.types.is_list(kind):
         kind = kind.value_type
     return np.dtype(np.int64 if pa.types.is_timestamp(kind) else kind.to_pandas_dtype())
-
-
-def _array(values: NDArray[Any], mask: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
-    """Return a column; null where ``mask`` says so."""
-    if kind == TEXT:
-        return _distinct_texts(values, mask)
-    if kind == pa.string():
-        return _texts(values, mask)
-    if pa.types.is_list(kind):
-        return _lists(values, kind)
-    return pa.array(values, kind, mask=mask)
-
-
-def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Return a column of lists, from rows of how many there are, and what."""
-    counts = values[:, 0]
-    offsets = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    kept = values[:, 1:][np.arange(values.shape[1] - 1) < counts[:, np.newaxis]] if offsets[-1] else values[:0, 0]
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept, kind.value_type))
-
-
-def _binary(octets: NDArray[np.uint8]) -> pa.FixedSizeBinaryArray:
-    """Return rows of octets as values."""
-    return pa.Array.from_buffers(pa.binary(octets.shape[1]), len(octets), [None, pa.py_buffer(octets)])
-
-
-def _texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None = None) -> pa.StringArray:
-    """Return addresses as text; null where ``mask`` says so."""
-    made = macs(octets) if octets.shape[1] == MAC_OCTETS else ips(octets)
-    if mask is None:
-        return made
-    _, offsets, texts = made.buffers()
-    is_there = pa.py_buffer(np.packbits(~mask, bitorder="little"))
-    return pa.StringArray.from_buffers(len(made), offsets, texts, is_there)
-
-
-def _distinct_texts(octets: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> pa.DictionaryArray:
-    """Return a column of addresses, every distinct one made into text once."""
-    size = octets.shape[1]
-    encoded = _binary(octets).dictionary_encode()
-    distinct = encoded.dictionary
-    rows = np.frombuffer(distinct.buffers()[1], np.uint8, len(distinct) * size, distinct.offset * size)
-    return pa.DictionaryArray.from_arrays(encoded.indices.to_numpy(), _texts(rows.reshape(-1, size)), mask=mask)
 
 
 def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
