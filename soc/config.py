@@ -160,7 +160,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         is_spare = self.main_ram_block_bytes(board) and not self.main_ram_bytes
         return self.record_depth or (board.spare_records if is_spare else RECORDS)
 
-    def on(self, board: BoardLimits) -> "ProbeConfig":
+    def on(self, board: BoardLimits) -> ProbeConfig:
         """Return what is built on ``board``, its records among it; raise ValueError as `check` does."""
         self.check(board)
         return replace(self, record_depth=self.records(board))
