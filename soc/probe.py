@@ -85,8 +85,8 @@ class ProbeSoC(SoCCore):
         ``source`` in ``eth_rx<number>``, ``link_up``), ``pps_samples()`` (a module with ``samples`` of the PPS
         input, 1, 2 or 4 bits as `PulseDetector` takes them), the pads ``pps_out()`` and ``gnss()`` (``tx``, ``rx``),
         ``pps_is_serial_rx``, ``sdram_bytes`` and ``spare_bytes`` (0: none), ``spare_records``, ``memory_clk_freq`` (of the
-        SDRAM of a probe that replays; None: ``sys``), ``sdram(has_clock)`` (LiteDRAM's PHY, in ``memory`` where ``has_clock``, and the
-        frequency at which the chip's times are kept), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
+        SDRAM of a probe that replays; None: ``sys``), ``sdram(has_clock)`` (LiteDRAM's PHY, in ``memory`` where ``has_clock``, and
+        the frequency that the chip's times are kept at), ``flash_offset`` (of firmware; None: no flash) and the pads ``flash()``.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, when the board cannot hold the configuration.
