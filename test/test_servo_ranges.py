@@ -44,8 +44,8 @@ def test_a_setting_out_of_its_range_is_refused_by_its_name(name: str) -> None:
     for value in (least - 1, most + 1, -1, largest - 1, largest, largest + least, largest + most):
         with pytest.raises(UsageError) as refused:
             servo(name, value)
-        option = " (--period)" * (name == "period_ns")
-        assert str(refused.value) == f"the servo's {name} can't be {value}: give {least} to {most}{option}"
+        limits = "1 ms to 1.4 s (--period)" if name == "period_ns" else f"{least} to {most}"
+        assert str(refused.value) == f"the servo's {name} can't be {value}: give {limits}"
 
 
 @pytest.mark.parametrize("name", RANGES)

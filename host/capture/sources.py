@@ -64,7 +64,7 @@ class RecordedSource:
         """Yield blocks, and their lengths (octets) where one isn't whole."""
         with self._file:
             octets = self._begin or self._read(is_first=True)
-            while octets and not self._is_stopping:
+            while octets:
                 rest = len(octets) % BLOCK_OCTETS
                 padded = octets + bytes(-len(octets) % BLOCK_OCTETS) if rest else octets
                 blocks = np.frombuffer(padded, np.uint32).reshape(-1, BLOCK_WORDS)
@@ -72,7 +72,7 @@ class RecordedSource:
                 if lengths is not None:
                     lengths[-1] = rest
                 yield blocks, lengths
-                octets = self._read()
+                octets = b"" if self._is_stopping else self._read()
 
     def _read(self, is_first: bool = False) -> bytes:
         """Return what comes next; of the first octets, only if there is a block among them."""

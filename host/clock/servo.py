@@ -144,8 +144,9 @@ class Servo:
         if refused := self._library.lp_servo_refused(ctypes.byref(config)):
             name, range_ = refused.contents.name.decode(), refused.contents
             value = {"period_ns": period_ns, **settings}[name]
-            option = " (--period)" if name == "period_ns" else ""
-            raise UsageError(f"the servo's {name} can't be {value}: give {range_.least} to {range_.most}{option}")
+            if name == "period_ns":
+                raise UsageError(f"the servo's {name} can't be {value}: give 1 ms to 1.4 s (--period)")
+            raise UsageError(f"the servo's {name} can't be {value}: give {range_.least} to {range_.most}")
         self._library.lp_servo_init(self._state, ctypes.byref(config))
 
     def reacquire(self) -> None:
