@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> None:
         try:
             while not (args.once and is_seen):
                 look = looker.look()
+                is_seen = True  # From its first word on: Ctrl-C may come while it is written.
                 for each in take:
                     each(look)
-                is_seen = True
                 if not args.once and screen.waits(probe, args.interval / 1e9):
                     return
         except KeyboardInterrupt:

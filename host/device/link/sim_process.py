@@ -75,7 +75,7 @@ class SimProcess:
             stdin.write(mark + line + "\n")
             stdin.flush()
         except OSError:
-            raise self._failure("its input is closed") from None
+            raise self._failure("it ended") from None
         answer = self._answer()
         while not answer.startswith(mark):
             answer = self._answer()
