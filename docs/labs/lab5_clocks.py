@@ -59,7 +59,7 @@ results = {}
 # %%
 PERIOD_NS, PULSES, RATE = 100_000, 260, 20e-6
 NOISE_NS, WALK = 10.0, 2e-6  # Of a pulse; of the rate, at each pulse.
-random = np.random.default_rng(5)
+random = np.random.default_rng(4)
 rate = RATE + np.cumsum(random.normal(0, WALK, PULSES))
 noise_ns = random.normal(0, NOISE_NS, PULSES)
 true_phase_ns = np.concatenate([[0], np.cumsum(rate[1:])]) * PERIOD_NS  # Oscillator less reference.
