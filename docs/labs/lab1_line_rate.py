@@ -69,7 +69,9 @@ def payload_share(length):
 
 
 for length in (60, 512, 1514):
-    print(f"{length:5} octets: {slot_ns(length):8.0f} ns {frames_per_second(length):12.2f} /s {payload_share(length):.4f}")
+    print(
+        f"{length:5} octets: {slot_ns(length):8.0f} ns {frames_per_second(length):12.2f} /s {payload_share(length):.4f}"
+    )
 
 results["slot_60_ns"] = slot_ns(60)
 results["frames_60_per_s"] = frames_per_second(60)
@@ -165,7 +167,9 @@ left.legend()
 right.plot(smooth, 100 * payload_share(smooth), label="arithmetic")
 measured_share = [8 * (length - UDP_HEADERS) * rate / 1e9 for length, rate in zip(LENGTHS, rates, strict=True)]
 right.plot(LENGTHS, 100 * np.array(measured_share), "o", label="measured")
-right.set(xlabel="frame without FCS (octets)", ylabel="UDP payload (% of the line)", title="What is your data", ylim=(0, 100))
+right.set(
+    xlabel="frame without FCS (octets)", ylabel="UDP payload (% of the line)", title="What is your data", ylim=(0, 100)
+)
 right.legend()
 figure.savefig(OUT / "lab1.png", dpi=120)
 

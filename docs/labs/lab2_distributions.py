@@ -170,7 +170,9 @@ for name, waits, theory in (
 ):
     right.step(np.sort(waits), np.arange(1, len(waits) + 1) / len(waits), where="post", label=name)
     right.plot(x_ns, theory, "k--", linewidth=0.8)
-right.set(xlabel="wait (ns)", ylabel="part of the packets", ylim=(0.6, 1.005), title="Distribution function (dashed: theory)")
+right.set(
+    xlabel="wait (ns)", ylabel="part of the packets", ylim=(0.6, 1.005), title="Distribution function (dashed: theory)"
+)
 right.legend()
 figure.savefig(OUT / "lab2.png", dpi=120)
 
@@ -181,7 +183,9 @@ figure.savefig(OUT / "lab2.png", dpi=120)
 ordered = np.sort(poisson)
 edges = np.unique(ordered)
 distance = max(abs(np.mean(ordered <= edge + 4) - md1_cdf(edge + 4, 0.25)) for edge in edges)
-print(f"{distance:.4f}; with {COUNT} independent packets it is below {1.36 / math.sqrt(COUNT):.4f} in 95 % of all cases")
+print(
+    f"{distance:.4f}; with {COUNT} independent packets it is below {1.36 / math.sqrt(COUNT):.4f} in 95 % of all cases"
+)
 results["poisson_distance"] = float(distance)
 
 # %% [markdown]

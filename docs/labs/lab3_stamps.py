@@ -105,7 +105,9 @@ slope, intercept = np.polyfit(seconds, raw_ns, 1)
 residual_ns = raw_ns - (slope * seconds + intercept)
 resolved = np.polyfit(seconds, found.owd_ns, 1)
 resolved_residual_ns = found.owd_ns - np.polyval(resolved, seconds)
-print(f"drift {slope / 1e3:.2f} ppm; raw: deviation {residual_ns.std():.2f} ns; resolved: {resolved_residual_ns.std():.2f} ns")
+print(
+    f"drift {slope / 1e3:.2f} ppm; raw: deviation {residual_ns.std():.2f} ns; resolved: {resolved_residual_ns.std():.2f} ns"
+)
 results["drift_ppm"] = slope / 1e3
 results["raw_deviation_ns"] = residual_ns.std()
 results["raw_spread_ns"] = np.ptp(residual_ns)

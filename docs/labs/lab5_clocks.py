@@ -74,7 +74,7 @@ receiver.write_text("".join(f"pps {edge:.3f}\n" for edge in edges_ns))
 # for an hour:
 #
 # ```
-# ./run liteprobe clock log --probe etherbone://192.168.1.50 --out clock.csv --for 1h
+# ./run liteprobe clock log --probe etherbone://192.168.1.50 --out clock.csv --for 3600s
 # ./run liteprobe clock plot clock.csv --out clock.svg
 # ```
 
@@ -155,7 +155,9 @@ servo_file.write_text("".join(f"pps {edge:.3f}\n" for edge in steady + jitter_ns
 url = PROBE or f"sim://loopback?receivers={servo_file}"
 command = ["clock", "discipline", "--probe", url, "--for", "60ms", "--log", str(servo_log)]
 command += [] if PROBE else ["--period", "1ms"]
-done = subprocess.run([sys.executable, "-m", "liteprobe.host.cli", *command], capture_output=True, text=True, check=False)
+done = subprocess.run(
+    [sys.executable, "-m", "liteprobe.host.cli", *command], capture_output=True, text=True, check=False
+)
 print(done.stdout or done.stderr)
 
 # %% [markdown]
@@ -164,7 +166,9 @@ print(done.stdout or done.stderr)
 
 # %%
 steered = clock_log.read(servo_log)
-pulse_error_ns = jitter_ns[np.clip(np.rint(steered.ticks * 8 / (SERVO_NS * (1 + RATE))).astype(int) - 1, 0, SERVO_PULSES - 1)]
+pulse_error_ns = jitter_ns[
+    np.clip(np.rint(steered.ticks * 8 / (SERVO_NS * (1 + RATE))).astype(int) - 1, 0, SERVO_PULSES - 1)
+]
 error_ns = steered.offset_ns - pulse_error_ns
 settled = np.array([state == "locked" for state in steered.state])
 inside = np.abs(error_ns[settled]) <= steered.bound_ns[settled]
@@ -191,7 +195,11 @@ axes[1].set(xlabel="averaging time (periods)", ylabel="Allan deviation", title="
 axes[1].legend(fontsize=8)
 axes[2].plot(np.flatnonzero(settled), error_ns[settled], ".-", label="error of the clock")
 axes[2].fill_between(
-    np.flatnonzero(settled), -steered.bound_ns[settled], steered.bound_ns[settled], alpha=0.2, label="its own bound, 95 %"
+    np.flatnonzero(settled),
+    -steered.bound_ns[settled],
+    steered.bound_ns[settled],
+    alpha=0.2,
+    label="its own bound, 95 %",
 )
 axes[2].set(xlabel="pulse", ylabel="ns", title="Steered by a servo")
 axes[2].legend()

@@ -88,7 +88,9 @@ CROSS = f"switch?latency=3us&queue=1000&cross={LOAD}&seed=4"
 arrived, sent = trains(CROSS, COUNT, REPEATS, gap_ns=400_000.0)
 rates = dispersion_rates(arrived)
 low, high = mean_interval(rates)
-print(f"mean {rates.mean():.1f} Mb/s (95 %: {low:.1f} to {high:.1f}), single trains {rates.min():.0f} to {rates.max():.0f}")
+print(
+    f"mean {rates.mean():.1f} Mb/s (95 %: {low:.1f} to {high:.1f}), single trains {rates.min():.0f} to {rates.max():.0f}"
+)
 results["train_mean_mbps"] = float(rates.mean())
 results["train_deviation_mbps"] = float(rates.std(ddof=1))
 
@@ -102,7 +104,9 @@ results["train_deviation_mbps"] = float(rates.std(ddof=1))
 def expected_mbps(count, load):
     """Return the mean dispersion rate of trains of this length (Mb/s)."""
     mean = load * (count - 1)
-    chances = [math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(int(mean + 40 * math.sqrt(mean) + 40))]
+    chances = [
+        math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(int(mean + 40 * math.sqrt(mean) + 40))
+    ]
     return 1000 * sum(chance / (1 + k / (count - 1)) for k, chance in enumerate(chances))
 
 
