@@ -171,9 +171,9 @@ for name, waits, theory in (
     right.step(np.sort(waits), np.arange(1, len(waits) + 1) / len(waits), where="post", label=name)
     right.plot(x_ns, theory, "k--", linewidth=0.8)
 right.set(
-    xlabel="wait (ns)", ylabel="part of the packets", ylim=(0.6, 1.005), title="Distribution function (dashed: theory)"
+    xlabel="wait (ns)", ylabel="part of the packets", ylim=(0.6, 1.02), title="Distribution function (dashed: theory)"
 )
-right.legend()
+right.legend(loc="lower right")
 figure.savefig(OUT / "lab2.png", dpi=120)
 
 # %% [markdown]

@@ -139,6 +139,7 @@ axes[0].set(xlabel="frame", ylabel="start less exact time (ns)", title="Rounding
 axes[0].legend()
 axes[1].hist(residual_ns, np.arange(-6, 6.5, 0.5), alpha=0.6, label="stamp alone")
 axes[1].hist(resolved_residual_ns, np.arange(-6, 6.5, 0.5), alpha=0.6, label="with the line's clock")
+axes[1].margins(y=0.4)
 axes[1].set(xlabel="delay less line (ns)", ylabel="packets", title="Two clocks")
 axes[1].legend()
 axes[2].loglog(sizes, scatter_ns, "o", label="measured")

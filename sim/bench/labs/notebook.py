@@ -64,7 +64,10 @@ def execute(name: str, folder: Path) -> dict[str, Any]:
     copied(folder)
     book = jupytext.read(folder / f"{name}.py")
     place = {"metadata": {"path": str(folder)}}
-    NotebookClient(book, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources=place).execute()
+    quiet = ["--log-level=40"]  # It warns of others on this machine, whom nothing here is kept from.
+    NotebookClient(
+        book, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources=place, extra_arguments=quiet
+    ).execute()
     return results(name, folder)
 
 
