@@ -33,7 +33,7 @@ def labs(_: bool) -> Iterator[Figure]:
             print("".join(f"{name}: {line}\n" for line in wrong), end="")
             yield Figure(f"{lab}_answers_off", len(wrong), f"of {len(expected)}", 0)
             yield Figure(f"{lab}_cpu", cpu_s() - before_s, "s", MOST_CPU_S)
-            yield Figure(f"{lab}_wall", time.monotonic() - started, "s", MOST_CPU_S * os.cpu_count())
+            yield Figure(f"{lab}_wall", time.monotonic() - started, "s", MOST_CPU_S * (os.cpu_count() or 1))
 
 
 def rows() -> dict[str, Row]:

@@ -112,7 +112,7 @@ def simulated_count(frames, place, value):
     found = []
 
     def line():
-        for octet in [None] * 200:  # Until the counter knows what to look for.
+        for _ in range(200):  # Until the counter knows what to look for.
             yield
         for frame in frames:
             for octet in b"\x55" * 7 + b"\xd5" + frame:

@@ -321,7 +321,12 @@ def build_probe(
     parameters = json.dumps(asked, sort_keys=True)
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     files += [extension] if extension and extension.is_file() else []
-    name = ("extended-" if extension else "") + link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
+    name = (
+        ("extended-" if extension else "")
+        + link
+        + ("" if with_cpu else "-no-cpu")
+        + ("-sdram" if options.get("main_ram") == "sdram" else "")
+    )
     key = content_key(name, [*files, *harness_files()], parameters)
 
     def make() -> Design:
