@@ -51,9 +51,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth,
         help="records held for each port (default: 1024; 512 on the Versa with firmware)")
-    parser.add_argument(
-        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
-    )
+    parser.add_argument("--no-discipline", dest="with_discipline", action="store_false",
+        help="leave PPS, GNSS receiver and firmware's start out")
     parser.add_argument(
         "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
         help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
