@@ -110,14 +110,20 @@ class Design:
         return total.hexdigest()
 
 
-def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Any, Path]:
-    """Write Verilog, constraints and register map of a board into ``out``, and its driver where it has one.
+def board_for(name: str, config: ProbeConfig) -> Any:
+    """Return a board whose `sys` is as quick as a probe can be built on it; raises as `board`."""
+    target = board(name)
+    if config.emulates and config.directions > 1 and not config.with_discipline and target.two_way_clk_freq:
+        target.sys_clk_freq = target.two_way_clk_freq
+    return target
 
-    ``extension`` is a file that adds parts of one's own, as of `extend_with`.
+
+def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Any, Path]:
+    """Write Verilog, constraints and register map of a board, with what ``extension`` adds, into ``out``; and its driver, if any.
 
     Returns the SoC and the folder of all but the map and the driver, which are beside it: ``csr.json``, ``driver``.
     """
-    soc = ProbeSoC(board(name), config)
+    soc = ProbeSoC(board_for(name, config), config)
     if extension:
         extend_with(soc, extension)
     folder = (out / "gateware").resolve()
@@ -238,13 +244,8 @@ def is_hopeless(log: Path) -> bool:
     return rounds > 2 * ROUTER_ROUNDS or int(overused) + int(late or 0) > FEW_WIRES
 
 
-def build(
-    name: str,
-    config: ProbeConfig | None = None,
-    seed: int | None = None,
-    out: Path | None = None,
-    extension: Path | None = None,
-) -> dict[str, Any]:
+def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None,
+    extension: Path | None = None) -> dict[str, Any]:
     """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
 
     Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
