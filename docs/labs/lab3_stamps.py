@@ -89,7 +89,9 @@ results["one_clock_deviation_ns"] = delays_ns.std()
 # is left is the receive stamp's quantisation, because the frames now arrive at any place of the receiver's tick.
 #
 # The receiver also latches the clock of the line (what the sender's oscillator does) now and then, and fits a line
-# through the latches. That tells *where within its tick* an SFD came.
+# through the latches. That tells *where within its tick* an SFD came. A few come so near to the edge of a tick that the
+# line can't tell on which side; they get the middle of the tick, and are off by up to 4 ns: a small group of its own in
+# your plot.
 
 # %%
 PAIR = "sim://pair?oscillators=20,-30&delay=1us&pps=1ms"
