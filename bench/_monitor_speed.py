@@ -5,6 +5,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from _figures import ROOT, Figure
 
@@ -41,14 +42,11 @@ def mixes(is_full: bool) -> Iterator[Figure]:
 def without_waiting(is_full: bool) -> Iterator[Figure]:
     """Blocks by UDP from a process that doesn't wait and takes one of the cores: the rate that comes whole; losses beyond."""
     frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
-    del (
-        headers
-    )  # Parquet isn't measured yet: beyond its rate, gaps are given up one after the other, which takes minutes.
-    for ending, blocks in (("pcapng", frames),):
+    for ending, blocks in (("pcapng", frames), ("parquet", headers)):
 
-        def measure(rate: float, ending: str = ending, blocks: object = blocks) -> unpaced.Unpaced:
+        def measure(rate: float, ending: str = ending, blocks: Path = blocks) -> unpaced.Unpaced:
             load(f"{ending} at {rate:.0f} frames/s")
-            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])  # type: ignore[arg-type]
+            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])
 
         runs, best = unpaced.greatest(measure, [share * LINE_RATE for share in SHARES])
         beyond = measure(BEYOND * LINE_RATE)
