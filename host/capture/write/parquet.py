@@ -29,6 +29,7 @@ from liteprobe.host.errors import ProbeError
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
+GROUPS = 1 << 12  # Row groups of a file: what is known of each (37 KB) stays in memory until the file ends.
 SAMPLE = 1 << 15  # Rows of the first group that say whether addresses repeat.
 
 #: Columns that stand for a bit of ``flags``.
@@ -95,9 +96,13 @@ Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
 class HeaderWriter:
     """Writes the unified headers of records into a Parquet file, a row group at a time.
 
+    A file ends after GROUPS row groups (2^31 rows, 24 minutes at line rate), so that memory is bounded, and the next one
+    begins: ``office.parquet``, ``office-2.parquet``.
+
     Parameters
     ----------
     path : Path
+        Of the first file.
     metadata : dict or None
         What the file says of the capture, by name.
     shift_ns : int
@@ -107,14 +112,18 @@ class HeaderWriter:
 
     Attributes
     ----------
+    path : Path
+        Of the file that is being written.
+    paths : list of Path
+        All files.
     written : int
-        Rows in the file.
+        Rows in all of them.
     """
 
     def __init__(
         self, path: Path, metadata: dict[str, str] | None = None, shift_ns: int = 0, row_group: int = ROW_GROUP
     ) -> None:
-        self.path = path
+        self.paths: list[Path] = []
         self.written = 0
         self._shift_ns = shift_ns
         # One group is written while the next one fills: writing needs no Python.
@@ -123,13 +132,8 @@ class HeaderWriter:
         self._job: Future[int] | None = None
         self._metadata = metadata or {}
         self._is_closed = False
-        self._file = pa.OSFile(str(path), "wb")
-        if not self._has_room_for(0):
-            self._file.close()
-            path.unlink()
-            raise ProbeError(f"the disk is full: there is no room for {path}; make room, or name a file elsewhere")
-        self._schema = SCHEMA
-        self._writer: pq.ParquetWriter | None = None
+        if not self._begin(path):
+            raise ProbeError(f"the disk is full: {path} was not written; make room, or name a file elsewhere")
 
     def write(self, batch: Batch) -> None:
         """Take the headers of the records that have one."""
@@ -155,17 +159,50 @@ class HeaderWriter:
                 self._finish_group()
             finally:
                 self._writing.shutdown()
-                (self._writer or self._opened([])).close()
-                size = self._file.tell()
-                self._file.close()
-                if self.path.is_file():
-                    os.truncate(self.path, size)  # Room that was taken, and isn't needed.
+                self._end()
         except OSError as error:
             raise self._failed(error) from None
+
+    def _begin(self, path: Path) -> bool:
+        """Begin a file; return whether the disk has room for it."""
+        self._file = pa.OSFile(str(path), "wb")
+        self._groups, self._schema = 0, SCHEMA
+        self._writer: pq.ParquetWriter | None = None
+        if not self._has_room_for(0):
+            self._file.close()
+            path.unlink()
+            return False
+        self.path = path
+        self.paths.append(path)
+        return True
+
+    def _next(self) -> None:
+        """End the file, and begin the next one."""
+        try:
+            self._end()
+            first = self.paths[0]
+            is_there = self._begin(first.with_stem(f"{first.stem}-{len(self.paths) + 1}"))
+        except OSError as error:
+            raise self._failed(error) from None
+        if not is_there:
+            self._is_closed = True
+            self._writing.shutdown()
+            raise self._full(self._group.rows)
+
+    def _end(self) -> None:
+        """Write the end of the file, without which nobody can read it."""
+        (self._writer or self._opened([])).close()
+        size = self._file.tell()
+        self._file.close()
+        if self.path.is_file():
+            os.truncate(self.path, size)  # Room that was taken, and isn't needed.
 
     def _write_group(self) -> None:
         """Have the group written, once the one before is."""
         self._finish_group()
+        if self._groups >= GROUPS and self.path.is_file():
+            self._next()
+        self._groups += 1
         rows = kept = self._group.rows
         while kept and not self._has_room_for(kept):
             kept //= 2
@@ -173,10 +210,7 @@ class HeaderWriter:
         if kept < rows:
             self._finish_group()
             self._group.rows = 0
-            raise ProbeError(
-                f"the disk is full: {self.path} holds {self.written} headers, whole and readable, and {rows - kept} more "
-                "are lost; make room, or keep less (--filter, --sample)"
-            )
+            raise self._full(rows - kept)
         self._group, self._other = self._other, self._group
 
     def _has_room_for(self, rows: int) -> bool:
@@ -222,6 +256,13 @@ class HeaderWriter:
             self.written += job.result() if job else 0
         except OSError as error:
             raise self._failed(error) from None
+
+    def _full(self, lost: int) -> ProbeError:
+        names = ", ".join(map(str, self.paths))
+        return ProbeError(
+            f"the disk is full: {names} holds {self.written} headers, whole and readable, and {lost} more are lost; make "
+            "room, or keep less (--filter, --sample)"
+        )
 
     def _failed(self, error: OSError) -> ProbeError:
         return ProbeError(
