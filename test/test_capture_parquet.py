@@ -231,7 +231,9 @@ def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
         HeaderWriter, "_has_room_for", lambda self, rows: (rows or not self.paths) and has_room(self, rows)
     )
     writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
-    with pytest.raises(ProbeError, match=r"full: .*h.parquet holds 300 headers, whole and readable, and 100 more are lost"):
+    with pytest.raises(
+        ProbeError, match=r"full: .*h.parquet holds 300 headers, whole and readable, and 100 more are lost"
+    ):
         writer.write(BlockDecoder().decode(blocks_of(frames)))
     writer.close()
     assert [path.name for path in tmp_path.iterdir()] == ["h.parquet"]

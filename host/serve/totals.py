@@ -25,7 +25,9 @@ class Totals:
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
-        self._ids: dict[Hashable, int | None] = {}  # Of the slots: what another host watches then leaves nothing behind.
+        self._ids: dict[
+            Hashable, int | None
+        ] = {}  # Of the slots: what another host watches then leaves nothing behind.
 
     def of_port(self, port: PortMeasurement) -> PortMeasurement:
         """Return a measurement whose counts of streams go on behind 2^32."""
