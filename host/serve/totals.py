@@ -25,9 +25,8 @@ class Totals:
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
-        self._ids: dict[
-            Hashable, int | None
-        ] = {}  # Of the slots: what another host watches then leaves nothing behind.
+        # Which stream a slot has: what another host has it watch leaves nothing behind.
+        self._ids: dict[Hashable, int | None] = {}
 
     def of_port(self, port: PortMeasurement) -> PortMeasurement:
         """Return a measurement whose counts of streams go on behind 2^32."""
