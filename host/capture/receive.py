@@ -22,7 +22,7 @@ from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
 from liteprobe.host.capture.many import ManyReader
 from liteprobe.host.errors import ProbeError
 
-SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
+SLOTS = 1 << 15  # Blocks: 48 MB, 0.4 s of a full gigabit.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most, but all to root.
 SO_RCVBUFFORCE = 33  # Of Linux; Python has no name for it.
 WAIT_S = 0.05

@@ -9,7 +9,7 @@ ahead than a window, since the probe's ring holds no more.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np

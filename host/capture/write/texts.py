@@ -73,12 +73,12 @@ def _joined(cells: NDArray[np.uint8]) -> pa.StringArray:
 def _counts(is_there: NDArray[np.bool_]) -> NDArray[Any]:
     """Return how many are true in each row: eight sums of octets by one addition, where a row is whole words."""
     if is_there.shape[1] % 8:
-        return np.count_nonzero(is_there, axis=1)
+        return np.asarray(np.count_nonzero(is_there, axis=1))
     words = is_there.view(np.uint64)
     sums = words[:, 0].copy()
     for column in range(1, words.shape[1]):
         sums += words[:, column]
-    return sums * np.uint64(0x0101010101010101) >> np.uint64(56)
+    return np.asarray(sums * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
 def _ips(octets: NDArray[np.uint8]) -> pa.StringArray:
