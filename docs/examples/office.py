@@ -1,3 +1,5 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
 """Traffic of a small office: what a probe beside its router sees on the LAN (port 0) and on the uplink (port 1).
 
 Writes lan.pcap and uplink.pcap, 4.4 ms of each, with scapy (./run setup test). office.pcapng and office.blocks are what the
