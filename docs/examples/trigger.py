@@ -12,11 +12,13 @@ BEFORE_NS, AFTER_NS = 100_000, 50_000
 def main(
     url: str = "sim://cable?delay=1us&preset=tester&cpu=0", path: str = "near.pcapng", expression: str = "udp port 53"
 ) -> None:
-    """Wait for ``expression``; by default port 1 sends one such frame, amid the traffic that port 0 sends."""
+    """Wait for ``expression``; by default port 1 sends some, and port 0 other traffic."""
     with Probe(url) as probe:
         start_ns = probe.timebase.now_ns + 5_000_000  # When the capture has long begun.
         probe.launch(TrainProgram(200, 100, interval_ns=10_000.0, start_time_ns=start_ns), transmit=0)
-        alarm = TrainProgram(60, 1, start_time_ns=start_ns + 605_000, headers=Headers(destination_port=53))
+        alarm = TrainProgram(
+            60, 3, interval_ns=100_000.0, start_time_ns=start_ns + 605_000, headers=Headers(destination_port=53)
+        )
         probe.launch(alarm, transmit=1)
         request = CaptureRequest(write=path, trigger=expression, before_ns=BEFORE_NS, after_ns=AFTER_NS)
         found = probe.capture(request)
