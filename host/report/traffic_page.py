@@ -77,9 +77,8 @@ def _tiles(result: TrafficResult) -> Part:
     ]
     checked = [row for row in result.rows if row.bit_errors is not None]
     if checked:
-        tiles.append(
-            (page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} streams")
-        )
+        kind = "stream" if len(checked) == 1 else "streams"
+        tiles.append((page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} {kind}"))
     return page.tiles_of(tiles)
 
 
