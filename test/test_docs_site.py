@@ -91,6 +91,18 @@ def test_every_page_of_docs_is_in_the_navigation() -> None:
     assert [one for one in patterns if "*" not in one and not (ROOT / "docs" / one).is_file()] == []
 
 
+def test_a_list_begins_after_a_blank_line() -> None:
+    """Without one GitHub shows a list all the same, and the site shows a paragraph."""
+    faults = []
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for block in re.split(r"\n\s*\n", prose):
+            if re.match(r"(?:[-*] |\d+\. |[ |#])", block.lstrip("\n")):
+                continue
+            faults += [f"{path.name}: {line}" for line in re.findall(r"^(?:[-*]|1\.) .*$", block, re.MULTILINE)]
+    assert faults == []
+
+
 @pytest.mark.full
 def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Path) -> None:
     """The whole site, in 15 s of processor time; `./run bench first-hour docs` does the same."""
