@@ -20,7 +20,13 @@ def main(
             60, 3, interval_ns=100_000.0, start_time_ns=start_ns + 605_000, headers=Headers(destination_port=53)
         )
         probe.launch(alarm, transmit=1)
-        request = CaptureRequest(write=path, trigger=expression, before_ns=BEFORE_NS, after_ns=AFTER_NS)
+        request = CaptureRequest(
+            write=path,
+            trigger=expression,
+            before_ns=BEFORE_NS,
+            after_ns=AFTER_NS,
+            host_trigger=url.startswith("sim"),  # Simulated, the looks at the probe's own trigger take seconds.
+        )
         found = probe.capture(request)
         print(f"{found.frames} frames around {expression}, {Trace.from_pcap(path).summary().duration_s * 1e6:.1f} us")
 

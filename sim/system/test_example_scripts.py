@@ -91,7 +91,6 @@ def test_capture(run: Run, replay_build: Path, tmp_path: Path) -> None:
     assert times == [10_000 * number for number in range(20)]
 
 
-@pytest.mark.full
 def test_trigger(run: Run, replay_build: Path, tmp_path: Path) -> None:
     """Frames come each 10 us and the one of the trigger 5 us after one of them: 10 lie before it, and 5 after it."""
     path = tmp_path / "near.pcapng"
