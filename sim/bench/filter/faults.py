@@ -88,15 +88,16 @@ def _ip(packet: bytes, version: int) -> None:
 
 
 def _four(packet: bytes) -> None:
-    ip = head(IP, packet, 4)  # Its lengths are in the first four octets.
-    if ip.ihl < 5 or 0 < ip.len < 4 * ip.ihl:
+    # Without its options, for scapy refuses some; its lengths are in the first four octets.
+    size, ip = 4 * (packet[0] & 15), head(IP, b"\x45" + packet[1:], 4)
+    if size < 20 or 0 < ip.len < size:
         raise FaultyError("IPv4 shorter than its own header")
-    ip = head(IP, packet, 20)
+    ip = head(IP, b"\x45" + packet[1:], 20)
     within = packet[: ip.len or None]
-    if len(within) < 4 * ip.ihl:
+    if len(within) < size:
         raise FaultyError("cut in the options of IPv4")
     if ip.frag == 0:
-        _transport(ip.proto, within[4 * ip.ihl :])
+        _transport(ip.proto, within[size:])
 
 
 def _six(packet: bytes) -> None:
