@@ -247,7 +247,8 @@ def toeplitz(is_full: bool) -> Iterator[Figure]:
     rng = random.Random(9)
     # The same flows with a tag in front, of odd and even VLANs: the filter of the bench names a channel for odd ones.
     tagged = [
-        frame[:12] + b"\x81\x00" + rng.randrange(1, 4095).to_bytes(2) + frame[12:156] for frame in rng.sample(frames, 4000)
+        frame[:12] + b"\x81\x00" + rng.randrange(1, 4095).to_bytes(2) + frame[12:156]
+        for frame in rng.sample(frames, 4000)
     ]
     frames += tagged
     channels, off = defaultdict(set), 0

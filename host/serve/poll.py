@@ -3,18 +3,31 @@
 """One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
+from liteprobe.host.measure.follow import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.totals import Totals
 
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
+#: Events of a port that are not a loss; all others are.
+PLAIN = (
+    *ALL,
+    "management_frames",
+    "classified",
+    "matched",
+    "passed",
+    "sampled",
+    "kept",
+    "own_frames",
+)
+CHANGES = 8  # Of the bins of a kind at the most, until they are taken for chosen.
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,8 @@ class Look:
         Of each port: what was seen, refused and lost, by cause.
     channels : dict of int to ChannelState
         That a capture uses.
+    is_choosing : bool
+        Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     """
 
     url: str
@@ -42,6 +57,7 @@ class Look:
     ports: list[PortMeasurement]
     events: list[dict[str, int]]
     channels: dict[int, ChannelState] = field(default_factory=dict)
+    is_choosing: bool = False
 
 
 class Poller:
@@ -64,6 +80,7 @@ class Poller:
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
         self._totals = Totals()
+        self._following: dict[tuple[int, BinKind], int] = {}  # Changes that are left.
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
     def set(
@@ -93,6 +110,24 @@ class Poller:
         if rate_interval_ns is not None and self._monitors:
             self._monitors[0].set_rate_interval(rate_interval_ns)
 
+    def follow(self, kinds: Iterable[BinKind] = tuple(BinKind)) -> None:
+        """Choose bins anew, at each look, until they show what comes; each change clears streams and histograms of a port."""
+        self._following = {(monitor.port, kind): CHANGES for monitor in self._monitors for kind in kinds}
+
+    def _choose(self, monitor: Monitor, seen: PortMeasurement) -> None:
+        """Change the bins of a port, where others would show better what it has seen."""
+        changed = {}
+        for kind, found in seen.histograms[0].items() if seen.histograms else ():
+            left = self._following.get((monitor.port, kind), 0)
+            if not left or found.total < ENOUGH:
+                continue
+            setting = better(found, seen)
+            if setting:
+                changed[kind] = setting
+            self._following[monitor.port, kind] = left - 1 if setting else 0
+        if changed:
+            monitor.set_bins(changed)
+
     def look(self) -> Look:
         """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
         probe = self._probe
@@ -101,6 +136,8 @@ class Poller:
         events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()
+        for monitor, seen in zip(self._monitors, ports, strict=True):
+            self._choose(monitor, seen)
         return Look(
             probe.url,
             clock_state,
@@ -113,6 +150,7 @@ class Poller:
                 for number in range(CHANNELS)
                 if states and states[number].taken
             },
+            any(self._following.values()),
         )
 
 
@@ -123,6 +161,11 @@ def totals(port: PortMeasurement, events: Mapping[str, int]) -> tuple[int, int]:
     """
     frames, octets = port.counters["frames"], port.counters["octets"]
     return events.get(ALL[0], frames), events.get(ALL[1], octets)
+
+
+def losses(events: Mapping[str, int]) -> dict[str, int]:
+    """Return the events that say of frames that they were refused, damaged or lost."""
+    return {name: count for name, count in events.items() if name not in PLAIN}
 
 
 def document(look: Look) -> dict[str, Any]:

@@ -146,7 +146,13 @@ _IPV4 = {
     6: "flags or offset of fragments", 8: "TTL", 9: "relation of protocols but = and !=", 10: "checksum of IP",
     12: _ADDRESSES,
 }  # fmt: skip
-_IPV6 = {0: "class or flow label of IPv6", 4: "length of IPv6", 6: "first header behind IPv6", 7: "hop limit", 8: _ADDRESSES}
+_IPV6 = {
+    0: "class or flow label of IPv6",
+    4: "length of IPv6",
+    6: "first header behind IPv6",
+    7: "hop limit",
+    8: _ADDRESSES,
+}
 _ARP = {0: "kinds of ARP", 6: "operation of ARP", 14: _ADDRESSES}
 _PORTS = {0: "octets of ports"}
 _TCP = {**_PORTS, 4: "sequence numbers", 12: "flags of TCP", 14: "window of TCP"}

@@ -41,9 +41,7 @@ OPERATORS = "<=|>=|==|!=|=|<|>"
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 PARENTHESES = re.compile(rf"^\(\s*(.*?)\s*\)\s*((?:{OPERATORS})\s*[^()]+)$")
 SWAPPED = re.compile(rf"([\w-]+)\s*({OPERATORS})\s*(len|\w+\s*\[.*)")
-ACCESS = re.compile(
-    rf"(\w+)\s*\[\s*(\w+)\s*(?::\s*([124])\s*)?\]\s*(?:&\s*([^=!<>]+?)\s*)?({OPERATORS})\s*([^=!<>]+)"
-)
+ACCESS = re.compile(rf"(\w+)\s*\[\s*(\w+)\s*(?::\s*([124])\s*)?\]\s*(?:&\s*([^=!<>]+?)\s*)?({OPERATORS})\s*([^=!<>]+)")
 LENGTH = re.compile(rf"len\s*({OPERATORS})\s*(\w+)")
 RELATIONS: dict[str, Callable[[Any, int], Any]] = {
     "<": np.less,

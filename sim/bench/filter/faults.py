@@ -21,6 +21,7 @@ TRANSPORTS: dict[int, tuple[type[Packet], int]] = {
     1: (ICMP, 8), 6: (TCP, 16), 17: (UDP, 8), 58: (ICMPv6EchoRequest, 4), 132: (SCTP, 12),
 }  # fmt: skip
 AH = 51
+ARP_OF_IPV4 = bytes(ARP(hwlen=6, plen=4))[:6]
 LONGEST_HEAD = 60  # Of those below: scapy reads all of a header, or fails.
 EXTENSIONS = (0, 43, 44, AH, 60)
 
@@ -58,9 +59,8 @@ def _link(frame: bytes) -> None:
     if kind in LABELS:
         _labels(rest)
     elif kind == 0x0806:
-        arp = head(ARP, rest, 6)
-        if (arp.hwtype, arp.ptype, arp.hwlen, arp.plen) != (1, 0x0800, 6, 4):
-            raise FaultyError("ARP of something else than IPv4 over Ethernet")
+        if rest[:6].ljust(6, b"\0") != ARP_OF_IPV4:
+            raise FaultyError("ARP that is cut, or of something else than IPv4 over Ethernet")
         head(ARP, rest, 28)
     elif kind in (0x0800, 0x86DD):
         _ip(rest, {0x0800: 4, 0x86DD: 6}[kind])
