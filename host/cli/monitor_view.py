@@ -16,7 +16,7 @@ from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.clock.timebase import bound_words
 from liteprobe.host.measure.monitor import NAMES, Histogram, PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import STREAM_IDS, Stream
 from liteprobe.host.serve.poll import Look, losses, totals
 from liteprobe.host.serve.worst import Worst
 
@@ -29,6 +29,8 @@ counters   of all frames since the probe began; red: frames that were refused, d
 streams    probe frames by stream, since the meters were cleared (--streams, --bins, b)
 histograms values by bin (--bins); what lies outside of the bins is counted below and above
 worst      of all looks since it was cleared: rate, frames lost in one look, blocks that waited"""
+FEW = 8  # Rates that are shown beside others.
+FRAME_COLUMNS, FRAME_ROWS = 4, 2  # Of a panel.
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 
 
@@ -59,29 +61,40 @@ class Fitting:
         if len(console.render_lines(whole, options.update(height=None))) <= options.max_height:
             yield whole
             return
-        pages = self._pages()
+        pages = self._pages(console, options)
         number = self.page % len(pages)
         yield from self._head(f"p: page {number + 1}/{len(pages)}")
         yield pages[number]
 
     def _head(self, pages: str) -> list[RenderableType]:
         """Return the line above: a low terminal cuts the end off."""
-        said = f"next look in {self.left_s * 1e3:,.0f} ms of the probe's time" if self.left_s else ""
-        said = "choosing bins" if self.look.is_choosing else said
-        keys = [said, "?: help", pages, "b: bins", "c: clear worst", "q: end"]
-        wide = Text("   ".join(filter(None, keys)), "dim")
-        short = [f"{self.left_s * 1e3:,.0f} ms" if self.left_s else "", "?", pages, "b", "c", "q"]
-        parts: list[RenderableType] = [tables.Either(wide, Text("  ".join(filter(None, short)), "dim", no_wrap=True))]
+        left = f"{self.left_s * 1e3:,.0f} ms" if self.left_s else ""
+        said = "choosing bins" if self.look.is_choosing else left and f"next look in {left}"
+        keys = [pages, "?: help", "b: bins", "c: clear worst", "q: end"]
+        of_probe = " of the probe's time" * said.startswith("next")
+        lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
+        short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
+        wide, middle, narrow = (Text(line, "dim", no_wrap=True) for line in (*lines, short))
+        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, narrow))]
         return [*parts, Text(HELP_TEXT)] if self.has_help else parts
 
-    def _pages(self) -> list[RenderableType]:
-        """Return all in short, then all of each port, its streams on a page of their own."""
-        look = self.look
-        found: list[RenderableType] = [short_view(look, self.history, self.worst)]
-        for port, events in zip(look.ports, look.events, strict=True):
-            found.append(_port(port, events, self.history.get(port.port, ()), self.worst, with_streams=False))
-            if streams := [stream for stream in port.streams if stream.frames]:
-                found.append(Panel(_streams(streams), title=f"port {port.port}", title_align="left"))
+    def _pages(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
+        """Return all in short, then all of each port, on as many pages as it takes."""
+        inner = options.update(height=None, max_width=options.max_width - FRAME_COLUMNS)
+        most = options.max_height - FRAME_ROWS - len(console.render_lines(Group(*self._head("p: page 1/9")), inner))
+        found: list[RenderableType] = [short_view(self.look, self.history, self.worst)]
+        for port, events in zip(self.look.ports, self.look.events, strict=True):
+            page: list[RenderableType] = []
+            taken = 0
+            at_once = max(1, min(most // 2 - 4, most // 3))  # Streams: a row in each of two tables, or three lines.
+            for part in _port_parts(port, events, self.history.get(port.port, ()), self.worst, at_once):
+                rows = len(console.render_lines(part, inner))
+                if page and taken + rows > most:
+                    found.append(_framed(port.port, page))
+                    page, taken = [], 0
+                page.append(part)
+                taken += rows
+            found.append(_framed(port.port, page))
         return found
 
 
@@ -106,43 +119,50 @@ def _clock(look: Look) -> Text:
 
 
 def _port(
+    port: PortMeasurement, events: dict[str, int], history: Sequence[float], worst: Worst | None
+) -> RenderableType:
+    return _framed(port.port, _port_parts(port, events, history, worst))
+
+
+def _framed(number: int, parts: Sequence[RenderableType]) -> RenderableType:
+    return Panel(Group(*parts), title=f"port {number}", title_align="left", border_style="cyan")
+
+
+def _port_parts(
     port: PortMeasurement,
     events: dict[str, int],
     history: Sequence[float],
     worst: Worst | None,
-    with_streams: bool = True,
-) -> RenderableType:
+    streams_at_once: int = STREAM_IDS,
+) -> list[RenderableType]:
+    """Return what there is to show of a port; so many streams are one part."""
     frames, octets = totals(port, events)
     parts: list[RenderableType] = [_rates(port, frames, octets)]
     if len(history) > 1:
-        recent = list(history)
-        parts.append(
-            Text.assemble(tables.bars([round(rate) for rate in recent]), f" up to {max(recent) / 1e6:,.3f} Mb/s")
-        )
-    if port.counters["frames"] != frames:
-        parts.append(
-            Text(f"streams and histograms: of {port.counters['frames']:,} frames, since they were cleared", "dim")
-        )
+        recent = [round(rate) for rate in history]
+        parts.append(Text.assemble(tables.bars(recent), f" up to {max(recent) / 1e6:,.3f} Mb/s"))
+    if worst:
+        parts.append(_worst(port.port, worst))
     lost = [(name.replace("_", " "), count) for name, count in losses(events).items()]
     if lost:
         words = [(f"{count:,} {name}{', ' * (name != lost[-1][0])}", "red" if count else "dim") for name, count in lost]
         parts.append(Text.assemble(*words))
-    if worst:
-        parts.append(_worst(port.port, worst))
+    if port.counters["frames"] != frames:
+        counted = f"streams and histograms: of {port.counters['frames']:,} frames, since they were cleared"
+        parts.append(Text(counted, "dim"))
     streams = [stream for stream in port.streams if stream.frames]
-    if streams and with_streams:
-        parts.append(_streams(streams))
-    if port.histograms:
-        parts.append(_histograms(list(port.histograms[0].values()), port.is_saturated))
-    return Panel(Group(*parts), title=f"port {port.port}", title_align="left", border_style="cyan")
+    parts += [_streams(streams[at : at + streams_at_once]) for at in range(0, len(streams), streams_at_once)]
+    parts += _histograms(list(port.histograms[0].values()), port.is_saturated) if port.histograms else []
+    return parts
 
 
-def _worst(number: int, worst: Worst) -> Text:
+def _worst(number: int, worst: Worst, name: str = "") -> Text:
     """Return what was worst at a port."""
     rate_bps, lost = worst.rate_bps.get(number), worst.lost.get(number, 0)
     rate = "" if rate_bps is None else f"{rate_bps / 1e6:,.3f} Mb/s, "
     return Text.assemble(
-        (f"worst since {worst.since}: {rate}", "dim"), (f"{lost:,} lost in one look", "red" if lost else "dim")
+        (f"{name or f'worst since {worst.since}: '}{rate}", "dim"),
+        (f"{lost:,} lost in a look", "red" if lost else "dim"),
     )
 
 
@@ -172,12 +192,16 @@ def _streams(streams: list[Stream]) -> RenderableType:
     counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
     delays = ["delay min", "mean", "max", "std ns"]
     wide = tables.table("stream", *counts, *delays, text=0)
+    lines = []
     narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
     for name, found in _rows(streams, with_errors):
         wide.add_row(name, *found)
         narrow[0].add_row(name, *found[: len(counts)])
         narrow[1].add_row(name, *found[len(counts) :])
-    return tables.Either(wide, Group(*narrow))
+        words = [f"{value} {head}" for head, value in zip(counts, found, strict=False) if value != "-"]
+        least, mean, most, std = found[len(counts) :]
+        lines.append(f"[bold]{name}:[/bold] {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}")
+    return tables.Either(wide, tables.Either(Group(*narrow), Group(*lines)))
 
 
 def _rows(streams: list[Stream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
@@ -201,7 +225,7 @@ def _ns(value: float) -> str:
     return "-" if not math.isfinite(value) else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
-def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
+def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableType]:
     parts: list[RenderableType] = []
     shown = [histogram for histogram in found if histogram.total]
     widest = max((len(f"{histogram.edges[0]:,.0f}") for histogram in shown), default=0)
@@ -217,11 +241,12 @@ def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
         counts = histogram.counts.tolist()
         wide = Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
         pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
-        parts.append(tables.Either(wide, Group(Text(f"{name}, {low} to {high}"), tables.bars(pairs))))
-        parts.append(Text.assemble(" " * 8, (where, "dim"), (outside, style)))
+        narrow = Group(Text(f"{name}, {low} to {high}"), tables.bars(pairs))
+        below = Text.assemble(" " * 8, (where, "dim"), (outside, style))
+        parts.append(Group(tables.Either(wide, narrow), below))
     if is_saturated:
         parts.append("[red]a bin was full[/red]")
-    return Group(*parts)
+    return parts
 
 
 def _ring(channels: dict[int, ChannelState], worst: Worst | None = None) -> RenderableType:
@@ -261,13 +286,18 @@ def _short_port(
 ) -> Iterator[RenderableType]:
     bps = port.rate.line_bits_per_s if port.rate else math.nan
     rate = f"{bps / 1e6:,.3f} Mb/s, {100 * bps / LINE_RATE_BPS:.1f} %" if math.isfinite(bps) else "no rate yet"
-    yield Text.assemble((f"port {port.port} ", "bold cyan"), f"{rate} ", tables.bars([round(one) for one in history]))
+    bars = [round(one) for one in history]
+    wide, narrow = (
+        Text.assemble((f"port {port.port} ", "bold cyan"), f"{rate} ", tables.bars(shown))
+        for shown in (bars, bars[-FEW:])
+    )
+    yield tables.Either(wide, narrow)
     frames, octets = totals(port, events)
     yield tables.Either(Text(f"{frames:,} frames, {octets:,} octets"), Text(f"{frames:,} frames"))
     lost = {name.replace("_", " "): count for name, count in losses(events).items() if count}
     words = ", ".join(f"{count:,} {name}" for name, count in lost.items())
     yield Text(words or "0 refused, damaged or lost", "red" if lost else "dim")
-    yield _worst(port.port, worst)
+    yield tables.Either(_worst(port.port, worst), _worst(port.port, worst, "worst "))
     if streams := [stream for stream in port.streams if stream.frames]:
         missing = sum(stream.lost for stream in streams if stream.stream_id is not None)
         least, most = min(one.delay_min_ns for one in streams), max(one.delay_max_ns for one in streams)
@@ -282,7 +312,7 @@ def _short_histogram(found: Histogram) -> RenderableType:
     counts, edges = found.counts.tolist(), found.edges
     outside = 100 * (found.below + found.above) / found.total
     low, high = f"{NAMES[found.kind]:<8}{edges[0]:,.0f} ", f" {edges[-1]:,.0f} {found.unit}"
-    share = (f", {outside:.1f} % outside", "yellow" if outside else "dim")
+    share = (f", {outside:.1f} % out" if outside else ", 0 out", "yellow" if outside else "dim")
     pairs = tables.bars([sum(counts[at : at + 2]) for at in range(0, len(counts), 2)])
     span = f"{edges[0]:,.0f}..{edges[-1]:,.0f}"
     return tables.Either(

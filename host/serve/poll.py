@@ -27,7 +27,7 @@ PLAIN = (
     "kept",
     "own_frames",
 )
-CHANGES = 8  # Of the bins of a kind at the most, until they are taken for chosen.
+CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
 
 @dataclass(frozen=True)
@@ -114,19 +114,22 @@ class Poller:
         """Choose bins anew, at each look, until they show what comes; each change clears streams and histograms of a port."""
         self._following = {(monitor.port, kind): CHANGES for monitor in self._monitors for kind in kinds}
 
-    def _choose(self, monitor: Monitor, seen: PortMeasurement) -> None:
-        """Change the bins of a port, where others would show better what it has seen."""
-        changed = {}
+    def _choose(self, monitor: Monitor, seen: PortMeasurement) -> bool:
+        """Change the bins of a port, where others would show better what it has seen; return whether that goes on."""
+        changed, goes_on = {}, False
         for kind, found in seen.histograms[0].items() if seen.histograms else ():
             left = self._following.get((monitor.port, kind), 0)
-            if not left or found.total < ENOUGH:
+            if not left or not found.total:
                 continue
-            setting = better(found, seen)
-            if setting:
+            goes_on = True
+            if found.total < ENOUGH:
+                continue
+            if setting := better(found, seen):
                 changed[kind] = setting
             self._following[monitor.port, kind] = left - 1 if setting else 0
         if changed:
             monitor.set_bins(changed)
+        return goes_on
 
     def look(self) -> Look:
         """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
@@ -136,8 +139,7 @@ class Poller:
         events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()
-        for monitor, seen in zip(self._monitors, ports, strict=True):
-            self._choose(monitor, seen)
+        choosing = [self._choose(monitor, seen) for monitor, seen in zip(self._monitors, ports, strict=True)]
         return Look(
             probe.url,
             clock_state,
@@ -150,7 +152,7 @@ class Poller:
                 for number in range(CHANNELS)
                 if states and states[number].taken
             },
-            any(self._following.values()),
+            any(choosing),
         )
 
 
