@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import _boards
 import _monitor_filters
+import _monitor_metrics
 import _monitor_speed
 from _figures import ROOT, Figure, Row, run
 
@@ -331,6 +332,7 @@ ROWS: dict[str, Row] = {
     "expressions": filter_expressions,
     "host": host,
     "mixes": _monitor_speed.mixes,
+    "metrics": _monitor_metrics.metrics,
     "without_waiting": _monitor_speed.without_waiting,
     "line_rate": line_rate,
     "probe": probe,
