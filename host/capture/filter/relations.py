@@ -121,7 +121,7 @@ def relation(text: str) -> Node:
     found = ACCESS.fullmatch(plain)
     if not found or found[1] not in ACCESSED:
         return Octets(text)
-    at, mask, value = value_of(found[2], OFFSETS), value_of(found[4], NAMES), value_of(found[6], NAMES)
-    if at is None or value is None or (found[4] and mask is None):
+    at, mask, wanted = value_of(found[2], OFFSETS), value_of(found[4], NAMES), value_of(found[6], NAMES)
+    if at is None or wanted is None or (found[4] and mask is None):
         return Octets(text)  # libpcap may know more of sums and names.
-    return access(text, found[1], (at, int(found[3] or 1)), mask, found[5], value)
+    return access(text, found[1], (at, int(found[3] or 1)), mask, found[5], wanted)
