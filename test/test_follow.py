@@ -97,7 +97,7 @@ def test_a_poller_changes_bins_until_they_fit_and_again_when_it_is_asked(tmp_pat
     before = monitor.bins()
     assert not any(look.is_choosing for look in looks(50_000_000, 2)) and monitor.bins() == before
     poller.follow([BinKind.ARRIVAL])
-    seen = looks(50_000_000, 10)
+    seen = looks(50_000_000, 12)
     # Each change clears, so what is shown is of one setting.
     assert [look.is_choosing for look in seen[-3:]] == [False] * 3 and seen[0].is_choosing
     last = seen[-1].ports[0].histograms[0][BinKind.ARRIVAL]
@@ -107,9 +107,23 @@ def test_a_poller_changes_bins_until_they_fit_and_again_when_it_is_asked(tmp_pat
     outside = looks(900_000_000, 2)[-1].ports[0].histograms[0][BinKind.ARRIVAL]
     assert outside.above == 300 and monitor.bins() == chosen
     poller.follow()
-    found = looks(900_000_000, 10)[-1].ports[0].histograms[0]
+    found = looks(900_000_000, 12)[-1].ports[0].histograms[0]
     assert found[BinKind.ARRIVAL].edges[-1] > 900_000_000 and found[BinKind.ARRIVAL].above == 0
     assert found[BinKind.LENGTH].below + found[BinKind.LENGTH].above == 0
+
+
+def test_a_burst_at_the_first_look_chooses_no_bins_for_what_follows(tmp_path: Path) -> None:
+    model = MonitorProbe()
+    poller = Poller(Probe(FakeLink(model, tmp_path)), [0])
+    poller.set(None, {BinKind.ARRIVAL: BinSetting(0, 6)})
+    poller.follow()
+    now = FIRST
+    for interval_ns in (700, *[16_000] * 8):
+        for _ in range(200):
+            now += interval_ns
+            model.arrive(0, MeasuredFrame(now, 600))
+        found = poller.look().ports[0].histograms[0][BinKind.ARRIVAL]
+    assert found.above == 0 and found.edges[0] <= 16_000 < found.edges[-1]
 
 
 def test_the_worst_stays_until_it_is_cleared(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ PLAIN = (
     "kept",
     "own_frames",
 )
+FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
 
@@ -80,7 +81,7 @@ class Poller:
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
         self._totals = Totals()
-        self._following: dict[tuple[int, BinKind], int] = {}  # Changes that are left.
+        self._following: dict[tuple[int, BinKind], tuple[int, int]] = {}  # Changes, and fitting looks, that are left.
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
     def set(
@@ -112,21 +113,22 @@ class Poller:
 
     def follow(self, kinds: Iterable[BinKind] = tuple(BinKind)) -> None:
         """Choose bins anew, at each look, until they show what comes; each change clears streams and histograms of a port."""
-        self._following = {(monitor.port, kind): CHANGES for monitor in self._monitors for kind in kinds}
+        chosen = tuple(kinds)
+        self._following = {(monitor.port, kind): (CHANGES, FITTING) for monitor in self._monitors for kind in chosen}
 
     def _choose(self, monitor: Monitor, seen: PortMeasurement) -> bool:
         """Change the bins of a port, where others would show better what it has seen; return whether that goes on."""
         changed, goes_on = {}, False
         for kind, found in seen.histograms[0].items() if seen.histograms else ():
-            left = self._following.get((monitor.port, kind), 0)
-            if not left or not found.total:
+            changes, looks = self._following.get((monitor.port, kind), (0, 0))
+            if not changes or not looks or not found.total:
                 continue
             goes_on = True
             if found.total < ENOUGH:
                 continue
             if setting := better(found, seen):
                 changed[kind] = setting
-            self._following[monitor.port, kind] = left - 1 if setting else 0
+            self._following[monitor.port, kind] = (changes - 1, FITTING) if setting else (changes, looks - 1)
         if changed:
             monitor.set_bins(changed)
         return goes_on
