@@ -114,16 +114,18 @@ def test_a_poller_changes_bins_until_they_fit_and_again_when_it_is_asked(tmp_pat
 
 def test_a_burst_at_the_first_look_chooses_no_bins_for_what_follows(tmp_path: Path) -> None:
     model = MonitorProbe()
-    poller = Poller(Probe(FakeLink(model, tmp_path)), [0])
+    poller = Poller(Probe(FakeLink(model, tmp_path)))
     poller.set(None, {BinKind.ARRIVAL: BinSetting(0, 6)})
-    poller.follow()
+    poller.follow(kind for kind in BinKind)
     now = FIRST
     for interval_ns in (700, *[16_000] * 8):
         for _ in range(200):
             now += interval_ns
-            model.arrive(0, MeasuredFrame(now, 600))
-        found = poller.look().ports[0].histograms[0][BinKind.ARRIVAL]
-    assert found.above == 0 and found.edges[0] <= 16_000 < found.edges[-1]
+            for port in range(2):
+                model.arrive(port, MeasuredFrame(now, 600))
+        ports = [port.histograms[0][BinKind.ARRIVAL] for port in poller.look().ports]
+    for found in ports:
+        assert found.above == 0 and found.edges[0] <= 16_000 < found.edges[-1]
 
 
 def test_the_worst_stays_until_it_is_cleared(tmp_path: Path) -> None:
