@@ -11,9 +11,11 @@ extern const uint32_t lp_near_image[];
 
 static int copy_near(void)
 {
-	/* Zephyr's memcpy() goes by octets: 60,000 cycles where main RAM is a SDRAM. */
-	for (uint32_t i = 0; i < (uint32_t)(lp_near_end - lp_near_start); i++) {
-		lp_near_start[i] = lp_near_image[i];
+	/* Volatile, or the compiler calls memcpy(), which goes by octets. */
+	volatile uint32_t *to = lp_near_start;
+
+	for (const uint32_t *from = lp_near_image; to < lp_near_end; from++, to++) {
+		*to = *from;
 	}
 	/* What the processor may have fetched from there before was not this. */
 	__asm__ volatile("fence.i" : : : "memory");
