@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from liteprobe.boards import board
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
+from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.parsers.build import BOARDS as LINES
 from liteprobe.soc.build.arguments import config_of, left_out, parse
 
 
@@ -96,3 +98,28 @@ def test_frames_are_hashed_by_default_where_that_is_routed(arguments, with_hash)
     config = config_of(parse(arguments), target)
     config.check(target)
     assert config.with_hash == with_hash
+
+
+# Which boards there are ---------------------------------------------------------------------------
+
+
+def test_help_names_each_board_and_revision_in_a_line(capsys):
+    assert set(LINES) == {*BOARDS, *OTHER_NAMES, *VERILOG_ONLY}
+    assert cli.main(["build", "--help"]) == 0
+    shown = capsys.readouterr().out.partition("boards:\n")[2]
+    assert [line.split(maxsplit=1) for line in shown.splitlines()[: len(LINES)]] == [[*item] for item in LINES.items()]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_line_of_a_board_has_its_name_its_revision_and_its_fpga(name):
+    """Of another name: its own revision, and the one whose bitstream it takes."""
+    line, module, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
+    model = line.split(" V", 1)[0] if "revision" in parameters else line.partition(",")[0]
+    assert all(word.lower() in model.lower().replace("-", "") for word in module.replace("_5a_", "_5a").split("_"))
+    if "revision" in parameters:
+        of_name = name.partition("_v")[2].replace("_", ".") or parameters["revision"]
+        assert f" V{of_name}" in line
+    if name in OTHER_NAMES:
+        assert line.endswith(f"the bitstream of V{parameters['revision']}")
+    elif name not in VERILOG_ONLY:
+        assert f", {'-'.join(board(name).platform.device.split('-')[:2])}: " in line

@@ -29,7 +29,10 @@ class Parser(argparse.ArgumentParser):
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    parser = Parser(
+        prog="liteprobe build", description="Build a bitstream, with area and timing report. Without --flash, --backup FILE "
+        "builds nothing: it keeps the board's flash in FILE."
+    )
     default = ProbeConfig()
     parser.add_argument("board", choices=[*BOARDS, *OTHER_NAMES, *VERILOG_ONLY], help="what to build for")
     parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
@@ -152,8 +155,10 @@ def check_together(args: argparse.Namespace) -> None:
     if args.restore and (args.backup or not args.with_backup):
         raise ValueError("--restore makes no backup: leave --backup and --no-backup out")
     if not (args.flash or args.restore):
-        given = {"--unprotect": args.unprotect, "--backup": args.backup, "--no-backup": not args.with_backup}
+        given = {"--unprotect": args.unprotect, "--backup": args.backup and args.load, "--no-backup": not args.with_backup}
         if named := [option for option, is_given in given.items() if is_given]:
             raise ValueError(f"{named[0]} is for what writes the flash: give --flash, too")
-    if args.cable and not (args.load or args.flash or args.restore):
+    if args.cable and not (args.load or args.flash or args.restore or args.backup):
         raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
+    if args.backup and args.no_compile and not args.flash:
+        raise ValueError("--backup without --flash builds nothing: leave --no-compile out")
