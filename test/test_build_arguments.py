@@ -100,6 +100,28 @@ def test_frames_are_hashed_by_default_where_that_is_routed(arguments, with_hash)
     assert config.with_hash == with_hash
 
 
+@pytest.mark.parametrize(
+    ("arguments", "mac_address", "uart_baud"),
+    [
+        ([], 0x10E2D5000000, 115200),
+        (["--mac-address", "10:e2:d5:00:00:0A", "--uart-baud", "9600"], 0x10E2D500000A, 9600),
+        (["--mac-address", "2-0-0-0-0-1"], 0x020000000001, 115200),
+    ],
+)
+def test_addresses_and_the_rate_of_the_serial_link_are_those_that_were_given(arguments, mac_address, uart_baud):
+    target = board("colorlight_5a_75b")
+    config = config_of(parse(["colorlight_5a_75b", *arguments]), target)
+    config.check(target)
+    assert (config.mac_address, config.uart_baud) == (mac_address, uart_baud)
+
+
+@pytest.mark.parametrize("text", ["10:e2:d5:00:00", "10:e2:d5:00:00:0x", "10:e2:d5:00:00:001", "1::2:3:4:5", "110"])
+def test_what_is_not_a_mac_address_is_refused_with_one_that_is(capsys, text):
+    with pytest.raises(SystemExit) as end:
+        parse(["colorlight_5a_75b", "--mac-address", text])
+    assert end.value.code == 2 and f"'{text}' is not a MAC address: write it like 10:e2:d5:" in capsys.readouterr().err
+
+
 # Which boards there are ---------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.network import STORES
 
-NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
@@ -25,6 +25,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end."""
         self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
+
+
+def mac_address(text: str) -> int:
+    """Return the number of a MAC address."""
+    parts = text.replace("-", ":").split(":")
+    if len(parts) != 6 or not all(1 <= len(part) <= 2 for part in parts):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01")
+    try:
+        return int.from_bytes(int(part, 16) for part in parts)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01") from None
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -88,6 +99,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
+    parser.add_argument("--mac-address", type=mac_address, default=default.mac_address, metavar="MAC",
+        help="of the management stack, like 10:e2:d5:00:00:01; two probes in one network need two, and two IP addresses")
+    parser.add_argument("--uart-baud", type=int, default=default.uart_baud, help="rate of the management link uart")
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)
 
