@@ -23,7 +23,10 @@ PAGES = {
     "versa_ecp5": "versa-ecp5.md",
 }
 # What stands for something of the user's own, or of one board, in a message.
-PLACES = r"^\d+ |openFPGALoader|\b(?:CABLE|BOARD|FILE)\b|cmsisdap|ft2232|LFE5U\w*-\d+|colorlight_\w+|0xff\b|\d[\d.:]+\d|/dev/\w+|\bport \d"
+PLACES = (
+    r"^\d+ |openFPGALoader|\b(?:CABLE|BOARD|FILE)\b|cmsisdap|ft2232|LFE5U\w*-\d+|colorlight_\w+|0xff\b|\d[\d.:]+\d|/dev/\w+"
+    r"|\bport \d"
+)
 
 
 def page(name: str) -> str:
