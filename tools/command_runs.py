@@ -42,12 +42,98 @@ QUICK = {
         bench.key: for the other end
         bench.key_secret: keep it on this machine, it is readable by you alone
     """,
+    "liteprobe replay office.pcapng --check": """
+        ...can't start
+         port     frames   octets          s      Mb/s   of the line       in time   cut
+         ───────────────────────────────────────────────────────────────────────────────
+         0           200   12,000   0.000399   337.119      33.712 %             0     0
+    """,
+    "liteprobe sets line.yaml --check": """
+        fields              address, vlan, index
+        octets of a set     9
+        octets of all       24
+        table               2 entries
+        frames a second     1,000,000.0
+        stream in runs, IP  65.753 Mb/s
+        repeats             3
+    """,
+    "liteprobe train --probe sim://loopback --length 60 --count 100": """
+         length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns ...
+         ───...
+             60     100        1   100.00   1000.000        -   1000.000   1000.000      8.0 ...      0     0       0      0
+        Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
+        Clock free-running; a delay is within 8.0 ns.
+    """,
 }
 
-SLOW: dict[str, str] = {}
+IMIX = """
+        ...least
+         stream          sent   received   lost   dup   reord    late   bit err            Mb/s ...
+         ───...
+         internet mix   1,978      1,978      0     0       0   1,242         0   597.654±0.576   3,576   11,633.1 ... 15,208
+         voice            101        101      0     0       0      60         -          19.030   4,808   10,818.9 ... 15,208
+        10.097 ms, stopped. Clock free-running; a delay is within 8.0 ns. Delays ± by the width of a bin; ...
+"""
+SLOW = {
+    "./run liteprobe train --probe 'sim://switch?latency=3us&rate=1G' --length 60,1514 --count 100": """
+         length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity    owd ns ...
+         ───...
+             60     100        1   100.00   1000.000        -   1000.000   1000.000    3576.0 ...      0     0       0      0
+           1514     100        1   100.00   1000.000        -   1000.000   1000.000   15208.0 ...      0     0       0      0
+        Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
+        Clock free-running; a delay is within 8.0 ns.
+    """,
+    "./run liteprobe train --probe 'sim://cable?preset=tester'": """
+         length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns ...
+         ───...
+           1514     100        1   100.00   1000.000        -   1000.000   1000.000      8.0 ...      0     0       0      0
+        Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
+        Clock free-running; a delay is within 8.0 ns.
+    """,
+    "./run liteprobe send docs/examples/imix.yaml --probe 'sim://switch?latency=3us&preset=tester' --duration 10ms": IMIX,
+    "./run liteprobe send --length 64-1514 --rate 500M --exponential --fill prbs --duration 10ms": """
+                                                                                          least
+         stream   sent   received   lost   dup   reord   late   bit err            Mb/s      ns   mean ...
+         ───...
+         stream    792        792      0     0       0    403         0   497.798±0.577       8    8.0 ...
+        10.069 ms, stopped. Clock free-running; a delay is within 8.0 ns. ...
+    """,
+    "liteprobe clock discipline --probe 'sim://pair?pps=1ms&cpu=0' --for 120ms --log clock.csv": """
+        state        locked
+        error bound  ... ns (95 %)
+        now          ... ns
+        offset       ... ns at the last edge
+        rate         +... ppm of the oscillator
+        drift        ... ppt/s
+        edges        ... used, 0 rejected
+        PPS          present, period 1000000 ns; 0 missing, 0 spurious, 0 glitches
+        mode         discipline
+    """,
+    "liteprobe owd --from 'sim://pair?delay=1us&pps=1ms&cpu=0' --discipline 60ms --length 60,1514 --count 100 "
+    "--interval 20us --both-ways --report owd.html": """
+        sim://pair?delay=1us&pps=1ms&cpu=0 to sim://pair?delay=1us&pps=1ms&cpu=0&probe=b
+         length   count   repeat ... lost
+         ───...
+             60     100        1 ...      0
+           1514     100        1 ...      0
+        Clocks locked and locked; a delay is within ... ns (95 %), constant delays of the PHYs aside (--calibration).
+        sim://pair?delay=1us&pps=1ms&cpu=0&probe=b to sim://pair?delay=1us&pps=1ms&cpu=0
+        ...
+        Clocks locked and locked; a delay is within ... ns (95 %), constant delays of the PHYs aside (--calibration).
+        report: owd.html
+    """,
+    "liteprobe clock plot clock.csv --out clock.png": """
+        ... edges of 1000000 ns, 0 missing, 0 outliers; oscillator +19.9... ppm; clock error ... ns RMS, ...
+        plot: clock.png
+    """,
+}
 
 #: What has to be run before, in the same folder.
-NEEDED: dict[str, tuple[str, ...]] = {}
+NEEDED = {
+    "liteprobe clock plot clock.csv --out clock.png": (
+        "liteprobe clock discipline --probe 'sim://pair?pps=1ms&cpu=0' --for 120ms --log clock.csv",
+    ),
+}
 
 
 def datagram(number: int) -> bytes:

@@ -52,6 +52,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
     add_options(parser)
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    add_built_in(parser, default)
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
+    return parser.parse_args(arguments)
+
+
+def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
+    """Add what is built in, and how it is reached."""
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
     parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor or generator on a LFE5U-25F)")
     parser.add_argument(
@@ -102,8 +109,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--mac-address", type=mac_address, default=default.mac_address, metavar="MAC",
         help="of the management stack, like 10:e2:d5:00:00:01; two probes in one network need two, and two IP addresses")
     parser.add_argument("--uart-baud", type=int, default=default.uart_baud, help="rate of the management link uart")
-    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
-    return parser.parse_args(arguments)
 
 
 def default_link(target: Any, preset: str, ports: int) -> str:
