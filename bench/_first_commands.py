@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import ROOT, Figure
+from _figures import ROOT, Figure, Row
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -59,3 +59,8 @@ def commands(is_full: bool) -> Iterator[Figure]:
     yield Figure("commands_run_that_print_another_thing", others, "commands", 0)
     if not is_full:
         print(f"  excluded without --full: {len(command_runs.SLOW)} commands that are run", file=sys.stderr)
+
+
+def rows() -> dict[str, Row]:
+    """Return the rows of this file, by name, for ``bench/first_hour.py``."""
+    return {"commands": commands}

@@ -66,6 +66,8 @@ OF_RUN = {
     "shell": "interactive",
 }
 #: Scripts that no test runs.
+#: Folders whose scripts one test runs by a list of its own.
+WHOLE = {"docs/labs/": "sim/system/test_labs.py"}
 UNTESTED = {"tools/arcs.py": "minutes of synthesis", "liteprobe.soc.build.stages": "minutes of synthesis"}
 
 
@@ -123,7 +125,12 @@ def parts(line: str) -> Iterator[str]:
 def is_command(text: str) -> bool:
     """Return whether a text begins as a command does that a page may show."""
     first = text.split(maxsplit=1)[0] if text.strip() else ""
-    return first in OURS or first.partition("/")[0] in REASONS or re.match(r"[A-Z_]+=\S+ \./run ", text) is not None
+    return (
+        first in OURS
+        or first.partition("/")[0] in REASONS
+        or first.endswith(("bin/pip", "bin/liteprobe"))
+        or re.match(r"[A-Z_]+=\S+ \./run ", text) is not None
+    )
 
 
 def commands_of(page: str, text: str) -> Iterator[Command]:
@@ -161,7 +168,7 @@ def filled(text: str) -> list[str]:
 
 def arguments_of(words: list[str]) -> list[str] | None:
     """Return what the command ``liteprobe`` gets; None: another command of ./run."""
-    if words[0] == "liteprobe":
+    if words[0].endswith("liteprobe"):
         return words[1:]
     if words[1] == "liteprobe":
         return words[2:]
@@ -209,7 +216,7 @@ def of_run(words: list[str]) -> Fate:
         raise ValueError(f"./run has no command '{name}'")
     if name == "bench" and rest and rest[0] != PLACES["NAME"]:
         sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py"))
-        if not (ROOT / "bench" / f"{rest[0]}.py").exists():
+        if not (ROOT / "bench" / f"{rest[0].replace('-', '_')}.py").exists():
             raise ValueError(f"there is no bench/{rest[0]}.py")
         for row in rest[1:]:
             if f'"{row}"' not in sources and f"def {row}(" not in sources:
@@ -239,6 +246,8 @@ def is_tested(script: str) -> bool:
     """Return whether a test names a script, or a module of ``python -m``; one of the page's own stands on the page."""
     if "/" not in script and script.endswith(".py"):
         return True
+    if any(script.startswith(folder) and (ROOT / test).exists() for folder, test in WHOLE.items()):
+        return True
     example = script.removeprefix("docs/examples/").removesuffix(".py")
     names = (script, script.rpartition("/")[2], script.removeprefix("liteprobe."), f'load("{example}")')
     return any(name in sources_of_tests() for name in names)
@@ -256,8 +265,8 @@ def fate_of(command: Command) -> Fate:
         )
     text = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command.text)
     words = filled(text)
-    if words[0] not in OURS:
-        first = words[0].partition("/")[0]
+    if words[0] not in OURS and not words[0].endswith("bin/liteprobe"):
+        first = "pip" if words[0].endswith("bin/pip") else words[0].partition("/")[0]
         if first not in REASONS:
             raise ValueError(
                 f"'{words[0]}' is not a command that tools/commands.py knows: add it with the reason to REASONS"
