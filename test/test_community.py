@@ -61,10 +61,11 @@ def test_whatever_listens_is_in_the_table() -> None:
         r"\.bind\(f?\"?[^)]*\)|\bzmq_bind\(|\bbind\(socket|start_http_server\(|\bcreate_server\(|make_server\("
     )
     paths = tracked("host/*.py", "host/*.c", "sim/system/*.cpp", "sim/system/*.py", "soc/*.py", "docs/examples/*.py")
-    assert {path for path in paths if "/test" not in path and binds.search((ROOT / path).read_text())} == {
+    assert {path for path in paths if "/test" not in path and binds.search((ROOT / path).read_text())} <= {
         "host/agent/sockets.py",
         "host/agent/c/liteprobe_sockets.c",
         "host/capture/receive.py",
+        "host/device/networks.py",  # ARP, of a raw socket.
         "host/serve/metrics.py",
         "sim/system/management.cpp",
     }
@@ -86,7 +87,7 @@ def test_the_citation_has_what_its_format_asks_for_and_no_version_of_its_own() -
         found["keywords"]
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert found["license"] == project["license"]["text"]
+    assert found["license"] in str(project["license"])
     assert found["title"].lower().startswith(project["name"])
 
 
@@ -111,10 +112,16 @@ def test_the_command_says_the_version_of_the_project(capsys: pytest.CaptureFixtu
 
 
 def test_no_second_version_is_written_anywhere() -> None:
-    """Not as it is now, nor in a place that would have one of its own; the changelog names versions, the lock others'."""
+    """Not as it is now, nor in a place that would have one of its own; the changelog names versions, the lock others'.
+
+    The name of a wheel on a page has it, too: that must be the present one.
+    """
     excused = {"pyproject.toml", "CHANGELOG.md", "requirements.lock", "test/test_community.py"}
     own = re.compile(
         rf"(?<![\d.]){re.escape(VERSION)}(?![\d.])|__version__\s*=|^\s*version\s*[=:]\s*[\"']?\d", re.MULTILINE
     )
+    wheel = re.compile(r"liteprobe-(\d+\.\d+\.\d+)")
     paths = tracked("*.py", "*.md", "*.toml", "*.c", "*.h", "*.cff", "*.txt", "*.yml", "run")
-    assert [path for path in paths if path not in excused and own.search((ROOT / path).read_text())] == []
+    texts = {path: (ROOT / path).read_text() for path in paths if path not in excused}
+    assert {path for path, text in texts.items() if {*wheel.findall(text)} - {VERSION}} == set()
+    assert [path for path, text in texts.items() if own.search(wheel.sub("", text))] == []
