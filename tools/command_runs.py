@@ -105,6 +105,30 @@ SLOW = {
          0         200   200      0        0           0       -   337.119   33.71 % ...       8    8.0     8     8 ...
         ... s, all was sent. Clock free-running; a delay is within 8.0 ns. Mb/s as planned, on the wire, ...
     """,
+    "liteprobe replay east.pcap west.pcap --ports 0,1 --loop 10 --capture seen.pcapng --stamp ipv4.identification": """
+        ...least
+         port      sent      of   late   had to   underruns   first      Mb/s   of line   resent      ns   mean ...
+         ───...
+         0        2,000   2,000      0        -           0       -   337.119   33.71 % ...       8    8.0     8     8 ...
+         1        2,000   2,000      0        -           0       -   337.119   33.71 % ...       8    8.0     8     8 ...
+        ... s, all was sent. Clock free-running; a delay is within 8.0 ns. Mb/s as planned, on the wire, ...
+    """,
+    "./run liteprobe emulate --preset wifi-bursty --duration 30ms "
+    "--probe 'sim://emulator?play=office.pcap,uplink.pcap&repeats=0'": """
+        ╭─ there: port 0 → port 1 ...
+        ...
+        ╭─ back: port 1 → port 0 ...
+        ...
+         player       0   ...           0            0
+         player       1   ...           0            0
+        ... frames played, ... received.
+        0.030 s, stopped after its time. Clock free-running.
+    """,
+    "./run liteprobe capture --probe 'sim://loopback?preset=monitor&play=a.pcap,a.pcap' "
+    "--filter 'udp port 53' --count 100 -w dns.pcapng": """
+        ...
+        100 frames, 6,000 octets, in dns.pcapng
+    """,
     "./run liteprobe sets sets.yaml --probe 'sim://cable?preset=replay'": """
         ...least
          port     sent   of   of sets   repeats   late   underruns   first      Mb/s   of line   resent ...
@@ -181,7 +205,7 @@ def printed(command: str, folder: Path) -> str:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run one command in ``folder``; return what it printed."""
+    """Run one command in ``folder``; return what it printed, on stderr where nothing is on stdout."""
     words = shlex.split(command)
     if words[:2] == ["./run", "help"]:
         done = subprocess.run([ROOT / "run", *words[1:]], cwd=folder, check=True, capture_output=True, text=True)
@@ -190,4 +214,4 @@ def run(command: str, folder: Path) -> str:
         environment = {**os.environ, "LITEPROBE_BUILD": str(ROOT / "build"), "NO_COLOR": "1"}
         line = [sys.executable, "-m", "liteprobe.host.cli", *arguments]
         done = subprocess.run(line, cwd=folder, env=environment, check=True, capture_output=True, text=True)
-    return done.stdout
+    return done.stdout or done.stderr
