@@ -152,17 +152,17 @@ SLOW = {
         sim://pair?delay=1us&pps=1ms&cpu=0 to sim://pair?delay=1us&pps=1ms&cpu=0&probe=b
          length   count   repeat ... lost
          ───...
-             60     100        1 ...      0
-           1514     100        1 ...      0
-        Clocks locked and locked; a delay is within ... ns (95 %), constant delays of the PHYs aside (--calibration).
+             60     100        1   999.53   1.53   995.00   1003.00   1004.00      0
+           1514     100        1   998.72   1.80   991.49   1000.21   1003.00      0
+        Clocks locked and locked; a delay is within 34.3 ns (95 %), constant delays of the PHYs aside (--calibration).
         sim://pair?delay=1us&pps=1ms&cpu=0&probe=b to sim://pair?delay=1us&pps=1ms&cpu=0
         ...
-        Clocks locked and locked; a delay is within ... ns (95 %), constant delays of the PHYs aside (--calibration).
-        report: owd.html
+             60     100        1   1000.56   1.35   999.26   1004.00   1007.48      0
+           1514     100        1   1001.26   1.79   997.00   1005.00   1005.00      0
+        Clocks locked and locked; a delay is within 34.7 ns (95 %), constant delays of the PHYs aside (--calibration).
     """,
     "liteprobe clock plot clock.csv --out clock.png": """
         ... edges of 1000000 ns, 0 missing, 0 outliers; oscillator +19.9... ppm; clock error ... ns RMS, ...
-        plot: clock.png
     """,
 }
 
