@@ -24,7 +24,7 @@ from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.extension import extend_with
 from liteprobe.soc.build.arguments import check_together, config_of, left_out, parse
-from liteprobe.soc.build.load import Way, detect, flash_bitstream, load, restore, way_of
+from liteprobe.soc.build.load import Way, detect, flash_bitstream, keep, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
@@ -358,6 +358,15 @@ def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
     return 0
 
 
+def backup_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+    """Keep the flash in a file; return the exit code."""
+    if args.board in VERILOG_ONLY:
+        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
+    keep(target, args.backup, way)
+    print(f"the flash of {args.board} is in {args.backup}")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
@@ -369,6 +378,8 @@ def main(arguments: list[str] | None = None) -> int:
         target = board(args.board)
         if args.restore:
             return restore_only(args, target, way)
+        if args.backup and not args.flash:
+            return backup_only(args, target, way)
         config = config_of(args, target)
         if missing := left_out(config):
             say("not built in: " + ", ".join(f"{what} ({option})" for what, option in missing.items()))
