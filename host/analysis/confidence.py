@@ -15,6 +15,7 @@ from liteprobe.host.analysis.beta import incomplete_beta
 NEWTON_STEPS = 100
 PRECISION = 1e-14
 
+
 @cache
 def student(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution.
@@ -35,7 +36,9 @@ def student(probability: float, freedom: int) -> float:
     above 0 and the normal quantile lies below it, so that every step comes closer from below.
     """
     if not (0.5 <= probability < 1 and freedom >= 1):
-        raise ValueError(f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more")
+        raise ValueError(
+            f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more"
+        )
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     quantile = NormalDist().inv_cdf(probability)
     for _ in range(NEWTON_STEPS):

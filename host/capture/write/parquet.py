@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
+from liteprobe.host import extras
 from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
 from liteprobe.host.capture.write.columns import TEXT, array, binary
 from liteprobe.host.capture.write.output import FULL
 from liteprobe.host.errors import ProbeError
+
+with extras.named():
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
