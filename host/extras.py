@@ -27,6 +27,17 @@ PURPOSES = {
     "sim": "the simulated probe needs",
     "build": "building gateware needs",
 }
+#: Modules that the host can't do without, and their packages where those have another name.
+NEEDED = {
+    "numpy": "numpy",
+    "rich": "rich",
+    "shtab": "shtab",
+    "serial": "pyserial",
+    "prometheus_client": "prometheus-client",
+    "yaml": "PyYAML",
+    "zmq": "pyzmq",
+    "platformdirs": "platformdirs",
+}
 SETUPS = {"build": "build"}  # Of ./run in a clone; all else is in its base.
 
 
@@ -42,8 +53,17 @@ def command(extra: str) -> str:
     """Return the command that installs an extra into this Python environment."""
     if folders.is_clone() and Path(sys.prefix).is_relative_to(folders.ROOT):
         return f"./run setup {SETUPS.get(extra, 'base')}"
-    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
-    return f'{python} -m pip install "liteprobe[{extra}]"'
+    return install(f'"liteprobe[{extra}]"')
+
+
+def install(*packages: str) -> str:
+    """Return the command that installs packages into this Python environment."""
+    return f"{quoted(sys.executable)} -m pip install {' '.join(packages)}"
+
+
+def quoted(path: str) -> str:
+    """Return a path as it can be typed into a shell, of Windows, too."""
+    return f'"{path}"' if " " in path else path
 
 
 def extra_of(module: str) -> str | None:
@@ -69,7 +89,10 @@ def named() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = extra_of(error.name or "")
+        module = (error.name or "").partition(".")[0]
+        if module in NEEDED:
+            raise ProbeError(f"{NEEDED[module]} is not installed: type  {install(NEEDED[module])}") from None
+        extra = extra_of(module)
         if extra is None:
             raise
-        raise MissingExtraError(extra, (error.name or "").partition(".")[0]) from None
+        raise MissingExtraError(extra, module) from None

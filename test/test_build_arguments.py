@@ -96,3 +96,16 @@ def test_frames_are_hashed_by_default_where_that_is_routed(arguments, with_hash)
     config = config_of(parse(arguments), target)
     config.check(target)
     assert config.with_hash == with_hash
+
+
+@pytest.mark.parametrize("text", ["10:e2:d5:00:00:07", "10e2d5000007", "10-E2-D5-00-00-07"])
+def test_a_mac_address_is_that_of_the_management_stack(text):
+    arguments = parse(["colorlight_5a_75b", "--mac-address", text])
+    assert config_of(arguments, board("colorlight_5a_75b")).mac_address == 0x10E2D5000007
+
+
+@pytest.mark.parametrize("text", ["10:e2:d5:00:00", "0x10e2d5000007", "10:e2:d5:00:00:0g", "10:e2:d5:00:00:071"])
+def test_what_is_no_mac_address_is_refused(text, capsys):
+    with pytest.raises(SystemExit):
+        parse(["colorlight_5a_75b", "--mac-address", text])
+    assert f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01" in capsys.readouterr().err

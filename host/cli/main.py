@@ -21,6 +21,8 @@ from liteprobe.host.cli.parsers import (
     clock,
     completion,
     demo,
+    discover,
+    doctor,
     emulate,
     firmware,
     info,
@@ -59,6 +61,8 @@ COMMANDS: dict[str, ModuleType] = {
     "build": build,
     "firmware": firmware,
     "demo": demo,
+    "doctor": doctor,
+    "discover": discover,
     "completion": completion,
 }
 EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)

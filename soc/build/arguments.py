@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +16,7 @@ from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.network import STORES
 
-NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address",
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
@@ -85,8 +86,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
+    parser.add_argument(
+        "--mac-address", metavar="MAC", type=mac, default=default.mac_address,
+        help="of the management stack, hexadecimal, with or without colons: another for each probe of a network",
+    )
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)
+
+
+def mac(text: str) -> int:
+    """Return a MAC address as a number, from ``10:e2:d5:00:00:01`` or ``10e2d5000001``."""
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(?:[:-]?[0-9a-fA-F]{2}){5}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01")
+    return int(re.sub("[:-]", "", text), 16)
 
 
 def default_link(target: Any, preset: str, ports: int) -> str:

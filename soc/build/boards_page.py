@@ -32,7 +32,7 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
 step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
-`--gnss-baud` and `--ip-address` change what is built in. The preset `emulator` has [options of its
+`--gnss-baud`, `--ip-address` and `--mac-address` change what is built in. The preset `emulator` has [options of its
 own](emulator.md#on-a-board).
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of

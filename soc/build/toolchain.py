@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -86,3 +87,19 @@ def require(name: str, arguments: list[str], folder: Path, log: Path) -> None:
 def tail(log: Path) -> str:
     """Return the last lines of a log."""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
+
+
+def main() -> int:
+    """Print where each tool is, as JSON: a path, or null."""
+    found: dict[str, str | None] = {}
+    for name in TOOLS:
+        try:
+            found[name] = find_tool(name)
+        except BuildError:
+            found[name] = None
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

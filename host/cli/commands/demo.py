@@ -65,7 +65,8 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
 
 def run(args: argparse.Namespace) -> None:
     """Build the simulated probe, measure, print and write."""
-    extras.require("report")
+    for extra in ("report",) if args.sim else ("sim", "report"):
+        extras.require(extra)
     args.out.mkdir(parents=True, exist_ok=True)
     build = args.sim or sim.build(sim.SimOptions())
     asked = requests(args.out, build, args.repeat)
