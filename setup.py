@@ -2,11 +2,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Packages the folders of this repository under one name, ``liteprobe``, without their tests; firmware/ goes along as data."""
 
+import shutil
+from pathlib import Path
+
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 FOLDERS = ["cores", "soc", "boards", "host", "sim"]
-SOURCES = ["*.c", "*.h", "*.cpp", "*.v", "*.sv", "*.yaml", "arch/*.h"]  # That are compiled or read where they lie.
+SOURCES = [
+    "*.c",
+    "*.h",
+    "*.cpp",
+    "*.v",
+    "*.sv",
+    "*.yaml",
+    "arch/*.h",
+    "c/*.c",
+    "c/*.h",
+]  # That are compiled or read where they lie.
 
 
 def packages_of(folder: str) -> list[str]:
@@ -15,7 +28,13 @@ def packages_of(folder: str) -> list[str]:
 
 
 class BuildWithoutTests(build_py):
-    """Leaves the tests out that stand beside what they test."""
+    """Leaves out the tests that stand beside what they test."""
+
+    def run(self) -> None:
+        """Copy anew: setuptools keeps what an earlier build has left, files that are gone included."""
+        if not getattr(self, "editable_mode", False):
+            shutil.rmtree(Path(self.build_lib) / "liteprobe", ignore_errors=True)
+        super().run()
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return package, name and file of each module that isn't a test."""

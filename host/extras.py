@@ -74,7 +74,15 @@ def extra_of(module: str) -> str | None:
 
 def lacking(extra: str) -> list[str]:
     """Return the modules of an extra that are not installed."""
-    return [module for module in EXTRAS[extra] if importlib.util.find_spec(module) is None]
+    return [module for module in EXTRAS[extra] if not is_installed(module)]
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def require(extra: str) -> None:

@@ -232,7 +232,7 @@ def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[in
 def _look(place: Place, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
     """Return what a probe says of itself: of its first answer, and of what is read more."""
     table = words.reshape(PAGES, len(LOOKED_AT))
-    identifier, facts = "", (0, 0, 0)
+    identifier, facts = "", [0, 0, 0]
     try:
         link = EtherboneLink(place.address, place.port, PATIENCE)
     except ProbeError:
@@ -242,7 +242,7 @@ def _look(place: Place, count: int, words: Words, macs: tuple[str, ...]) -> Foun
             text = _text(link.read(CSR_BASE + PAGE * int(page), IDENTIFIER_WORDS))
             identifier = text if text.startswith(IDENTIFIER) else identifier
         for page in np.flatnonzero((table[:, 1:] == TICKS_PER_SECOND).any(axis=1)):
-            facts = tuple(int(word) for word in link.read(CSR_BASE + PAGE * int(page), 3))
+            facts = link.read(CSR_BASE + PAGE * int(page), 3).tolist()
     except ProbeError:
         pass  # It has answered once, and no more: that is said.
     finally:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Python, packages, compilers and tools."""
 
-import importlib.util
 import json
 import os
 import platform
@@ -24,7 +23,7 @@ LOADER = "openFPGALoader"
 TIMEOUT_S = 60.0
 
 
-def python(version: Sequence[int] = sys.version_info) -> Check:
+def python(version: Sequence[int] = sys.version_info[:3]) -> Check:
     """Look at Python's version, and at the system."""
     said = f"{'.'.join(map(str, version[:3]))}, {sys.executable}"
     if not OLDEST <= tuple(version[:2]) <= NEWEST:
@@ -39,7 +38,7 @@ def python(version: Sequence[int] = sys.version_info) -> Check:
 
 def packages() -> Check:
     """Look for the packages that each command needs."""
-    lacking = [name for module, name in extras.NEEDED.items() if importlib.util.find_spec(module) is None]
+    lacking = [name for module, name in extras.NEEDED.items() if not extras.is_installed(module)]
     if lacking:
         advice = extras.install(*lacking)
         return missing("packages of the host", f"without {', '.join(lacking)}", advice, is_needed=True)
