@@ -52,7 +52,7 @@ POSIX = ("fcntl", "termios", "tty", "pty", "resource", "pwd", "grp", "syslog")
 LACKS = """
 import os, signal, socket, multiprocessing.process, numpy, zmq, rich.console, serial, prometheus_client
 for module, names in (
-    (signal, ("SIGHUP", "SIGALRM", "SIGKILL", "SIGUSR1", "pthread_sigmask", "setitimer", "ITIMER_REAL", "SIG_BLOCK", "SIG_UNBLOCK")),
+    (signal, ("SIGHUP", "SIGALRM", "SIGKILL", "pthread_sigmask", "setitimer", "ITIMER_REAL", "SIG_BLOCK", "SIG_UNBLOCK")),
     (os, ("setpgrp", "killpg", "getuid", "setsid", "fork", "O_CLOEXEC")),
     (socket, ("AF_PACKET", "AF_UNIX", "MSG_DONTWAIT", "SO_REUSEPORT")),
 ):
