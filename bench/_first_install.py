@@ -9,6 +9,7 @@ folder with a space in its name, which the user who runs it may not write to: no
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -260,13 +261,9 @@ def is_line(said: str) -> bool:
 def sample(name: str) -> Path:
     """Return an input for a command, made where there is none."""
     path = Path(mkdtemp()) / name
-    if name == "a.pcap":
-        path.write_bytes(
-            bytes.fromhex("4d3cb2a1020004000000000000000000ffff000001000000")
-            + bytes(8)
-            + b"\x3c\0\0\0\x3c\0\0\0"
-            + bytes(60)
-        )
+    if name == "a.pcap":  # One frame of 60 octets, times in nanoseconds.
+        header = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+        path.write_bytes(header + struct.pack("<IIII", 0, 0, 60, 60) + bytes(60))
     else:
         source = ROOT / "docs" / "examples" / "imix.yaml"
         path.write_text(source.read_text() if name == "streams.yaml" else "sets: []\n")
