@@ -266,5 +266,9 @@ def sample(name: str) -> Path:
         path.write_bytes(header + struct.pack("<IIII", 0, 0, 60, 60) + bytes(60))
     else:
         source = ROOT / "docs" / "examples" / "imix.yaml"
-        path.write_text(source.read_text() if name == "streams.yaml" else "sets: []\n")
+        path.write_text(
+            source.read_text()
+            if name == "streams.yaml"
+            else "stream: {length: 60, probe: false, interval: 1us}\nsets: [{}]\n"
+        )
     return path

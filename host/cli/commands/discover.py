@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rich.text import Text
+
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import write_json
@@ -71,5 +73,6 @@ def show(found: Sequence[FoundProbe]) -> None:
     for probe in found:
         facts = (probe.identifier or "no LiteProbe", probe.preset or UNKNOWN, str(probe.ports or UNKNOWN))
         map_hash = f"{probe.map_hash:08x}" if probe.map_hash else UNKNOWN
-        shown.add_row(probe.url, *facts, map_hash, ", ".join(probe.macs) or UNKNOWN)
+        row = (probe.url, *facts, map_hash, ", ".join(probe.macs) or UNKNOWN)
+        shown.add_row(*map(Text, row))  # Else a part of a MAC address like :ab: is taken for the name of a picture.
     tables.console().print(shown)
