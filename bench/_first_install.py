@@ -62,6 +62,7 @@ PLAIN: dict[tuple[str, ...], tuple[int, str]] = {
     ("firmware", "state"): (1, "[sim]"),
     ("demo",): (1, "[sim]"),
 }
+SETS = "stream: {length: 60, probe: false, interval: 1us}\nsets: [{}]\n"
 #: What is tried of the simulated probe once it is built.
 SIMULATED = (
     ("info",),
@@ -266,9 +267,5 @@ def sample(name: str) -> Path:
         path.write_bytes(header + struct.pack("<IIII", 0, 0, 60, 60) + bytes(60))
     else:
         source = ROOT / "docs" / "examples" / "imix.yaml"
-        path.write_text(
-            source.read_text()
-            if name == "streams.yaml"
-            else "stream: {length: 60, probe: false, interval: 1us}\nsets: [{}]\n"
-        )
+        path.write_text(source.read_text() if name == "streams.yaml" else SETS)
     return path

@@ -146,12 +146,12 @@ def test_two_mac_addresses_are_two_devices(
     listeners: tuple[Listener, Listener], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The neighbour's entry changes meanwhile: another one answered."""
-    tables = iter([{"127.0.0.2": "10:e2:ab:00:00:00"}, {"127.0.0.2": "10:e2:ab:00:00:01"}])
+    tables = iter([{"127.0.0.2": "10:e2:d5:ab:00:00"}, {"127.0.0.2": "10:e2:d5:ab:00:01"}])
     monkeypatch.setattr(networks, "neighbours", lambda: next(tables))
     assert cli.main(["discover", "127.0.0.2", "--port", str(listeners[0].port), "--wait", "300ms"]) == 1
     printed = capsys.readouterr()
-    assert "(MAC addresses 10:e2:ab:00:00:00, 10:e2:ab:00:00:01)" in printed.err
-    assert " 10:e2:ab:00:00:00, 10:e2:ab:00:00:01" in printed.out
+    assert "(MAC addresses 10:e2:d5:ab:00:00, 10:e2:d5:ab:00:01)" in printed.err
+    assert " 10:e2:d5:ab:00:00, 10:e2:d5:ab:00:01" in printed.out
 
 
 def test_what_answers_and_is_no_probe_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:

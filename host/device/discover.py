@@ -21,9 +21,9 @@ from liteprobe.host.errors import ProbeError, UsageError
 
 # Registers lie in pages; which module has which page is another one in each build.
 CSR_BASE, PAGE, PAGES = 0xF0000000, 0x800, 32
-#: Words of each page that are read first: the first one tells the identifier, the others the probe's own module.
+#: Words of each page that are read first. The first one tells the identifier; in one of the others the probe's own module has
+#: ticks_per_second: behind map_hash, parts, ports, record_depth, and start, where it can send.
 LOOKED_AT = (0, 4, 5)
-RATE_PLACES = (4, 5)  # Of ticks_per_second: behind map_hash, parts, ports, record_depth, and start, where it can send.
 IDENTIFIER = "liteprobe"
 IDENTIFIER_WORDS = 64  # A character each.
 LARGEST_NETWORK = 1024  # Addresses.
