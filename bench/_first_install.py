@@ -67,7 +67,6 @@ SETS = "stream: {length: 60, probe: false, interval: 1us}\nsets: [{}]\n"
 SIMULATED = (
     ("info",),
     ("regs", "list"),
-    ("phy",),
     ("stop",),
     ("clock", "status"),
     ("calibrate", "--count", "100"),

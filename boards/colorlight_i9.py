@@ -17,6 +17,7 @@ class Board(Module):
     parts        = Parts(GRADE_6, B50612D, FLASH_NOT_AT_HAND, (M12L64322A_5, EM638325_6))
     lut_sites    = 43848 # LFE5U-45F.
     block_rams   = 108
+    two_way_clk_freq = 625e6/13 # 48.1 MHz, of the VCO that makes `timebase`; two engines ask for 46.
     placer       = "static"
     with_late_sdram = True
     flash_bytes  = 0x800000 # W25Q64JV.

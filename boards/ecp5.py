@@ -21,6 +21,7 @@ class Ecp5Board:
     name : str, as in ``liteprobe build``.
     ports : int, Ethernet PHYs.
     sys_clk_freq : float, Hz
+    two_way_clk_freq : float, Hz, of ``sys`` where an emulator goes both ways without the discipline; None: as all else.
     placer : str, of nextpnr, with processor and discipline.
     seeds : dict, preset -> seed of placement that is known to meet timing, with processor and discipline; 1 where none is named.
     lut_sites, block_rams : int, of the device.
@@ -48,6 +49,7 @@ class Ecp5Board:
     """
     ports        = 2
     sys_clk_freq = 50e6
+    two_way_clk_freq = None
     seeds        = {}
     placer       = "heap"
     lut_sites    = 24288 # LFE5U-25F.

@@ -112,6 +112,7 @@ class Board:
     name         = "sqrl_acorn"
     ports        = 2
     sys_clk_freq = 125e6
+    two_way_clk_freq = None
     lut_sites    = 134600 # XC7A200T: a LUT6 holds a LUT4.
     block_rams   = 730 # RAMB18E1.
     with_serial  = False

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.compiled import apart
-from liteprobe.soc.build.bitstream import elaborate
+from liteprobe.soc.build.bitstream import board_for, elaborate
 from liteprobe.soc.config import ProbeConfig
 
 CASES = [(name, ProbeConfig()) for name in BOARDS] + [
@@ -71,6 +71,17 @@ def test_pll_gives_exactly_the_frequencies_that_are_asked_for(elaborated):
         assert vco / value["CLKOS_DIV"] == 125.0
         assert vco / value["CLKOS2_DIV"] == 250.0
         assert "DCCA" in verilog
+
+
+def test_an_emulator_of_both_directions_has_a_clock_of_its_own_on_the_i9():
+    two_ways = ProbeConfig(preset="emulator", with_cpu=False, with_discipline=False, directions=2)
+    assert board_for("colorlight_i9", two_ways).sys_clk_freq == 625e6 / 13  # Of the VCO that makes 125 MHz: 625 / 5.
+    for name, config in (
+        ("colorlight_i9", ProbeConfig(preset="emulator", with_cpu=False, with_discipline=False, directions=1)),
+        ("colorlight_i9", ProbeConfig(preset="train", with_cpu=False, with_discipline=False)),
+        ("colorlight_5a_75b", ProbeConfig(preset="emulator", with_cpu=False, with_discipline=False, directions=1)),
+    ):
+        assert board_for(name, config).sys_clk_freq == board(name).sys_clk_freq
 
 
 def test_pinout_of_the_5a_75b_v8_is_that_of_the_card(elaborated):

@@ -109,12 +109,20 @@ class Design:
         return total.hexdigest()
 
 
+def board_for(name: str, config: ProbeConfig) -> Any:
+    """Return a board whose `sys` is as quick as a probe can be built on it; raises as `board`."""
+    target = board(name)
+    if config.emulates and config.directions > 1 and not config.with_discipline and target.two_way_clk_freq:
+        target.sys_clk_freq = target.two_way_clk_freq
+    return target
+
+
 def write_sources(name: str, config: ProbeConfig, out: Path) -> tuple[Any, Path]:
     """Write Verilog, constraints and register map of a board into ``out``, and its driver where it has one.
 
     Returns the SoC and the folder of all but the map and the driver, which are beside it: ``csr.json``, ``driver``.
     """
-    soc = ProbeSoC(board(name), config)
+    soc = ProbeSoC(board_for(name, config), config)
     folder = (out / "gateware").resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

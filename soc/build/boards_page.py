@@ -14,6 +14,7 @@ from typing import Any
 from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.soc.build.arguments import left_out
+from liteprobe.soc.build.bitstream import board_for
 from liteprobe.soc.build.report import least_margins
 from liteprobe.soc.config import ProbeConfig
 
@@ -36,9 +37,11 @@ step is in [hardware status](hardware-status.md). `--seed N` places anew; `--pre
 own](emulator.md#on-a-board).
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
-2026-11-24, 18:00 UTC. Then the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when
-they were routed. The Verilog of `train`, `monitor`, `generator`, `tester` and `replay` has the same lines since. The `generator` of the i9 had some LUTs more
-(26,574): its section is of the gateware before, and two seeds were [not met](design/timing-closure.md).
+2026-11-24, 18:00 UTC, that of the Versa again on 2026-11-25, with 512 records a port and 128 KiB for firmware. On the
+24th the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when they were routed. The
+parser of headers has changed since (`monitor`, `tester`, `replay`, `emulator`: 494 LUTs are 474), and those were not
+routed again. The `generator` of the i9 had some LUTs more (26,574): its section is of the gateware before, and two
+seeds were [not met](design/timing-closure.md).
 """
 
 
@@ -95,9 +98,8 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     """Return the section of a board with a preset."""
     target = board(name)
     title = title_of(name, preset)
-    parts = [f"## {title}", f"{target.ports} ports, `sys` at {target.sys_clk_freq / 1e6:g} MHz. {target.limits}"]
     if not reports:
-        return "\n\n".join([*parts, f"Not built yet: `./run build {name}`."])
+        return "\n\n".join([f"## {title}", _board_words(target), f"Not built yet: `./run build {name}`."])
     usual = next((report for report in reports if report["seed"] == target.seeds.get(preset, 1)), reports[0])
     seconds, tools = usual["seconds"], usual["tools"]
     config = usual["config"]
@@ -105,8 +107,8 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     test_ports = f"{config['ports']} test port{'s' * (config['ports'] > 1)}"
     processor = ["VexRiscv"] if config["with_cpu"] else []
     built_in = ", ".join([test_ports, way, *processor, *(f"no {what}" for what in left_out(ProbeConfig(**config)))])
-    parts[1] = f"{usual['device']}: {built_in}. The board: " + parts[1]
-    parts += [area_table(usual), timing_table(reports)]
+    words = _board_words(board_for(name, ProbeConfig(**config)))
+    parts = [f"## {title}", f"{usual['device']}: {built_in}. The board: {words}", area_table(usual), timing_table(reports)]
     if "io_margins" in usual:
         parts.append(margin_table(usual))
     parts.append(
@@ -115,6 +117,10 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
         f"{', on ' + usual['date'] if 'date' in usual else ''}."
     )
     return "\n\n".join(parts)
+
+
+def _board_words(target: Any) -> str:
+    return f"{target.ports} ports, `sys` at {target.sys_clk_freq / 1e6:.4g} MHz. {target.limits}"
 
 
 def notes() -> str:
