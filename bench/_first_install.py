@@ -122,7 +122,7 @@ class Installed:
         """Run ``liteprobe`` in the working folder; ``is_bare``: with hardly a program on PATH, and no compiler."""
         as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
         path = f"{self.folder / 'bin'}:{self.bare if is_bare else os.defpath}"
-        return subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(self.folder / "bin" / "liteprobe"), *arguments],
             cwd=self.work,
             env={"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", **environment},
@@ -133,6 +133,7 @@ class Installed:
             timeout=900,
             **as_nobody,  # type: ignore[call-overload]
         )
+        return done
 
     def _files(self) -> set[tuple[str, int, int]]:
         found = [path for path in self.folder.rglob("*") if path.is_file()]
