@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-WORDS = {
-    signal.SIGINT: "interrupted",
-    signal.SIGTERM: "terminated",
-    signal.SIGHUP: "terminated: its terminal has closed",
-}
+IS_POSIX = hasattr(
+    signal, "pthread_sigmask"
+)  # Windows: Ctrl-C raises KeyboardInterrupt, as Python has it, and no more.
+WORDS_OF = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated: its terminal has closed"}
+WORDS = {getattr(signal, name): words for name, words in WORDS_OF.items() if hasattr(signal, name)}
+SIGNALS = tuple(WORDS)
 AGAIN_S = 0.01
 PATIENCE_S = 1.0  # Within it, a second signal is taken for the first: timeout(1) and terminals often send two.
 IMPORTER = "<frozen importlib"
@@ -82,7 +82,7 @@ def install() -> None:
 
     A signal that is ignored stays so: ``nohup`` and shells ask for that.
     """
-    if _State.is_installed:
+    if _State.is_installed or not IS_POSIX:
         return
     _State.is_installed = True
     signal.signal(signal.SIGALRM, _handle_again)
@@ -103,7 +103,8 @@ def install() -> None:
 
 def ignore() -> None:
     """Ignore all signals from now on: the program is at its end."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    if IS_POSIX:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -139,6 +140,9 @@ def wished() -> Iterator[Wish]:
 @contextmanager
 def held() -> Iterator[None]:
     """Hold signals back while the body runs; what starts here never gets those of the terminal."""
+    if not IS_POSIX:
+        yield
+        return
     _State.held += 1  # The mask is the main thread's: another thread takes the signal, and its handler still runs here.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -162,6 +166,8 @@ def start_worker(process: "BaseProcess") -> None:
 
 def be_worker() -> None:
     """Be a process of `start_worker`: deaf to what the whole group gets, ended by a SIGTERM of its own at once."""
+    if not IS_POSIX:
+        return
     os.setpgrp()  # timeout(1) and shells send SIGTERM to the group, while the parent still wants what has come.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -72,9 +72,12 @@ def end_group(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is not None:
         return
     with interrupt.held():
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, number)
+                else:
+                    process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(END_S)
 

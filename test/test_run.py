@@ -249,6 +249,18 @@ def test_setup_installs_the_pins_of_its_sections_and_nothing_else(ready: Machine
     assert what[-1] == "."
 
 
+def test_without_a_network_the_proxy_is_asked_for(ready: Machine) -> None:
+    said = "WARNING: Retrying after connection broken by 'NewConnectionError(\"[Errno -3]\")': /simple/numpy/"
+    ready.install("python3", PYTHON.replace("pip: no route to the index", said.replace('"', '\\"')))
+    (ready.folder / "break").touch()
+    done = ready.run("python")
+    assert done.returncode == 1
+    assert (
+        "run: pip failed: there is no network, or no way through it\nnext: connect this machine, or name its proxy"
+        in done.stderr
+    )
+
+
 def test_a_second_call_sets_nothing_up_and_takes_no_time(ready: Machine) -> None:
     ready.run("python", "-c", "1")
     ready.calls()

@@ -1,72 +1,61 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Works out requirements.lock anew: every package, direct or not, that the pins of pyproject.toml bring in.
+"""Has uv resolve the ranges of pyproject.toml into requirements.lock: every package, direct or not, with its exact version.
 
-Each section of the file is installed upon the ones before it, in an environment of its own, and holds what it
-added. Run by ``./run lock``; afterwards look at the difference, and run the tests.
+Each section of the file is installed upon the ones before it, and holds what it adds. What is locked stays as it is where
+the ranges allow it; ``./run lock --upgrade`` or ``--upgrade-package NAME`` (of ``uv pip compile``) takes newer versions.
+Afterwards look at the difference, and run the tests.
 """
 
-import shutil
 import subprocess
 import sys
-import tomllib
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / "build" / "lock"
+UV = "uv>=0.13,<0.14"
 
-# Section of the lock file: extras of pyproject.toml ("" = the project's own dependencies).
-SECTIONS = {"base": ("", "gateware", "sim"), "build": ("build",), "docs": ("docs",), "test": ("test",)}
-
-# Installed without what they ask for: pytest and numpydoc (Sphinx) serve its own tests and pages alone.
-ALONE = {"allantools"}
+# Section of the lock file: extras of pyproject.toml; the project's own dependencies come with the first.
+SECTIONS = {"base": ("sim", "parquet", "clock"), "build": ("build",), "docs": ("docs",), "test": ("test",)}
 
 HEADER = """\
 # Every package of the environment, with its exact version; made by ./run lock, never by hand.
 # base: what a probe, its gateware and its simulation need; build: bitstreams; docs: the site; test: tests and lint.
 """
+RESOLVE = (
+    *("pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11"),
+    *("--native-tls", "--no-annotate", "--no-header"),
+)
 
 
-def pins(extras: tuple[str, ...]) -> list[str]:
-    """Return the requirements that pyproject.toml states for ``extras``."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups: dict[str, list[str]] = {"": project["dependencies"], **project["optional-dependencies"]}
-    return [pin for extra in extras for pin in groups[extra]]
-
-
-def pip(*arguments: str) -> str:
-    """Run pip in the environment and return what it printed."""
-    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def work_out() -> dict[str, list[str]]:
-    """Install section after section; return the pins that each one added."""
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    venv.create(ENVIRONMENT, with_pip=True)
-    pip("uninstall", "--yes", "setuptools")
-    known: list[str] = []
-    sections: dict[str, list[str]] = {}
-    for section, extras in SECTIONS.items():
-        alone = [pin for pin in pins(extras) if pin.split("==")[0] in ALONE]
-        pip("install", "--quiet", "--no-compile", *(pin for pin in pins(extras) if pin not in alone))
-        if alone:
-            pip("install", "--quiet", "--no-compile", "--no-deps", *alone)
-        frozen = pip("freeze", "--all", "--exclude", "pip").splitlines()
-        if changed := set(known) - set(frozen):
-            raise SystemExit(f"section {section} changes the version of {sorted(changed)}: pin them in pyproject.toml")
-        sections[section] = [pin for pin in frozen if pin not in known]
-        known = frozen
-    return sections
+def resolve(extras: tuple[str, ...], earlier: Path | None, lock: str, options: list[str]) -> list[str]:
+    """Return the packages of ``extras``, with the versions of ``earlier``, a list of them, and of ``lock`` where they may be."""
+    found = ENVIRONMENT / f"{extras[-1]}.txt"
+    found.write_text(lock)
+    command = [str(ENVIRONMENT / "bin" / "uv"), *RESOLVE, *options, "--quiet", "--output-file", str(found)]
+    command += [f"--extra={extra}" for extra in extras] + ([f"--constraint={earlier}"] if earlier else [])
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return found.read_text().splitlines()
 
 
 def main() -> None:
-    """Write the lock file named on the command line."""
-    lines = [HEADER]
-    for section, requirements in work_out().items():
-        lines += [f"\n# == {section}\n", *(f"{pin}\n" for pin in requirements), "# == end\n"]
-    Path(sys.argv[1]).write_text("".join(lines))
+    """Write the lock file named on the command line; what else is there are options of ``uv pip compile``."""
+    target, options = Path(sys.argv[1]), sys.argv[2:]
+    venv.create(ENVIRONMENT, with_pip=True)
+    subprocess.run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "--quiet", UV], check=True)
+    lock, text = target.read_text() if target.exists() else "", HEADER
+    known: list[str] = []
+    extras: tuple[str, ...] = ()
+    for section, more in SECTIONS.items():
+        extras += more
+        earlier = ENVIRONMENT / "earlier.txt"
+        earlier.write_text("\n".join(known))
+        resolved = resolve(extras, earlier if known else None, lock, options)
+        added = [pin for pin in resolved if pin not in known]
+        text += f"\n# == {section}\n" + "".join(f"{pin}\n" for pin in added) + "# == end\n"
+        known += added
+    target.write_text(text)
 
 
 if __name__ == "__main__":

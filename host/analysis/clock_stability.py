@@ -5,9 +5,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import allantools
 import numpy as np
 from numpy.typing import NDArray
+
+from liteprobe.host import extras
+
+with extras.named():
+    import allantools
 
 Floats = NDArray[np.float64]
 LOCKED = "locked"

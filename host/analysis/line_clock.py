@@ -7,10 +7,10 @@ line come in its own clock: where that is known well enough, the stamp says whic
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from liteprobe.cores.formats import TICK_NS
 
@@ -160,16 +160,32 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
 
 
 def _least_greatest(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return slope, intercept and greatest residual of the line whose greatest residual is least."""
-    ones = np.ones_like(x)
-    above = np.column_stack([-x, -ones, -ones])
-    below = np.column_stack([x, ones, -ones])
-    bounds = [(None, None), (None, None), (0, None)]
-    found = linprog([0, 0, 1], np.vstack([above, below]), np.concatenate([-y, y]), bounds=bounds, method="highs")
-    if not found.success:
-        return 0.0, 0.0, float("inf")
-    slope, phase, bound = (float(value) for value in found.x)
-    return slope, phase, bound
+    """Return slope, intercept and greatest residual of the line whose greatest residual is least; ``x`` rises.
+
+    The width of the strip that holds all points is convex in its slope, and bends where the slope is that of an edge of
+    their convex hull: the least is at one of them.
+
+    Source: A. M. Andrew, Information Processing Letters 9 (1979), 216: the hull.
+    """
+    edges = np.concatenate([_edges_below(x, y), -_edges_below(x, -y)])
+    rests = y - np.multiply.outer(edges, x)
+    highest, lowest = rests.max(axis=1), rests.min(axis=1)
+    best = int(np.argmin(highest - lowest))
+    return float(edges[best]), float(highest[best] + lowest[best]) / 2, float(highest[best] - lowest[best]) / 2
+
+
+def _edges_below(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the slopes of the lower edges of the convex hull."""
+    hull: list[tuple[float, float]] = []
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return np.array([_slope(*pair) for pair in pairwise(hull)])
+
+
+def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
+    return (other[1] - one[1]) / (other[0] - one[0])
 
 
 def _least_squares(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:

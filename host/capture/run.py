@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from liteprobe.host import interrupt
+from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.capture.expression import differing, header_filter, host_filter, set_filter, set_trigger
@@ -175,8 +175,8 @@ def _run(
         pcapng = PcapngWriter(frames_to, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
         sinks.append(pcapng)
     if request.headers:
-        from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
-
+        with extras.named():
+            from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
         headers = HeaderWriter(Path(request.headers), {"liteprobe": setup.comment}, setup.shift_ns)
         header_files = headers.paths
         stack.callback(headers.close)

@@ -5,8 +5,6 @@
 import os
 import select
 import sys
-import termios
-import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,6 +15,9 @@ def pressed() -> Iterator[Callable[[], str]]:
     if not sys.stdin.isatty():
         yield lambda: ""
         return
+    import termios  # Not on Windows.
+    import tty
+
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)

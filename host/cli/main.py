@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from liteprobe.host import extras
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.parsers import (
     agent,
@@ -20,6 +21,8 @@ from liteprobe.host.cli.parsers import (
     clock,
     completion,
     demo,
+    discover,
+    doctor,
     emulate,
     firmware,
     info,
@@ -58,6 +61,8 @@ COMMANDS: dict[str, ModuleType] = {
     "build": build,
     "firmware": firmware,
     "demo": demo,
+    "doctor": doctor,
+    "discover": discover,
     "completion": completion,
 }
 EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
@@ -67,6 +72,7 @@ EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (
   liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s
 """
 FAILED, USAGE = 1, 2
+NEEDS = {"report": "report", "headers": "parquet"}  # What an option needs, beside what its command does.
 
 
 class Version(argparse.Action):
@@ -124,15 +130,24 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         args = make_parser().parse_args(arguments)
         check_outputs(args)
+        check_extras(args)
         if args.verbose:
             import logging  # Takes a fifth of the time of --help.
 
             logging.basicConfig(format="%(message)s", level=logging.INFO)
         command = args.command.replace("-", "_")
-        importlib.import_module(f"liteprobe.host.cli.commands.{command}").run(args)
+        with extras.named():
+            importlib.import_module(f"liteprobe.host.cli.commands.{command}").run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def check_extras(args: argparse.Namespace) -> None:
+    """Raise MissingExtraError, before anything is measured, when what is asked for needs a package that isn't installed."""
+    for name, extra in NEEDS.items():
+        if getattr(args, name, None) and (args.command, name) != ("bring-up", "report"):  # A report without plots.
+            extras.require(extra)
 
 
 def _say(line: str, code: int) -> int:

@@ -14,15 +14,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host import folders
 from liteprobe.host.errors import ProbeError, UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Fields of ``ServoConfig`` that a profile has.
 OF_PROFILE = (
     "noise_ps", "sawtooth_ps", "wander_ps", "phase_walk_ps", "rate_walk_ppq", "drift_walk_ppq", "jerk_ppq",
 )  # fmt: skip
-LIBRARY = ROOT / "firmware" / "lib"
-BUILD = ROOT / "build" / "firmware-host"
+LIBRARY = folders.ROOT / "firmware" / "lib"
+BUILD = "firmware-host"
 OPTIONS = ("-std=c11", "-O2", "-shared", "-fPIC")
 # The one thing that the header leaves to whoever includes it.
 SIZE = """#include "servo/servo.h"
@@ -220,17 +220,20 @@ def compile_library() -> Path:
     """
     sources = sorted(LIBRARY.glob("*/*.c"))
     if not sources:
-        raise ProbeError(f"there is no servo in {LIBRARY}: run this from a clone of LiteProbe, not from a package")
+        raise ProbeError(f"there is no servo in {LIBRARY}: install LiteProbe again, whole")
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        raise ProbeError("there is no C compiler: install gcc, or name one in CC")
+        raise ProbeError(
+            "the servo is compiled here, and there is no C compiler: type  apt-get install gcc  or name one in CC"
+        )
     content = b"".join(path.read_bytes() for path in [*sources, *sorted(LIBRARY.glob("*/*.h"))])
     key = hashlib.sha256(content + repr((compiler, OPTIONS, SIZE)).encode()).hexdigest()[:16]
-    library = BUILD / f"servo-{key}.so"
+    folder = folders.build_folder() / BUILD
+    library = folder / f"servo-{key}.so"
     if library.exists():
         return library
-    BUILD.mkdir(parents=True, exist_ok=True)
-    size = BUILD / f"servo-{key}.{os.getpid()}.c"
+    folder.mkdir(parents=True, exist_ok=True)
+    size = folder / f"servo-{key}.{os.getpid()}.c"
     unfinished = size.with_suffix(".so")
     size.write_text(SIZE, encoding="utf-8")
     command = [compiler, *OPTIONS, f"-I{LIBRARY}", *map(str, sources), str(size), "-o", str(unfinished)]

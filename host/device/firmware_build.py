@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Builds the firmware for a gateware: Zephyr, by CMake and Ninja, from the register map."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.host import folders
 from liteprobe.host.device.firmware import Image, read_image
 from liteprobe.host.device.registers import candidates, load_map
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.programs import end_group
 
-ROOT = Path(__file__).resolve().parents[2]
-FIRMWARE = ROOT / "firmware"
+FIRMWARE = folders.ROOT / "firmware"
 GENERATOR = "liteprobe.soc.build.devicetree"
 IMAGE = "liteprobe.bin"
 BOARD = "liteprobe"
@@ -79,10 +78,11 @@ def find_tools(zephyr: Path | None = None) -> Tools:
 
 def _find_zephyr(asked: Path | None) -> Path:
     variable = os.environ.get("ZEPHYR_BASE")
-    base = asked or (Path(variable) if variable else ROOT / "build" / "zephyr")
+    base = asked or (Path(variable) if variable else folders.products() / "zephyr")
     if not (base / "VERSION").is_file():
         raise ProbeError(
-            f"Zephyr is not in {base}: get it by 'west init -l firmware && west update' in {ROOT}, or set ZEPHYR_BASE"
+            f"Zephyr is not in {base}: name its sources in ZEPHYR_BASE; in a clone of LiteProbe "
+            f"'west init -l firmware && west update' gets them"
         )
     return base.resolve()
 
@@ -163,6 +163,8 @@ def build(
     # CMake takes relative paths for its own.
     folder = (out or folder_of(map_file)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    import fcntl  # Windows has none, and no Zephyr by these tools.
+
     with (folder / "lock").open("w", encoding="utf-8") as lock:
         # CMake and Ninja take a folder for their own.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -220,7 +222,12 @@ def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def folder_of(map_file: Path) -> Path:
     """Return the folder that firmware for a gateware is built in."""
-    return ROOT / "build" / "firmware" / f"{map_hash(load_map(map_file)):08x}"
+    return folder_of_hash(map_hash(load_map(map_file)))
+
+
+def folder_of_hash(number: int) -> Path:
+    """Return the folder of the firmware for the gateware whose map has this hash."""
+    return folders.products() / "firmware" / f"{number:08x}"
 
 
 def ram_of(map_file: Path) -> int:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.errors import MapError, ProbeError, UsageError
+from liteprobe.host.folders import ROOT
 
 WORD_BITS = 32
 MAP_VARIABLE = "LITEPROBE_MAP"
@@ -290,8 +291,8 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
 
 def candidates() -> list[Path]:
     """Return the maps of all builds at hand, the latest first."""
-    folders = {Path.cwd(), Path(__file__).resolve().parents[2]}
-    found = {path.resolve() for folder in folders for pattern in MAP_PATTERNS for path in folder.glob(pattern)}
+    places = {Path.cwd(), ROOT}
+    found = {path.resolve() for folder in places for pattern in MAP_PATTERNS for path in folder.glob(pattern)}
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 

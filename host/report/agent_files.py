@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from liteprobe.host import extras
 from liteprobe.host.agent.client import AgentClient
 from liteprobe.host.agent.events import Event, row
 from liteprobe.host.agent.message import Scalar, type_of
 from liteprobe.host.report.files import head
+
+with extras.named():
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 FORMAT = "liteprobe-agent"
 #: A column of values for each type, of which one is not null.

@@ -6,16 +6,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from liteprobe.host import extras
 from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run, wander
 from liteprobe.host.clock.log import ClockLog
 from liteprobe.host.errors import UsageError
+
+with extras.named():
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CLOCK, OSCILLATOR, EDGES = "#1f5fa8", "#c2560a", "#6a7583"
 SIZE_IN = (7.5, 11.2)

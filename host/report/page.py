@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
+from liteprobe.host.extras import named
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.sweep import Sweep
 
+with named():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+FOLDER = Path(__file__).parent / "templates"
 TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
+    loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")  # Of one probe.
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.

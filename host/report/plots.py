@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
@@ -21,6 +19,11 @@ from liteprobe.host.analysis.rows import Row, half_width
 from liteprobe.host.errors import UsageError
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainResult
+
+with extras.named():
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Colours that are only names: each becomes a variable of the page, so that light and dark both read well.
 INK, MUTED, PAPER = "#010101", "#020202", "#030303"

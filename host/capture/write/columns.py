@@ -5,10 +5,13 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from liteprobe.host import extras
 from liteprobe.host.capture.write.texts import ips, macs
+
+with extras.named():
+    import pyarrow as pa
 
 MAC_OCTETS = 6
 TEXT = pa.dictionary(pa.int32(), pa.string())  # In the file: text, with each distinct one written once.

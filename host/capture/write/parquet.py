@@ -12,15 +12,17 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from liteprobe.cores.formats import UNIFIED_DTYPE
+from liteprobe.host import extras
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.copy_ranges import take
 from liteprobe.host.capture.write.output import FULL
 from liteprobe.host.capture.write.row_group import CHUNK, REPEATED, SCHEMA, RowGroup
 from liteprobe.host.errors import ProbeError
+
+with extras.named():
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
 ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.

@@ -6,12 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
+from liteprobe.host import extras
 from liteprobe.host.capture.decode import unified
 from liteprobe.host.capture.write.columns import TEXT, array, binary
+
+with extras.named():
+    import pyarrow as pa
 
 CHUNK = 1 << 12  # Headers at once: half a megabyte.
 SAMPLE = 1 << 15  # Rows of the first group that say whether addresses repeat.

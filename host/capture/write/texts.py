@@ -9,10 +9,13 @@ import socket
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3
+from liteprobe.host import extras
+
+with extras.named():
+    import pyarrow as pa
 
 PART = 1 << 14  # Addresses at once: a megabyte, which stays in the cache.
 IPV4_OCTETS, GROUPS, CELL = 4, 8, 8

@@ -3,20 +3,17 @@
 """Builds a board's bitstream; the gateware's own program does it, in a process of its own."""
 
 import argparse
-import importlib.util
 import sys
 
-from liteprobe.host import programs
+from liteprobe.host import extras, programs
 from liteprobe.host.cli.arguments import flash_options
-from liteprobe.host.errors import ProbeError
 
 PROGRAM = "liteprobe.soc.build.bitstream"
 
 
 def run(args: argparse.Namespace) -> None:
     """Build, and pass on how it ended."""
-    if importlib.util.find_spec("migen") is None:
-        raise ProbeError("the gateware's packages are not installed: use './run build BOARD', which installs them")
+    extras.require("build")
     switches = ("load", "flash", "no_compile")
     options = [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
     options += ["--seed", args.seed] if args.seed else []

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from liteprobe.cores.formats import ClockMode, ClockState
+from liteprobe.host import extras
 from liteprobe.host.analysis import clock_smooth
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
@@ -126,6 +127,7 @@ def smooth(log: clock_log.ClockLog) -> clock_smooth.Smoothed:
 
 
 def _plot(args: argparse.Namespace) -> None:
+    extras.require("clock")
     from liteprobe.host.report import clock_plots  # Plots take a second to load.
 
     log = clock_log.read(args.log)

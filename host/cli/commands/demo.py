@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import FCS, LINE_RATE_BPS, PREAMBLE, SFD, TICK_NS
+from liteprobe.host import extras
 from liteprobe.host.analysis.theory import expected_dispersion_rate
 from liteprobe.host.cli import tables
 from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
@@ -64,6 +65,8 @@ def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
 
 def run(args: argparse.Namespace) -> None:
     """Build the simulated probe, measure, print and write."""
+    for extra in ("report",) if args.sim else ("sim", "report"):
+        extras.require(extra)
     args.out.mkdir(parents=True, exist_ok=True)
     build = args.sim or sim.build(sim.SimOptions())
     asked = requests(args.out, build, args.repeat)

@@ -3,7 +3,6 @@
 """Builds the firmware for a gateware, loads it into a probe or its flash, and talks to its shell."""
 
 import argparse
-import importlib.util
 import queue
 import sys
 import threading
@@ -11,11 +10,11 @@ import time
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState
-from liteprobe.host import programs
+from liteprobe.host import extras, programs
 from liteprobe.host.cli.arguments import flash_options
 from liteprobe.host.device.firmware import Console, Image, boot_state, load, pack, read_image
-from liteprobe.host.device.firmware_build import IMAGE, ROOT, build, find_map, find_tools, folder_of, ram_of
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.device.firmware_build import IMAGE, build, find_map, find_tools, folder_of, folder_of_hash, ram_of
+from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 
 PROMPT = b"~$ "
@@ -79,10 +78,7 @@ def _pack(args: argparse.Namespace) -> Path:
 def _flash(args: argparse.Namespace) -> None:
     if not args.board:
         raise UsageError("which board is it? liteprobe firmware flash --board colorlight_5a_75b")
-    if importlib.util.find_spec("migen") is None:
-        raise ProbeError(
-            "the gateware's packages are not installed: use './run liteprobe firmware flash', which installs them"
-        )
+    extras.require("build")
     file = _pack(args)
     ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file), *flash_options(args)])
     if ended.code:
@@ -109,7 +105,7 @@ def _option(text: str) -> str:
 
 
 def _load(probe: Probe, path: Path | None) -> None:
-    image = read_image(path or ROOT / "build" / "firmware" / f"{probe.registers.map_hash:08x}" / IMAGE)
+    image = read_image(path or folder_of_hash(probe.registers.map_hash) / IMAGE)
     load(probe.registers, image)
     print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
 

@@ -6,7 +6,6 @@ Source: ``driver/kernel/litepcie.h`` and ``main.c`` of ``liteprobe build sqrl_ac
 """
 
 import errno
-import fcntl
 import mmap
 import os
 import struct
@@ -69,6 +68,8 @@ class DeviceFile:
 
     def ioctl(self, request: int, argument: bytearray) -> None:
         """Exchange ``argument`` with the driver."""
+        import fcntl  # Linux has PCIe devices; other systems load this module, too.
+
         fcntl.ioctl(self._file, request, argument, True)
 
     def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The simulated probe: built when needed, started as a process, reached by Etherbone on localhost."""
 
+import shutil
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from liteprobe.cores.formats import DEFAULT_PRESET
-from liteprobe.host import programs
+from liteprobe.host import extras, programs
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
@@ -87,7 +88,16 @@ class SimOptions:
 
 
 def build(options: SimOptions) -> Path:
-    """Build the simulated probe, or find it in the cache, and return its folder."""
+    """Build the simulated probe, or find it in the cache, and return its folder.
+
+    Raises
+    ------
+    ProbeError
+        When it can't be built; the message says what to install.
+    """
+    extras.require("sim")
+    if shutil.which("g++") is None:
+        raise ProbeError("the simulated probe is compiled here, and there is no g++: type  apt-get install g++")
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
     command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []

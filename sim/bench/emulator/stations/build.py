@@ -11,13 +11,13 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
+from liteprobe.host.folders import build_folder
 from liteprobe.sim.bench.tools import debian
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[3]
 PACKAGE = "lwip"
-LWIP = ROOT / "build" / "corpora" / PACKAGE
-LIBRARIES = ROOT / "build" / "stations"
+LWIP = build_folder() / "corpora" / PACKAGE
+LIBRARIES = build_folder() / "stations"
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror")
 
 def take(tar: tarfile.TarFile, folder: Path) -> None:

@@ -1,0 +1,78 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Finds the probes on the network, and says which have one address between them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.text import Text
+
+from liteprobe.host.cli import tables
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import write_json
+from liteprobe.host.device.discover import FoundProbe, discover, places
+from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
+
+PORTS = 1 << 16
+UNKNOWN = "-"
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look, and print what was found.
+
+    Raises
+    ------
+    NoProbeError
+        When no probe has answered.
+    ProbeError
+        When two have one address.
+    """
+    if not 0 < args.port < PORTS:
+        raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
+    asked, skipped = places(args.targets, args.port)
+    for line in skipped:
+        print(f"liteprobe: {line}", file=sys.stderr)
+    found = discover(asked, args.wait / 1e9)
+    if args.json:
+        write_json(
+            args.json, {"asked": len(asked), "left_out": skipped, "probes": [document(probe) for probe in found]}
+        )
+    if args.json != STDOUT and found:
+        show(found)
+    if not found:
+        raise NoProbeError(
+            f"no probe answers at {len(asked)} addresses: give this host an address in the probe's network "
+            "(192.168.1.50 where the build was given no other; sudo ip addr add 192.168.1.1/24 dev INTERFACE), and check its link"
+        )
+    if shared := [probe for probe in found if probe.is_shared]:
+        raise ProbeError("; ".join(words(probe) for probe in shared))
+
+
+def document(probe: FoundProbe) -> dict[str, Any]:
+    """Return a probe as plain data."""
+    place = asdict(probe.place)
+    rest = {name: value for name, value in asdict(probe).items() if name != "place"}
+    return {"url": probe.url, **place, **rest, "macs": list(probe.macs), "is_shared": probe.is_shared}
+
+
+def words(probe: FoundProbe) -> str:
+    """Return what to do where two have one address."""
+    who = f"MAC addresses {', '.join(probe.macs)}" if len(probe.macs) > 1 else f"{probe.answers} answers to one request"
+    return (
+        f"two devices have the address {probe.place.address} ({who}): unplug one, and build it with another "
+        "(liteprobe build BOARD --ip-address A.B.C.D --mac-address MAC)"
+    )
+
+
+def show(found: Sequence[FoundProbe]) -> None:
+    """Print a table."""
+    shown = tables.table("probe", "what", "preset", "ports", "map", "MAC", text=6)
+    for probe in found:
+        facts = (probe.identifier or "no LiteProbe", probe.preset or UNKNOWN, str(probe.ports or UNKNOWN))
+        map_hash = f"{probe.map_hash:08x}" if probe.map_hash else UNKNOWN
+        row = (probe.url, *facts, map_hash, ", ".join(probe.macs) or UNKNOWN)
+        shown.add_row(*map(Text, row))  # Else a part of a MAC address like :ab: is taken for the name of a picture.
+    tables.console().print(shown)

@@ -1,0 +1,65 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Looks at this machine, and says what to do about what is missing."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.text import Text
+
+from liteprobe.host.cli import tables
+from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.output import write_json
+from liteprobe.host.doctor import hardware, software
+from liteprobe.host.doctor.check import Check, State
+from liteprobe.host.errors import ProbeError
+
+COLOURS = {State.OK: "green", State.MISSING: "red", State.NONE: "yellow"}
+WAIT_S = 0.5
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look, print, and fail where what the host needs is missing.
+
+    Raises
+    ------
+    ProbeError
+        When the host can do nothing on this machine.
+    """
+    checks = look(not args.no_network)
+    needed = [check for check in checks if check.is_needed and check.state == State.MISSING]
+    if args.json:
+        write_json(args.json, {"is_ready": not needed, "checks": [asdict(check) for check in checks]})
+    if args.json != STDOUT:
+        show(checks)
+    if needed:
+        raise ProbeError("; ".join(f"{check.name}: {check.said}: {check.advice}" for check in needed))
+
+
+def look(with_network: bool = True) -> list[Check]:
+    """Return what came of all checks; where the host can't run, only of those that say why."""
+    checks = [software.python(), software.packages()]
+    if any(check.state == State.MISSING for check in checks):
+        return checks
+    checks += [*software.optional(), software.build_folder(), *software.compilers(), *software.tools()]
+    checks += [*hardware.cables(), *hardware.serial_ports(), *hardware.cards()]
+    if with_network:
+        from liteprobe.host.device.discover import discover, places
+
+        asked, _ = places()
+        checks += hardware.probes(discover(asked, WAIT_S), len(asked))
+    return checks
+
+
+def show(checks: Sequence[Check]) -> None:
+    """Print a line a check, and under it what to do, as it can be typed."""
+    width = max(len(check.name) for check in checks)
+    console = tables.console()
+    for check in checks:
+        line = Text(f"{check.state:<8}", COLOURS[check.state]) + Text(f"{check.name:<{width}}  {check.said}", "default")
+        console.print(line, soft_wrap=True)
+        if check.advice:
+            console.print(
+                Text(f"{'':8}{check.advice}", "bold" if check.state == State.MISSING else "dim"), soft_wrap=True
+            )

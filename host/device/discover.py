@@ -1,0 +1,265 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Finds probes on the network: asks every address of it by Etherbone, and reads what answers says of itself, without a map.
+
+A probe answers to nothing but requests to its own address, so each address is asked, and not all at once.
+"""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from liteprobe.cores.formats import TICKS_PER_SECOND, preset_of
+from liteprobe.host.device import networks
+from liteprobe.host.device.link.base import Words
+from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience, decode_reply, encode
+from liteprobe.host.errors import ProbeError, UsageError
+
+# Registers lie in pages; which module has which page is another one in each build.
+CSR_BASE, PAGE, PAGES = 0xF0000000, 0x800, 32
+#: Words of each page that are read first. The first one tells the identifier; in one of the others the probe's own module has
+#: ticks_per_second: behind map_hash, parts, ports, record_depth, and start, where it can send.
+LOOKED_AT = (0, 4, 5)
+IDENTIFIER = "liteprobe"
+IDENTIFIER_WORDS = 64  # A character each.
+LARGEST_NETWORK = 1024  # Addresses.
+PACE, PACE_S = 16, 0.002  # So many requests, then a pause: a host has room for few addresses that it doesn't know yet.
+LOCALHOST = "127.0.0.1"
+PATIENCE = Patience(timeout_s=0.2, tries=5)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a probe may be.
+
+    Attributes
+    ----------
+    address : str
+        IPv4.
+    port : int
+    interface, own : str
+        Through which interface of this host it is reached, and this host's address there; "": not known.
+    """
+
+    address: str
+    port: int = DEFAULT_PORT
+    interface: str = ""
+    own: str = ""
+
+
+@dataclass(frozen=True)
+class FoundProbe:
+    """A probe that has answered.
+
+    Attributes
+    ----------
+    place : Place
+    identifier : str
+        What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
+    preset : str
+        What is built in; "": not known.
+    ports : int
+        Test ports; 0: not known.
+    map_hash : int
+        Of its register map, which tells one build from another; 0: not known.
+    macs : tuple of str
+        MAC addresses that answered for its address; of localhost and behind a router there are none.
+    answers : int
+        To the one request that was sent: more than 1 where two have one address.
+    """
+
+    place: Place
+    identifier: str
+    preset: str
+    ports: int
+    map_hash: int
+    macs: tuple[str, ...]
+    answers: int
+
+    @property
+    def url(self) -> str:
+        """What ``--probe`` takes."""
+        port = "" if self.place.port == DEFAULT_PORT else f":{self.place.port}"
+        return f"etherbone://{self.place.address}{port}"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether two have this address."""
+        return len(self.macs) > 1 or self.answers > 1
+
+
+def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[Place], list[str]]:
+    """Return where to look, and what was left out.
+
+    Parameters
+    ----------
+    targets : iterable of str
+        Addresses, names, networks (``192.168.1.0/24``), each of the first two with or without ``:PORT``; none: all networks
+        that this host is in, and localhost.
+    port : int
+        UDP port where a target names none.
+
+    Raises
+    ------
+    UsageError
+        When a target can't be understood.
+    """
+    found: list[Place] = []
+    skipped: list[str] = []
+    here = networks.interfaces()
+    for target in targets:
+        if "/" in target:
+            found += _within(_network(target), here, port)
+        else:
+            host, colon, number = target.partition(":")
+            if colon and not (number.isdecimal() and 0 < int(number) < 1 << 16):
+                raise UsageError(f"'{target}' has no port: write it like 192.168.1.50:{DEFAULT_PORT}")
+            found.append(_place(_address(host), int(number) if colon else port, here))
+    if targets:
+        return list(dict.fromkeys(found)), skipped
+    for name, addresses in here.items():
+        for address in addresses:
+            if address.network.num_addresses > LARGEST_NETWORK:
+                skipped.append(
+                    f"{address.network} ({name}) is too large to ask each address: name one, or a part of it"
+                )
+            else:
+                found += _within(address.network, here, port)
+    return list(dict.fromkeys([*found, Place(LOCALHOST, port)])), skipped
+
+
+def discover(asked: Iterable[Place], wait_s: float = 1.0) -> list[FoundProbe]:
+    """Return the probes at these places, in their order.
+
+    Parameters
+    ----------
+    asked : iterable of Place
+    wait_s : float
+        For answers, after the last request (s).
+    """
+    before = networks.neighbours()
+    answers = _ask(list(asked), wait_s)
+    after = networks.neighbours()
+    found = []
+    for place, (count, words) in answers.items():
+        known = {table[place.address] for table in (before, after) if place.address in table}
+        if place.interface:
+            known |= networks.arp_macs(place.interface, place.own, place.address, min(wait_s, 0.3)) or set()
+        found.append(_look(place, count, words, tuple(sorted(known))))
+    return found
+
+
+# # #
+
+
+def _network(text: str) -> ipaddress.IPv4Network:
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is not a network ({error}): write it like 192.168.1.0/24") from None
+    if network.num_addresses > LARGEST_NETWORK:
+        raise UsageError(
+            f"{text} has {network.num_addresses} addresses: give a network of {LARGEST_NETWORK} or fewer (/22)"
+        )
+    return network
+
+
+def _address(host: str) -> str:
+    try:
+        return socket.gethostbyname(host)
+    except (OSError, UnicodeError):
+        raise UsageError(f"'{host}' has no address: give an IP address, or a network like 192.168.1.0/24") from None
+
+
+Interfaces = Mapping[str, list[ipaddress.IPv4Interface]]
+
+
+def _place(address: str, port: int, here: Interfaces) -> Place:
+    for name, addresses in here.items():
+        for own in addresses:
+            if ipaddress.IPv4Address(address) in own.network:
+                return Place(address, port, name, str(own.ip))
+    return Place(address, port)
+
+
+def _within(network: ipaddress.IPv4Network, here: Interfaces, port: int) -> list[Place]:
+    own = {str(address.ip) for addresses in here.values() for address in addresses}
+    hosts = network.hosts() if network.prefixlen < 31 else iter(network)
+    return [_place(str(host), port, here) for host in hosts if str(host) not in own]
+
+
+def _ask(asked: list[Place], wait_s: float) -> dict[Place, tuple[int, Words]]:
+    """Ask each place once, and return how often it answered, and with what."""
+    addresses = [CSR_BASE + PAGE * page + 4 * word for page in range(PAGES) for word in LOOKED_AT]
+    answers: dict[Place, tuple[int, Words]] = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        for number, place in enumerate(asked):
+            try:
+                line.sendto(encode(number, addresses), (place.address, place.port))
+            except OSError:
+                continue  # No way to it.
+            if number % PACE == PACE - 1:
+                _take(line, asked, answers, PACE_S)
+        _take(line, asked, answers, wait_s)
+    return {place: answers[place] for place in asked if place in answers}
+
+
+def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[int, Words]], wait_s: float) -> None:
+    """Take what comes in a time."""
+    end_s = time.monotonic() + wait_s
+    while (left_s := end_s - time.monotonic()) > 0:
+        line.settimeout(left_s)
+        try:
+            datagram, (address, port) = line.recvfrom(2048)
+        except TimeoutError:
+            return
+        except OSError:
+            continue  # The refusal of an earlier datagram (Windows).
+        reply = decode_reply(datagram)
+        if reply is None or reply.identifier >= len(asked) or len(reply.words) != PAGES * len(LOOKED_AT):
+            continue
+        place = asked[reply.identifier]
+        if (place.address, place.port) == (address, port):
+            count, words = answers.get(place, (0, reply.words))
+            answers[place] = (count + 1, words)
+
+
+def _look(place: Place, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
+    """Return what a probe says of itself: of its first answer, and of what is read more."""
+    table = words.reshape(PAGES, len(LOOKED_AT))
+    identifier, facts = "", [0, 0, 0]
+    try:
+        link = EtherboneLink(place.address, place.port, PATIENCE)
+    except ProbeError:
+        return FoundProbe(place, identifier, "", 0, 0, macs, count)
+    try:
+        for page in np.flatnonzero(table[:, 0] == ord(IDENTIFIER[0])):
+            text = _text(link.read(CSR_BASE + PAGE * int(page), IDENTIFIER_WORDS))
+            identifier = text if text.startswith(IDENTIFIER) else identifier
+        for page in np.flatnonzero((table[:, 1:] == TICKS_PER_SECOND).any(axis=1)):
+            facts = link.read(CSR_BASE + PAGE * int(page), 3).tolist()
+    except ProbeError:
+        pass  # It has answered once, and no more: that is said.
+    finally:
+        link.close()
+    map_hash, parts, ports = facts
+    return FoundProbe(place, identifier, _preset(parts), ports, map_hash, macs, count)
+
+
+def _text(words: Words) -> str:
+    """Return the text before the first 0; "": there is something in it that is no character."""
+    codes = words.tolist()
+    codes = codes[: codes.index(0)] if 0 in codes else codes
+    return "".join(map(chr, codes)) if all(0x20 <= code < 0x7F for code in codes) else ""
+
+
+def _preset(parts: int) -> str:
+    try:
+        return preset_of(parts) if parts else ""
+    except ValueError:
+        return ""
