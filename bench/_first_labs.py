@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure, Row
+from _figures import Figure
 
 from liteprobe.sim.bench.labs import notebook
 
@@ -34,8 +34,3 @@ def labs(_: bool) -> Iterator[Figure]:
             yield Figure(f"{lab}_answers_off", len(wrong), f"of {len(expected)}", 0)
             yield Figure(f"{lab}_cpu", cpu_s() - before_s, "s", MOST_CPU_S)
             yield Figure(f"{lab}_wall", time.monotonic() - started, "s", MOST_CPU_S * (os.cpu_count() or 1))
-
-
-def rows() -> dict[str, Row]:
-    """Return the rows of this file, by name, for ``bench/first_hour.py``."""
-    return {"labs": labs}
