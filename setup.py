@@ -15,6 +15,10 @@ def packages_of(folder: str) -> list[str]:
 setup(
     packages=[package for folder in FOLDERS for package in packages_of(folder)],
     package_dir={f"liteprobe.{folder}": folder for folder in FOLDERS},
-    package_data={"liteprobe.sim.system": ["*.cpp", "*.h"], "liteprobe.host.traffic.presets": ["*.yaml"]},
+    package_data={
+        "liteprobe.sim.system": ["*.cpp", "*.h"],
+        "liteprobe.host.report": ["templates/*"],
+        "liteprobe.host.traffic.presets": ["*.yaml"],
+    },
     scripts=["tools/liteprobe"],
 )

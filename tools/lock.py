@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / "build" / "lock"
 
 # Section of the lock file: extras of pyproject.toml ("" = the project's own dependencies).
-SECTIONS = {"base": ("", "gateware", "sim"), "build": ("build",), "test": ("test",)}
+SECTIONS = {"base": ("", "gateware", "sim"), "build": ("build",), "docs": ("docs",), "test": ("test",)}
 
 # Installed without what they ask for: pytest and numpydoc (Sphinx) serve its own tests and pages alone.
 ALONE = {"allantools"}
 
 HEADER = """\
 # Every package of the environment, with its exact version; made by ./run lock, never by hand.
-# base: what a probe, its gateware and its simulation need; build: bitstreams; test: tests and lint.
+# base: what a probe, its gateware and its simulation need; build: bitstreams; docs: the site; test: tests and lint.
 """
 
 
