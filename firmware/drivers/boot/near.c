@@ -17,8 +17,7 @@ static int copy_near(void)
 	for (const uint32_t *from = lp_near_image; to < lp_near_end; from++, to++) {
 		*to = *from;
 	}
-	/* What the processor may have fetched from there before was not this. */
-	__asm__ volatile("fence.i" : : : "memory");
+	/* No fence.i, which takes 200,000 cycles: the reset emptied the cache, and nothing was fetched from there since. */
 
 	return 0;
 }
