@@ -1,20 +1,21 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rows ``mixes`` and ``unpaced`` of the bench ``monitor``: what this host takes, by what the frames are, and when nobody waits."""
+"""Rows of the bench ``monitor``: what this host takes, by what the frames are, when nobody waits, and beside others."""
 
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from _figures import ROOT, Figure
 
-from liteprobe.sim.bench.system import host_speed, unpaced
+from liteprobe.sim.bench.system import beside, host_speed, unpaced
 
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
 MIXES = ("flows", "scan", "random_ipv4", "random_ipv6")
 RECORD_WORDS = {"pcapng": 4 + 15, "parquet": 32}
 GOALS = {"pcapng": LINE_RATE, "parquet": 1e6}
-SHARES = (0.125, 0.25, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0)
+SHARES = (0.25, 0.5, 0.67, 0.8, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0)
 BEYOND = 8.0
 FOLDER = ROOT / "build" / "bench" / "host"
 
@@ -41,14 +42,11 @@ def mixes(is_full: bool) -> Iterator[Figure]:
 def without_waiting(is_full: bool) -> Iterator[Figure]:
     """Blocks by UDP from a process that doesn't wait and takes one of the cores: the rate that comes whole; losses beyond."""
     frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
-    del (
-        headers
-    )  # Parquet isn't measured yet: beyond its rate, gaps are given up one after the other, which takes minutes.
-    for ending, blocks in (("pcapng", frames),):
+    for ending, blocks in (("pcapng", frames), ("parquet", headers)):
 
-        def measure(rate: float, ending: str = ending, blocks: object = blocks) -> unpaced.Unpaced:
+        def measure(rate: float, ending: str = ending, blocks: Path = blocks) -> unpaced.Unpaced:
             load(f"{ending} at {rate:.0f} frames/s")
-            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])  # type: ignore[arg-type]
+            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])
 
         runs, best = unpaced.greatest(measure, [share * LINE_RATE for share in SHARES])
         beyond = measure(BEYOND * LINE_RATE)
@@ -60,3 +58,20 @@ def without_waiting(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"unpaced_{ending}_beyond_written", beyond.written / beyond.frames * 100, "%", 0, is_least=True)
         yield Figure(f"unpaced_{ending}_beyond_lost", beyond.never_came, "blocks", 1, is_least=True)
         yield Figure(f"unpaced_{ending}_miscounted", sum(each.off for each in [*runs, beyond]), "blocks+frames", 0)
+
+
+def others(is_full: bool) -> Iterator[Figure]:
+    """The same 60-octet frames written to a file by liteprobe, tcpdump and dumpcap: the whole commands, from file and pipe."""
+    frames, _ = host_speed.recordings(FOLDER, 6_000_000 if is_full else 3_000_000)
+    pcapng = FOLDER / "frames.pcapng"
+    count = host_speed.from_file(frames, pcapng).packets
+    for command in beside.commands(frames, pcapng, FOLDER):
+        if not beside.is_there(command):
+            print(f"SKIPPED {command.name}: {command.words[0]} is not installed (Debian has it)", file=sys.stderr)
+            continue
+        load(command.name)
+        found = beside.best(lambda command=command: beside.written(command))  # type: ignore[misc]
+        yield Figure(f"{command.name}_frames", found.frames, "frames", count, is_least=True)
+        yield Figure(f"{command.name}_rate", found.frames / found.seconds, "frames/s", 0, is_least=True)
+        yield Figure(f"{command.name}_processor", 1e6 * found.processor_s / count, "us/frame", 0, is_least=True)
+        yield Figure(f"{command.name}_octets", found.octets / count, "octets/frame", 128)

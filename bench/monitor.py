@@ -135,7 +135,7 @@ def filter_expressions(is_full: bool) -> Iterator[Figure]:
 
 
 def host(is_full: bool) -> Iterator[Figure]:
-    """A recorded capture of 60-octet frames to files, from a file and over UDP, beside what tcpdump and dumpcap do."""
+    """A recorded capture of 60-octet frames to files, from a file and over UDP."""
     folder = ROOT / "build" / "bench" / "host"
     frames, headers = host_speed.recordings(folder, 6_000_000 if is_full else 3_000_000)
     for name, blocks, ending, over_udp in (
@@ -151,12 +151,6 @@ def host(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"host_{name}_{way}_never_came", speed.never_came, "blocks", 0)
         seconds = speed.seconds + host_speed.synced(path)
         yield Figure(f"host_{name}_on_disk", speed.packets / seconds, "packets/s", target, is_least=True)
-    for tool in ("tcpdump", "dumpcap"):
-        other = host_speed.tool(tool, folder / "from_file.pcapng", folder / f"{tool}.pcap", speed.packets)
-        if other:
-            yield Figure(f"{tool}_same_packets", other.rate, "packets/s", 0, is_least=True)
-        else:
-            print(f"{tool} is not installed: not compared", file=sys.stderr)
 
 
 def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
@@ -324,6 +318,7 @@ ROWS: dict[str, Row] = {
     "host": host,
     "mixes": _monitor_speed.mixes,
     "without_waiting": _monitor_speed.without_waiting,
+    "others": _monitor_speed.others,
     "line_rate": line_rate,
     "probe": probe,
     "toeplitz": toeplitz,

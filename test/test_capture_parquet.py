@@ -10,12 +10,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
+from liteprobe.host.capture.write import parquet
+from liteprobe.host.capture.write.parquet import HeaderWriter
+from liteprobe.host.capture.write.row_group import ADDRESSES, FLAG_COLUMNS, SCHEMA
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
@@ -208,6 +211,37 @@ def test_no_header_makes_an_empty_table(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "h.parquet").num_rows == 0
 
 
+def test_long_capture_goes_on_in_further_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "GROUPS", 3)
+    frames = captured(list(stacks.stacks()))
+    writer = write(tmp_path / "h.parquet", frames, row_group=100)
+    assert [path.name for path in writer.paths] == ["h.parquet", "h-2.parquet", "h-3.parquet", "h-4.parquet"]
+    tables = [pq.read_table(path) for path in writer.paths]
+    assert [table.num_rows for table in tables] == [300, 300, 300, len(frames) - 900] and writer.written == len(frames)
+    assert pa.concat_tables(tables)["stamp"].cast("int64").to_pylist() == [frame.stamp for frame in frames]
+    assert all(pq.ParquetFile(path).metadata.metadata[b"liteprobe"] == b"a test" for path in writer.paths)
+
+
+def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUPS", 3)
+    frames = captured(list(stacks.stacks()))
+    has_room = HeaderWriter._has_room_for
+    monkeypatch.setattr(
+        HeaderWriter, "_has_room_for", lambda self, rows: (rows or not self.paths) and has_room(self, rows)
+    )
+    writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
+    with pytest.raises(
+        ProbeError, match=r"full: .*h.parquet holds 300 headers, whole and readable, and 100 more are lost"
+    ):
+        writer.write(BlockDecoder().decode(blocks_of(frames)))
+    writer.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["h.parquet"]
+    column = pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist()
+    assert column == [frame.stamp for frame in frames[:300]]
+
+
 @contextmanager
 def disk_of(octets: int) -> Iterator[None]:
     """No file may be longer, as if the disk were full there."""
@@ -223,7 +257,7 @@ def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
     with (
         disk_of(5000),
         pytest.raises(
-            ProbeError, match="the disk is full: there is no room for .*; make room, or name a file elsewhere"
+            ProbeError, match=r"the disk is full: .*h.parquet was not written; make room, or name a file elsewhere"
         ),
     ):
         HeaderWriter(tmp_path / "h.parquet")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
 from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli.commands.monitor import view
@@ -70,6 +72,17 @@ def test_recording_becomes_frames_headers_and_counts(run: Run, recording: Path, 
     counts = json.loads(paths[2].read_text())
     assert (counts["frames"], counts["records"], counts["missing"], counts["damaged"]) == (906, 906, 0, 0)
     assert err.splitlines() == [f"906 frames, {counts['octets']:,} octets, in {paths[0]}, {paths[1]}"]
+
+
+def test_all_files_of_headers_are_named(
+    run: Run, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "GROUPS", 1)
+    monkeypatch.setattr(parquet, "HeaderWriter", partial(parquet.HeaderWriter, row_group=400))
+    _, _, err = run("capture", "-r", str(recording), "--headers", str(tmp_path / "h.parquet"))
+    paths = [tmp_path / name for name in ("h.parquet", "h-2.parquet", "h-3.parquet")]
+    assert err.splitlines()[0].endswith(f" octets, in {', '.join(map(str, paths))}")
+    assert [pq.read_table(path).num_rows for path in paths] == [400, 400, 106]
 
 
 def test_gaps_and_lost_blocks_are_told(run: Run, tmp_path: Path) -> None:

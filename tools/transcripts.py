@@ -21,16 +21,31 @@ DEMO = re.compile(r"^```\n(switch \(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def printed(command: str, folder: Path) -> str:
-    """Run a command of the environment as ./run does, in ``folder``; return what it printed, or why it refused."""
-    words = shlex.split(command)
-    assert words[:2] in (["./run", "liteprobe"], ["./run", "python"]), command
+    """Run a command of the environment as ./run does, in ``folder``; return what it printed, or why it refused.
+
+    What goes to stderr beside the output isn't shown: a first build says there what it does. The folder has a link to the
+    documentation and its examples, as a clone has it. Commands may be joined by pipes; tshark may be one.
+    """
+    docs = folder / "docs"
+    if not docs.exists():
+        docs.symlink_to(ROOT / "docs")
     environment = {**os.environ, "LITEPROBE_BUILD": str(ROOT / "build"), "NO_COLOR": "1"}
-    entry = ["-m", "liteprobe.host.cli"] if words[1] == "liteprobe" else []
-    done = subprocess.run(
-        [sys.executable, *entry, *words[2:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == (0 if done.stdout else 2), done.stderr  # A first build says on stderr what it does.
-    return done.stdout or done.stderr
+    output = b""
+    for part in command.split(" | "):
+        words = _words(part)
+        done = subprocess.run(words, cwd=folder, env=environment, input=output, capture_output=True, check=False)
+        output, said = done.stdout, done.stderr.decode()
+        assert done.returncode == 0 or (done.returncode == 2 and not output), said
+    return output.decode() or said
+
+
+def _words(command: str) -> list[str]:
+    """Return a command of a page as it can be run here."""
+    words = shlex.split(command)
+    if words[0] == "tshark":
+        return words
+    assert words[:2] in (["./run", "liteprobe"], ["./run", "python"]), command
+    return [sys.executable, *(["-m", "liteprobe.host.cli"] if words[1] == "liteprobe" else []), *words[2:]]
 
 
 def plain(text: str) -> str:

@@ -8,6 +8,9 @@ from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
 
 #: How far channels may be apart (ns): a block is held open for some milliseconds, and asked for again when it gets lost.
 WINDOW_NS = 10_000_000
+#: Most that is held back (words, 16 MB): six times what two ports at line rate bring in a window. It bounds memory where
+#: stamps stand still.
+HELD_WORDS = 1 << 22
 
 
 class Merger:
@@ -45,6 +48,9 @@ class Merger:
         due = int(np.searchsorted(stamps, np.uint64(max(int(stamps[-1]) - self.window_ns, 0)), side="right"))
         # What is held is copied, so that the octets of what is handed on needn't be kept.
         self._held = found.select(slice(due, None)).compact()
+        if len(self._held.words) > HELD_WORDS:
+            due += len(self._held) // 2
+            self._held = found.select(slice(due, None)).compact()
         return self._handed_on(found.select(slice(None, due)))
 
     def finish(self) -> Batch:

@@ -22,7 +22,7 @@ from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
 from liteprobe.host.capture.many import ManyReader
 from liteprobe.host.errors import ProbeError
 
-SLOTS = 1 << 15  # Blocks: 48 MB, a third of a second at line rate.
+SLOTS = 1 << 15  # Blocks: 48 MB, 0.4 s of a full gigabit.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most, but all to root.
 SO_RCVBUFFORCE = 33  # Of Linux; Python has no name for it.
 WAIT_S = 0.05
@@ -34,7 +34,7 @@ LENGTHS_AT = 8 * CONTROL_WORDS
 
 
 def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
-    """Return a UDP socket with all the room that the kernel gives.
+    """Return a UDP socket with the largest buffer that the kernel gives, at most SOCKET_OCTETS.
 
     Raises
     ------
@@ -55,14 +55,14 @@ def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
 
 
 def room_remark(sockets: Sequence[socket.socket]) -> str:
-    """Return what to say of the room that the kernel gave each socket; nothing where it is all that was asked for."""
+    """Return what to say of the buffer that the kernel gave each socket; nothing where it is all that was asked for."""
     # The kernel doubles what is asked for, for its own use, and says the double.
     granted = min(sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in sockets) // 2
     if granted >= SOCKET_OCTETS:
         return ""
     return (
-        f"the kernel keeps {granted >> 10} KB of blocks for this program, not {SOCKET_OCTETS >> 10} KB: when it is late, blocks "
-        f"are lost and asked for again; sysctl -w net.core.rmem_max={SOCKET_OCTETS} gives more"
+        f"the kernel buffers {granted >> 10} KB of blocks for this program, not {SOCKET_OCTETS >> 10} KB: when the program is "
+        f"late, blocks are lost and asked for again; sysctl -w net.core.rmem_max={SOCKET_OCTETS} gives more"
     )
 
 

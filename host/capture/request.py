@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a capture is asked for, and what became of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,10 +121,13 @@ class CaptureResult:
         All counts, by name, as ``liteprobe capture --json`` writes them.
     signal : int
         The signal that ended it; 0: none did.
+    header_files : list of Path
+        Parquet files, more than one where a file would have more than 2^31 rows.
     """
 
     counts: dict[str, Any]
     signal: int = 0
+    header_files: list[Path] = field(default_factory=list)
 
     @property
     def frames(self) -> int:

@@ -168,6 +168,7 @@ def _run(
     """Run; close the files whatever happens."""
     sinks: list[Any] = [*setup.meanwhile.sinks] if setup.meanwhile else []
     pcapng = raw = None
+    header_files: list[Path] = []
     if request.write:
         frames_to = stack.enter_context(closing(Output(Path(request.write))))
         pcapng = PcapngWriter(frames_to, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
@@ -176,6 +177,7 @@ def _run(
         from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
 
         headers = HeaderWriter(Path(request.headers), {"liteprobe": setup.comment}, setup.shift_ns)
+        header_files = headers.paths
         stack.callback(headers.close)
         sinks.append(headers)
     if request.blocks:
@@ -186,7 +188,7 @@ def _run(
     counts = _counts(capture, choice) | setup.finish()
     if pcapng:
         pcapng.close(_statistics(setup, counts))
-    return CaptureResult(counts, signal)
+    return CaptureResult(counts, signal, header_files)
 
 
 def _loop(duration_s: float | None, setup: Setup, capture: Capture, raw: Output | None) -> int:

@@ -47,7 +47,7 @@ class RecordedSource:
     Raises
     ------
     UsageError
-        When there is no such file, or what is in it is not blocks.
+        When there is no such file, or no blocks are in it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -127,9 +127,9 @@ class UdpSource:
         self._receiver = receiver
         self._channels = list(channels)
         begins = dict.fromkeys(channels, 0) | dict(first or {})
-        self.order = Resequencer(begins, patience)
         states = ring.states()
         self._share = {channel: states[channel].taken for channel in channels}
+        self.order = Resequencer(begins, patience, ring=max(self._share.values(), default=0))
         self._freed = dict(begins)
         self._freed_at = self._looked_at = 0.0
         self._is_stopping = False

@@ -25,6 +25,8 @@ class Totals:
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
+        # Which stream a slot has: what another host has it watch leaves nothing behind.
+        self._ids: dict[Hashable, int | None] = {}
 
     def of_port(self, port: PortMeasurement) -> PortMeasurement:
         """Return a measurement whose counts of streams go on behind 2^32."""
@@ -40,9 +42,10 @@ class Totals:
 
     def _stream(self, port: int, stream: Stream) -> Stream:
         values: dict[str, Any] = {}
-        key = (port, stream.slot, stream.stream_id)
-        is_anew = stream.frames < self._age.get(key, 0)  # 64 bits: less only after a clear.
-        self._age[key] = stream.frames
+        key = (port, stream.slot)
+        is_other = self._ids.get(key, stream.stream_id) != stream.stream_id
+        is_anew = is_other or stream.frames < self._age.get(key, 0)  # 64 bits: less only after a clear.
+        self._age[key], self._ids[key] = stream.frames, stream.stream_id
         for name in (*WRAPPING, *UNSTEADY):
             count = getattr(stream, name)
             if count is not None:

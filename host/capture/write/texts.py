@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3
 
-PART = 1 << 16  # Addresses at once: a few megabytes.
+PART = 1 << 14  # Addresses at once: a megabyte, which stays in the cache.
 IPV4_OCTETS, GROUPS, CELL = 4, 8, 8
 
 
@@ -43,6 +43,7 @@ def _table(texts: list[str], size: int) -> NDArray[np.uint8]:
 _HEX = _table([f"{value:02x}" for value in range(256)], 2)
 _DECIMAL = _table([f"{value}." for value in range(256)], 4).view(np.uint32)[:, 0]
 _GROUP = _table([f"{value:x}:" for value in range(1 << 16)], CELL).view(np.uint64)[:, 0]
+_LAST_GROUP = _table([f"{value:x}" for value in range(1 << 16)], CELL).view(np.uint64)[:, 0]
 
 
 def _runs() -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -64,14 +65,28 @@ def _joined(cells: NDArray[np.uint8]) -> pa.StringArray:
     """Return the octets of each row that are not 0, as text."""
     is_there = cells != 0
     offsets = np.zeros(len(cells) + 1, np.int32)
-    np.cumsum(np.count_nonzero(is_there, axis=1), out=offsets[1:])
-    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(cells[is_there]))
+    np.cumsum(_counts(is_there), out=offsets[1:])
+    kept = np.compress(is_there.reshape(-1), cells.reshape(-1))
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(kept))
+
+
+def _counts(is_there: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return how many are true in each row: eight sums of octets by one addition, where a row is whole words."""
+    if is_there.shape[1] % 8:
+        return np.asarray(np.count_nonzero(is_there, axis=1))
+    words = is_there.view(np.uint64)
+    sums = words[:, 0].copy()
+    for column in range(1, words.shape[1]):
+        sums += words[:, column]
+    return np.asarray(sums * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
 def _ips(octets: NDArray[np.uint8]) -> pa.StringArray:
     is_ipv6 = octets[:, 0] == Layer3.IPV6
     if not is_ipv6.any():
         return _joined(_ipv4(octets[:, 1 : 1 + IPV4_OCTETS]))
+    if is_ipv6.all():
+        return _joined(_ipv6(octets[:, 1:]))
     cells = np.zeros((len(octets), GROUPS * CELL), np.uint8)
     cells[~is_ipv6, : 4 * IPV4_OCTETS] = _ipv4(octets[~is_ipv6, 1 : 1 + IPV4_OCTETS])
     cells[is_ipv6] = _ipv6(octets[is_ipv6, 1:])
@@ -87,16 +102,17 @@ def _ipv4(octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _ipv6(octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
     groups = np.ascontiguousarray(octets).view(">u2").astype(np.uint16)
-    zeros = np.packbits(groups == 0, axis=1, bitorder="little")[:, 0]
-    cells = _GROUP[groups]
-    cells[_IS_OUT[zeros]] = 0
-    begins = _BEGINS[zeros]
-    is_short = np.flatnonzero(begins < GROUPS)
-    cells[is_short, begins[is_short]] = np.where(begins[is_short] == 0, _word("::"), _word(":"))
+    cells = np.empty((len(groups), GROUPS), np.uint64)
+    np.take(_GROUP, groups, out=cells, mode="clip")
+    np.take(_LAST_GROUP, groups[:, -1], out=cells[:, -1], mode="clip")
     made = cells.view(np.uint8).reshape(-1, GROUPS * CELL)
-    last = made[:, -CELL:]
-    last[(last == ord(":")) & ~_IS_OUT[zeros, -1:]] = 0
-    for row in np.flatnonzero(zeros & 0x1F == 0x1F).tolist():
+    some = np.flatnonzero((groups == 0).any(axis=1))  # Few of random addresses.
+    zeros = np.packbits(groups[some] == 0, axis=1, bitorder="little")[:, 0]
+    cells[some] = np.where(_IS_OUT[zeros], np.uint64(0), cells[some])
+    is_short = _BEGINS[zeros] < GROUPS
+    short, begins = some[is_short], _BEGINS[zeros[is_short]]
+    cells[short, begins] = np.where(begins == 0, _word("::"), _word(":"))
+    for row in some[zeros & 0x1F == 0x1F].tolist():
         text: Any = socket.inet_ntop(socket.AF_INET6, octets[row].tobytes()).encode()
         made[row] = np.frombuffer(text.ljust(GROUPS * CELL, b"\0"), np.uint8)
     return made

@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
                 found = probe.capture(request, show, remark)
     if args.json:
         write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
-    said = _report(args, found.counts)
+    said = _report(args, found.counts, found.header_files)
     if found.signal and not (args.count is None and args.duration is None):  # Else nothing but a signal ends it.
         raise interrupt.Interrupted(found.signal, said)
     print(said, file=sys.stderr)
@@ -128,9 +129,10 @@ def _progress() -> Iterator[Callable[[int], None] | None]:
         yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
 
 
-def _report(args: argparse.Namespace, counts: dict[str, Any]) -> str:
+def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:
     """Return what was written, and all that isn't as sent, a line each."""
-    names = ["stdout" if str(name) == "-" else str(name) for name in (args.write, args.headers, args.blocks) if name]
+    files = (args.write, *header_files, args.blocks)
+    names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
     before_ns = BEFORE_NS if args.before is None else round(args.before)
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:

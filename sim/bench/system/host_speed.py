@@ -8,9 +8,7 @@ freed and no more, and goes back where it is asked to.
 
 import multiprocessing
 import os
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -228,17 +226,3 @@ def synced(path: Path) -> float:
     with path.open("rb") as file:
         os.fsync(file.fileno())
     return time.monotonic() - began_s
-
-
-def tool(name: str, capture: Path, path: Path, packets: int) -> Speed | None:
-    """Have tcpdump or dumpcap write the packets of a capture anew; None: it isn't installed."""
-    if not shutil.which(name):
-        return None
-    path.unlink(missing_ok=True)
-    source = ["-r", str(capture)] if name == "tcpdump" else ["-q", "-i", "-"]
-    command = [name, *source, "-w", str(path)]
-    with capture.open("rb") as file:
-        stdin = None if name == "tcpdump" else file
-        began_s = time.monotonic()
-        subprocess.run(command, stdin=stdin, check=True, capture_output=True)
-    return Speed(packets, time.monotonic() - began_s)

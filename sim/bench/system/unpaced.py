@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS
 from liteprobe.host.capture.decode.stream import BLOCK_OCTETS
 from liteprobe.host.capture.receive import Receiver, open_socket
-from liteprobe.host.capture.resequence import Patience
 from liteprobe.host.capture.sources import LINGER_S, Batches, UdpSource
 from liteprobe.sim.bench.system.host_speed import SENT, RemoteRing, processor_s, run
 
 UDP_SEGMENT = 103  # Option of SOL_UDP, Linux; Python has no name for it.
 BURST = 16
-ENDED, STARTED = 1, 2  # Beside SENT: times (ns) of the last block and of the first.
-NO_RESEND = Patience(wait_s=0.005, tries=1)  # Gaps are given up one after the other.
+ENDED, STARTED = 2, 3  # Beside SENT: times (ns) of the last block and of the first.
 HURRY_S = 120.0
 
 
@@ -107,7 +105,7 @@ def at_rate(path: Path, output: Path, frames_a_second: float, frame_words: int) 
     sender = context.Process(target=send, args=(path, receiver.port, blocks_a_second, shared), daemon=True)
     try:
         sender.start()
-        source = UdpSource(_Line(shared, count), receiver, [0], NO_RESEND)  # type: ignore[arg-type]
+        source = UdpSource(_Line(shared, count), receiver, [0])  # type: ignore[arg-type]
         while not receiver.waiting:
             time.sleep(0.001)
         source.stop()
