@@ -124,10 +124,11 @@ SLOW = {
         ... frames played, ... received.
         0.030 s, stopped after its time. Clock free-running.
     """,
-    "./run liteprobe capture --probe 'sim://loopback?preset=monitor&play=a.pcap,a.pcap' "
-    "--filter 'udp port 53' --count 100 -w dns.pcapng": """
+    "./run liteprobe capture --probe "
+    "'sim://loopback?preset=monitor&play=docs/examples/office.pcapng,docs/examples/office.pcapng' "
+    "--filter 'udp port 53' --count 20 -w dns.pcapng": """
         ...
-        100 frames, 6,000 octets, in dns.pcapng
+        20 frames, ... octets, in dns.pcapng
     """,
     "./run liteprobe sets sets.yaml --probe 'sim://cable?preset=replay'": """
         ...least
