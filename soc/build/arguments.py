@@ -85,13 +85,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
+    add_addresses(parser, default)
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
+    return parser.parse_args(arguments)
+
+
+def add_addresses(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
+    """Add the addresses of the management stack."""
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument(
         "--mac-address", metavar="MAC", type=mac, default=default.mac_address,
         help="of the management stack, hexadecimal, with or without colons: another for each probe of a network",
     )
-    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
-    return parser.parse_args(arguments)
 
 
 def mac(text: str) -> int:
