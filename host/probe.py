@@ -61,6 +61,7 @@ class Probe:
     ----------
     link : Link
     registers : Registers
+        All registers and memories of this build, by name.
     lease : Lease
         The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase

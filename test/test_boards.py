@@ -59,6 +59,19 @@ def test_board_elaborates_and_constrains_every_clock(name, config, elaborated):
     assert len(sites) == len(set(sites)), "a pin is used twice"
 
 
+@pytest.mark.parametrize("name", BOARDS)
+def test_no_light_of_a_board_is_driven(name, elaborated):
+    """The pages of docs/boards say so; only a serial link, which no build has by default, shares a pin with one."""
+    design, _ = elaborated(name, ProbeConfig())
+    lights = {
+        pin
+        for resource, _, *parts in board(name).platform.constraint_manager.available
+        if resource.startswith("user_led")
+        for pin in parts[0].identifiers
+    }
+    assert lights and lights & set(pins((design.folder / "liteprobe.lpf").read_text()).values()) == set()
+
+
 def test_pll_gives_exactly_the_frequencies_that_are_asked_for(elaborated):
     for name in BOARDS:
         design, _ = elaborated(name, ProbeConfig())

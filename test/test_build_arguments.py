@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from liteprobe.boards import board
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
+from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.parsers.build import BOARDS as LINES
 from liteprobe.soc.build.arguments import config_of, left_out, parse
 
 
@@ -98,14 +100,48 @@ def test_frames_are_hashed_by_default_where_that_is_routed(arguments, with_hash)
     assert config.with_hash == with_hash
 
 
-@pytest.mark.parametrize("text", ["10:e2:d5:00:00:07", "10e2d5000007", "10-E2-D5-00-00-07"])
-def test_a_mac_address_is_that_of_the_management_stack(text):
-    arguments = parse(["colorlight_5a_75b", "--mac-address", text])
-    assert config_of(arguments, board("colorlight_5a_75b")).mac_address == 0x10E2D5000007
+@pytest.mark.parametrize(
+    ("arguments", "mac_address", "uart_baud"),
+    [
+        ([], 0x10E2D5000000, 115200),
+        (["--mac-address", "10:e2:d5:00:00:0A", "--uart-baud", "9600"], 0x10E2D500000A, 9600),
+        (["--mac-address", "2-0-0-0-0-1"], 0x020000000001, 115200),
+    ],
+)
+def test_addresses_and_the_rate_of_the_serial_link_are_those_that_were_given(arguments, mac_address, uart_baud):
+    target = board("colorlight_5a_75b")
+    config = config_of(parse(["colorlight_5a_75b", *arguments]), target)
+    config.check(target)
+    assert (config.mac_address, config.uart_baud) == (mac_address, uart_baud)
 
 
-@pytest.mark.parametrize("text", ["10:e2:d5:00:00", "0x10e2d5000007", "10:e2:d5:00:00:0g", "10:e2:d5:00:00:071"])
-def test_what_is_no_mac_address_is_refused(text, capsys):
-    with pytest.raises(SystemExit):
+@pytest.mark.parametrize("text", ["10:e2:d5:00:00", "10:e2:d5:00:00:0x", "10:e2:d5:00:00:001", "1::2:3:4:5", "110"])
+def test_what_is_not_a_mac_address_is_refused_with_one_that_is(capsys, text):
+    with pytest.raises(SystemExit) as end:
         parse(["colorlight_5a_75b", "--mac-address", text])
-    assert f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01" in capsys.readouterr().err
+    assert end.value.code == 2 and f"'{text}' is not a MAC address: write it like 10:e2:d5:" in capsys.readouterr().err
+
+
+# Which boards there are ---------------------------------------------------------------------------
+
+
+def test_help_names_each_board_and_revision_in_a_line(capsys):
+    assert set(LINES) == {*BOARDS, *OTHER_NAMES, *VERILOG_ONLY}
+    assert cli.main(["build", "--help"]) == 0
+    shown = capsys.readouterr().out.partition("boards:\n")[2]
+    assert [line.split(maxsplit=1) for line in shown.splitlines()[: len(LINES)]] == [[*item] for item in LINES.items()]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_line_of_a_board_has_its_name_its_revision_and_its_fpga(name):
+    """Of another name: its own revision, and the one whose bitstream it takes."""
+    line, module, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
+    model = line.split(" V", 1)[0] if "revision" in parameters else line.partition(",")[0]
+    assert all(word.lower() in model.lower().replace("-", "") for word in module.replace("_5a_", "_5a").split("_"))
+    if "revision" in parameters:
+        of_name = name.partition("_v")[2].replace("_", ".") or parameters["revision"]
+        assert f" V{of_name}" in line
+    if name in OTHER_NAMES:
+        assert line.endswith(f"the bitstream of V{parameters['revision']}")
+    elif name not in VERILOG_ONLY:
+        assert f", {'-'.join(board(name).platform.device.split('-')[:2])}: " in line

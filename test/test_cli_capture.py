@@ -25,7 +25,7 @@ from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
-from liteprobe.host.cli.commands.monitor import view
+from liteprobe.host.cli.monitor_view import view
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor
@@ -107,12 +107,14 @@ def test_filter_keeps_what_matches(run: Run, recording: Path, tmp_path: Path) ->
 
 
 def test_trigger_keeps_what_is_near(run: Run, recording: Path, tmp_path: Path) -> None:
-    code, _, _ = run(
+    code, _, err = run(
         "capture", "-r", str(recording), "--trigger", "ip6", "--before", "3us", "--after", "5us",
         "-w", str(tmp_path / "c.pcapng"),
     )  # fmt: skip
     first = next(at for at, frame in enumerate(stacks.stacks()) if unified_header(frame).layer3 == Layer3.IPV6)
     assert code == 0
+    assert "other than in tcpdump, the trigger also holds for frames behind VLAN tags and labels; " in err
+    assert "--host-filter" not in err
     assert stamps(tmp_path / "c.pcapng") == [FIRST + 1000 * at for at in range(max(first - 3, 0), first + 6)]
 
 

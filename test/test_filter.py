@@ -25,7 +25,7 @@ from liteprobe.host.capture.filter import (
 )
 from liteprobe.host.capture.filter.numbers import Numbers
 from liteprobe.host.errors import UsageError
-from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, ON_HOST, Frames, RandomExpressions, varied
+from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.filter import FilterModel
 
@@ -76,7 +76,7 @@ def random_expressions(count: int) -> list[str]:
 # Against libpcap -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST, *RELATIONS])
+@pytest.mark.parametrize("text", [*EXPRESSIONS, *ON_HOST, *RELATIONS, *OCTETS[:-2]])
 def test_host_matches_what_libpcap_does(text: str) -> None:
     assert np.array_equal(on_host(text, plain()), libpcap.matches(text, plain().octets)), SEED
 
@@ -204,6 +204,10 @@ def test_channel_and_ports_of_the_probe_are_in_every_term() -> None:
         ("ip and len > 100", "len > 100", "hold no lengths"),
         ("less 100", "less 100", "hold no lengths"),
         ("tcp and tcp[tcpflags] & tcp-syn != 0", "tcp[tcpflags] & tcp-syn != 0", "hold no flags of TCP"),
+        ("ip[8] < 5 or arp", "ip[8] < 5", "hold no TTL"),
+        ("icmp[icmptype] = icmp-echo", "icmp[icmptype] = icmp-echo", "hold no types of ICMP"),
+        ("not arp[6:2] = 1", "arp[6:2] = 1", "hold no operation of ARP"),
+        ("ip[16] >= 224", "ip[16] >= 224", "hold no octets of addresses: write 'net' and a prefix"),
         ("mpls 7 and tcp", "mpls 7", "hold no labels"),
         ("vlan 5 and vlan 6", "vlan 6", "know the outermost tag alone"),
         ("ether multicast", "ether multicast", "groups are not a range"),
@@ -225,7 +229,7 @@ def test_part_that_does_not_fit_is_named_with_the_reason(text: str, part: str, r
 
 
 def test_octets_that_nobody_has_are_refused_by_probe_and_host() -> None:
-    asked = ["ip[8] < 5", "ip[6] & 0x40 != 0", "icmp[icmptype] = 8", "arp[6:2] = 1", "ip[9] > 6", "stp", "llc", "isis"]
+    asked = ["ip[20] < 5", "icmp[4:2] = 1", "tcp[8:4] = 0", "arp[18:4] = 1", "ip[2:2] - 20 > 6", "stp", "llc", "isis"]
     for part in [*asked, "rarp", "ether proto 0x42", "ether proto 1500"]:
         expression = parse(f"udp and {part}")
         with pytest.raises(FilterDoesNotFit) as raised:
@@ -302,6 +306,11 @@ def test_more_terms_and_more_rows_than_there_are_do_not_fit() -> None:
         ("len > 70000", "tcp and udp"),
         ("60 < len", "greater 61"),
         ("ip[9] = 6", "ip proto 6"),
+        ("ip[9] = 300", "tcp and udp"),
+        ("ip[9] != 300", "ip"),
+        ("ip[0x9] != 07", "ip and not ip proto 7"),
+        ("icmp[icmptype] = icmp-echo", "icmp[0] == 8"),
+        ("(arp[6:2]) = 1", "1 = arp[6:2]"),
         ("ether[12:2] = 0x0800", "ip"),
         ("ether[12 : 2] != 0x88cc", "not ether proto 0x88cc"),
         ("tcp[2:2] > 1024", "ip and tcp dst portrange 1025-65535"),

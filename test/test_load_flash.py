@@ -150,7 +150,7 @@ def test_no_backup_reads_nothing(machine):
     ("dump", "answer", "said"),
     [
         (VENDOR_I5[:-1], DONE, "read 2097151 of 2097152 bytes of flash: nothing was written"),
-        (b"\xff" * I5_BYTES, DONE, "all that was read of the flash is 0xff: nothing was written; if it is blank"),
+        (b"\xff" * I5_BYTES, DONE, "all that was read of the flash is 0xff: it may be blank; nothing was written"),
         (VENDOR_I5, (1, "Failed to read flash"), "reading the flash for a backup failed, and nothing was written:"),
     ],
 )
@@ -167,6 +167,26 @@ def test_a_folder_that_takes_no_backup_is_said_and_nothing_is_written(machine):
     code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), Way())
     assert code == 1 and "can't keep the backup in" in said and "--backup FILE" in said
     assert [asked[3] for asked in machine.asked] == ["--detect", "--dump-flash"]
+
+
+def test_a_backup_alone_reads_the_flash_and_neither_builds_nor_writes(machine, monkeypatch, capsys):
+    machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
+    monkeypatch.setattr(soc_build, "build", lambda *arguments: pytest.fail("it was built"))
+    assert soc_build.main(["colorlight_i5", "--backup", "vendor.bin", "--cable", "tigard"]) == 0
+    assert Path("vendor.bin").read_bytes() == VENDOR_I5 and machine.backups == []
+    assert [asked[2:4] for asked in machine.asked] == [["tigard", "--detect"], ["tigard", "--dump-flash"]]
+    assert "the flash of colorlight_i5 is in vendor.bin" in capsys.readouterr().out
+    assert soc_build.main(["colorlight_i5", "--backup", "vendor.bin"]) == 2
+    assert "vendor.bin is there already, and is not replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", [DONE, (1, "Failed to read flash")])
+def test_a_backup_alone_that_fails_gives_no_advice_for_a_write(machine, capsys, answer):
+    machine.has("openFPGALoader", VENDOR_I5[:-1], detect=FOUND_25, dump_flash=answer)
+    assert soc_build.main(["colorlight_i5", "--backup", "vendor.bin"]) == 1
+    said = capsys.readouterr().err
+    assert said.rstrip().endswith("look at cable and power, and run this again") and "--no-backup" not in said
+    assert not Path("vendor.bin").exists()
 
 
 def test_restore_writes_the_whole_flash_back_and_builds_nothing(machine, monkeypatch, capsys):
@@ -193,6 +213,7 @@ def test_restore_writes_the_whole_flash_back_and_builds_nothing(machine, monkeyp
         (["--flash", "--backup", "x", "--no-backup"], "--backup and --no-backup contradict each other"),
         (["--restore", "x", "--flash"], "--restore builds nothing: leave --load, --flash and --no-compile out"),
         (["--restore", "x", "--no-backup"], "--restore makes no backup"),
+        (["--backup", "x", "--no-compile"], "--backup without --flash builds nothing: leave --no-compile out"),
     ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(machine, monkeypatch, capsys, options, said):

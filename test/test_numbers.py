@@ -80,6 +80,20 @@ def test_a_root_is_exact_next_to_each_square() -> None:
     assert [low for _, low in answers] == [math.isqrt(number) for number in asked]
 
 
+def test_quotients_of_64_bits_are_those_of_c() -> None:
+    """Rounded toward zero, the remainder with the sign of what is divided: what rv32's compiler calls for ``/`` and ``%``."""
+    numbers = [number % 2**64 for number in wide_numbers(40)] + [2**63 - 1, 2**63, 2**63 + 1, 2**64 - 3]
+    asked = [(a, b) for a in numbers for b in numbers if b]
+    wanted = []
+    for a, b in asked:
+        signed = [number - 2**64 * (number >> 63) for number in (a, b)]
+        quotient = abs(signed[0]) // abs(signed[1]) * (-1 if (signed[0] < 0) != (signed[1] < 0) else 1)
+        remainder = signed[0] - quotient * signed[1]
+        # The least number over -1 is one too many: it wraps.
+        wanted.append([a // b, a % b, (quotient - LEAST) % 2**64 + LEAST, remainder])
+    assert ask([f"quotients {a} {b}" for a, b in asked]) == wanted
+
+
 def signed_numbers() -> list[int]:
     generator = random.Random(SEED + 1)
     small = [generator.getrandbits(generator.randint(1, 63)) * generator.choice([-1, 1]) for _ in range(60)]

@@ -17,11 +17,11 @@ ENVIRONMENT = ROOT / "build" / "lock"
 UV = "uv>=0.13,<0.14"
 
 # Section of the lock file: extras of pyproject.toml; the project's own dependencies come with the first.
-SECTIONS = {"base": ("sim", "parquet", "clock"), "build": ("build",), "test": ("test",)}
+SECTIONS = {"base": ("sim", "parquet", "clock"), "build": ("build",), "docs": ("docs",), "test": ("test",)}
 
 HEADER = """\
 # Every package of the environment, with its exact version; made by ./run lock, never by hand.
-# base: what a probe, its gateware and its simulation need; build: bitstreams; test: tests and lint.
+# base: what a probe, its gateware and its simulation need; build: bitstreams; docs: the site; test: tests and lint.
 """
 RESOLVE = (
     *("pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11"),

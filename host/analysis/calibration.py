@@ -70,6 +70,8 @@ def load(path: Path) -> Calibration:
 def calibrate(rows: list[Row], slope: float = 0.0, intercept: float = 0.0) -> Calibration:
     """Fit the line of calibration through the mean delays of all trains.
 
+    Source: packet-train paper, section 6.3.
+
     Parameters
     ----------
     rows : list of dict
@@ -81,8 +83,6 @@ def calibrate(rows: list[Row], slope: float = 0.0, intercept: float = 0.0) -> Ca
     ------
     UsageError
         When there are fewer than two lengths with a delay.
-
-    Source: packet-train paper, section 6.3.
     """
     points = [
         (row["length"], train["owd_mean_ns"])

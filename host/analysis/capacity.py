@@ -25,6 +25,10 @@ def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhea
 
     With other traffic on the way it is neither the capacity nor what is left of it.
 
+    Limits: frames lost within the train don't count as carried. A train that lost its ends is shorter, not wrong.
+
+    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
+
     Parameters
     ----------
     stamps_ns : array, shape (frames received,)
@@ -38,10 +42,6 @@ def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhea
     -------
     float
         Rate (b/s); NaN when fewer than two frames arrived, or all in one tick.
-
-    Limits: frames lost within the train don't count as carried. A train that lost its ends is shorter, not wrong.
-
-    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
     """
     if len(stamps_ns) < 2:
         return float("nan")
@@ -138,6 +138,10 @@ def pair_capacity(
     first and the least delay of a second packet, and where no later frame of the same trains came sooner than such a
     link could have sent it.
 
+    Limits: traffic that keeps step with the trains can delay all pairs alike.
+
+    Source: Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004, section 3.
+
     Parameters
     ----------
     sequences : array, shape (packets,)
@@ -148,10 +152,6 @@ def pair_capacity(
         Departure and arrival (SFD, ns); the two clocks may differ by a constant.
     length : int
         Frame length without FCS (octets).
-
-    Limits: traffic that keeps step with the trains can delay all pairs alike.
-
-    Source: Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004, section 3.
     """
     pairs = _pairs(sequences, count, tx_ns, rx_ns)
     if not len(pairs.first):

@@ -60,6 +60,9 @@ class Smoothed:
 def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None) -> Smoothed:
     """Return what all edges together say of the oscillator at each of them.
 
+    Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
+    AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
+
     Parameters
     ----------
     time_s : array, shape (edges,)
@@ -75,9 +78,6 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
     ------
     ValueError
         If there are fewer than three edges, or they are not in the order of time.
-
-    Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
-    AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
     """
     model = model or NoiseModel()
     count = len(time_s)

@@ -55,6 +55,9 @@ def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
 def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
     """Return the overlapping Allan deviation of a phase.
 
+    Source: D. A. Howe, D. W. Allan, J. A. Barnes, "Properties of signal sources and measurement methods" (1981), as
+    computed by allantools.
+
     Parameters
     ----------
     phase_ns : array, shape (edges,)
@@ -66,9 +69,6 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
     ------
     ValueError
         If there are fewer than four edges.
-
-    Source: D. A. Howe, D. W. Allan, J. A. Barnes, "Properties of signal sources and measurement methods" (1981), as
-    computed by allantools.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"an Allan deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
@@ -98,6 +98,8 @@ class Wander:
 def wander(phase_ns: Floats, period_ns: float) -> Wander:
     """Return time deviation and MTIE of a phase.
 
+    Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
+
     Parameters
     ----------
     phase_ns, period_ns : as of `allan_deviation`.
@@ -106,8 +108,6 @@ def wander(phase_ns: Floats, period_ns: float) -> Wander:
     ------
     ValueError
         If there are fewer than four edges.
-
-    Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")

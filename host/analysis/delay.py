@@ -14,18 +14,20 @@ JITTER_BLOCK = 256
 def owd(tx_stamps_ns: NDArray[np.uint64], rx_stamps_ns: NDArray[np.uint64]) -> NDArray[np.int64]:
     """One-way delay: arrival minus departure of each packet, SFD to SFD.
 
+    Source: RFC 7679, section 3.
+
     Returns
     -------
     array, shape (packets,)
         Delays (ns); negative when the clocks disagree. Stamps wrap at 2^64 ns.
-
-    Source: RFC 7679, section 3.
     """
     return (rx_stamps_ns.astype(np.uint64) - tx_stamps_ns.astype(np.uint64)).astype(np.int64)
 
 
 def ipdv(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """IP packet delay variation: the delay of each packet less that of the packet sent before it.
+
+    Source: RFC 3393, section 2; RFC 5481, section 4.1.
 
     Parameters
     ----------
@@ -38,8 +40,6 @@ def ipdv(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64]) -> NDArray[n
     -------
     array, shape (pairs,)
         IPDV (ns) in order of sequence, for each packet whose predecessor arrived, too.
-
-    Source: RFC 3393, section 2; RFC 5481, section 4.1.
     """
     order = np.argsort(sequences, kind="stable")
     is_pair = np.diff(sequences[order].astype(np.int64)) == 1
@@ -49,6 +49,8 @@ def ipdv(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64]) -> NDArray[n
 
 def pdv(owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Packet delay variation: the delay of each packet over the least of the stream.
+
+    Source: RFC 5481, section 4.2.
 
     Parameters
     ----------
@@ -64,8 +66,6 @@ def pdv(owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     ------
     ValueError
         If the stream is empty: it has no least delay.
-
-    Source: RFC 5481, section 4.2.
     """
     if not len(owd_ns):
         raise ValueError("an empty stream has no least delay")
@@ -76,6 +76,8 @@ def pdv(owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 def interarrival_jitter(owd_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     """Interarrival jitter of RTP: the smoothed size of the change of delay from arrival to arrival.
 
+    Source: RFC 3550, section 6.4.1.
+
     Parameters
     ----------
     owd_ns : array, shape (packets,)
@@ -85,8 +87,6 @@ def interarrival_jitter(owd_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     -------
     array, shape (packets,)
         J (ns) after each packet, from J = 0: J += (|D| - J) / 16.
-
-    Source: RFC 3550, section 6.4.1.
     """
     if not len(owd_ns):
         return np.zeros(0)

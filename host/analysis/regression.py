@@ -48,12 +48,12 @@ class Line:
 def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Line:
     """Fit a line to delays (ns) against lengths (octets) by least squares.
 
+    Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
+
     Raises
     ------
     ValueError
         If there are fewer than two different lengths: they give no line.
-
-    Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
     """
     x = np.asarray(lengths, dtype=np.float64)
     y = np.asarray(delays_ns, dtype=np.float64)

@@ -13,12 +13,12 @@ Integers = NDArray[np.int64]
 def arrivals(sequences: NDArray[np.integer], sent: int) -> Integers:
     """Return how often each packet arrived, shape (sent,): 0 lost, 1 once, more: duplicated.
 
+    Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
+
     Raises
     ------
     ValueError
         If a sequence number was never sent.
-
-    Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
     """
     if len(sequences) and int(sequences.max()) >= sent:
         raise ValueError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")
@@ -44,6 +44,8 @@ def first_arrivals(sequences: NDArray[np.integer]) -> NDArray[np.bool_]:
 class Reordering:
     """Reordered packets of a stream, in order of arrival; positions count from 0.
 
+    Source: RFC 4737.
+
     Attributes
     ----------
     positions : array, shape (reordered,)
@@ -56,8 +58,6 @@ class Reordering:
         Packets from one reordering discontinuity to the next (4.5).
     runs : array, shape (reordered,)
         Packets in order that each reordered packet ended (4.6).
-
-    Source: RFC 4737.
     """
 
     positions: Integers
@@ -89,12 +89,12 @@ class Reordering:
 def reordering(sequences: NDArray[np.integer]) -> Reordering:
     """Find the reordered packets of a stream.
 
+    Source: RFC 4737, sections 3.3 (reordered: less than NextExp), 4.2, 4.5, 4.6 and 5.3.
+
     Parameters
     ----------
     sequences : array, shape (arrivals,)
         Sequence numbers in order of arrival, duplicates left out.
-
-    Source: RFC 4737, sections 3.3 (reordered: less than NextExp), 4.2, 4.5, 4.6 and 5.3.
     """
     numbers = sequences.astype(np.int64)
     highest = np.maximum.accumulate(numbers) if len(numbers) else numbers

@@ -44,6 +44,8 @@ def utilisation(length: int, interval_ns: float | None, line_rate_bps: float = L
 def asymptotic_dispersion_rate(capacity_bps: float, load: float, input_rate_bps: float) -> float:
     """Return the dispersion rate (b/s) of an endless train through one hop with other traffic: not its capacity.
 
+    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
+
     Parameters
     ----------
     capacity_bps : float
@@ -52,8 +54,6 @@ def asymptotic_dispersion_rate(capacity_bps: float, load: float, input_rate_bps:
         Other traffic over the hop's capacity (0 to 1).
     input_rate_bps : float
         Rate at which the train comes in (b/s).
-
-    Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
     """
     return capacity_bps / (1 + load * capacity_bps / input_rate_bps)
 
@@ -64,6 +64,8 @@ def expected_dispersion_rate(capacity_bps: float, load: float, count: int) -> fl
     Between the first frame and the last, K frames of other traffic come, Poisson with mean ``load`` (count - 1), and
     each takes the time of one more frame: the mean of capacity / (1 + K / (count - 1)).
 
+    Source: Poisson arrivals at a queue that does not run empty while a train comes in; docs/accuracy.md.
+
     Parameters
     ----------
     capacity_bps : float
@@ -72,8 +74,6 @@ def expected_dispersion_rate(capacity_bps: float, load: float, count: int) -> fl
         Other traffic, Poisson, of frames of the same length, over the hop's capacity (0 to 1).
     count : int
         Frames in a train, 2 or more.
-
-    Source: Poisson arrivals at a queue that does not run empty while a train comes in; docs/accuracy.md.
     """
     mean = load * (count - 1)
     if not mean:

@@ -40,9 +40,9 @@ def host_filter(expression: str | None, by_octets: bool) -> Passes | None:
     return FrameFilter(expression) if by_octets else partial(matching, matches=header_filter(expression))
 
 
-def differing(expression: str | None, by_octets: bool) -> str:
-    """Return one line that says for which frames a filter is other than tcpdump's; "" where it is the same."""
-    return "" if by_octets or not expression else said(parse(expression).differences())
+def differing(expression: str | None, by_octets: bool, is_trigger: bool = False) -> str:
+    """Return one line that says for which frames a filter or trigger is other than tcpdump's; "" where it is the same."""
+    return "" if by_octets or not expression else said(parse(expression).differences(), is_trigger)
 
 
 def set_trigger(registers: Registers, expression: str | None, trigger: str, channel: int) -> None:

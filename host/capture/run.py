@@ -107,9 +107,10 @@ def capture_recording(
 
 
 def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
-    line = differing(request.filter, request.host_filter)
-    if line and remark:
-        remark(line)
+    lines = differing(request.filter, request.host_filter), differing(request.trigger, False, is_trigger=True)
+    for line in filter(None, lines):
+        if remark:
+            remark(line)
 
 
 def _trigger(request: CaptureRequest) -> Trigger | None:

@@ -16,33 +16,36 @@ from liteprobe.host.measure.percentiles import LEAST, MOST, Cells
 PLACE = BINS[BinKind.DELAY]
 FIRST_SETTING = BinSetting(0, 9)  # Before anything is known: 23 us in steps of 512 ns.
 SHIFT_MIN = 3  # A tick: no stamp of a port is finer.
+FINEST = {BinKind.LENGTH: 0, BinKind.DELAY: SHIFT_MIN, BinKind.ARRIVAL: SHIFT_MIN}
 MOVES_MAX = 16  # Of the bins in a run: each reads them twice.
 SATURATED = (1 << 32) - 1
 
 
-def fitting(least_ns: int, most_ns: int) -> BinSetting:
-    """Return the narrowest bins that hold delays from ``least_ns`` to ``most_ns``.
+def fitting(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
+    """Return the narrowest bins that hold values from ``least`` to ``most`` (ns, or octets of `BinKind.LENGTH`).
 
     Raises
     ------
     UsageError
         When there are none.
     """
-    for shift in range(SHIFT_MIN, BIN_SHIFT_MAX + 1):
-        origin = least_ns >> shift << shift
-        if most_ns < origin + (PLACE.regular << shift):
+    regular = BINS[kind].regular
+    for shift in range(FINEST[kind], BIN_SHIFT_MAX + 1):
+        origin = least >> shift << shift
+        if most < origin + (regular << shift):
             return BinSetting(origin, shift)
     raise UsageError(
-        f"delays from {least_ns} to {most_ns} ns are too far apart for a histogram: give a range of up to "
-        f"{PLACE.regular << BIN_SHIFT_MAX} ns"
+        f"delays from {least} to {most} ns are too far apart for a histogram: give a range of up to "
+        f"{regular << BIN_SHIFT_MAX} ns"
     )
 
 
-def roomy(least_ns: int, most_ns: int) -> BinSetting:
-    """Return bins for delays that were seen from ``least_ns`` to ``most_ns``, with room for some that come."""
-    span = max(most_ns - least_ns, PLACE.regular << SHIFT_MIN >> 1)
-    first_ns = max(least_ns - span // 8, min(least_ns, 0))  # What is never negative needs no bins there.
-    return fitting(first_ns, min(most_ns + span // 2, first_ns + (PLACE.regular - 1 << BIN_SHIFT_MAX)))
+def roomy(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
+    """Return bins for values that were seen from ``least`` to ``most``, with room for some that come."""
+    regular = BINS[kind].regular
+    span = max(most - least, regular << FINEST[kind] >> 1)
+    first = max(least - span // 8, min(least, 0))  # What is never negative needs no bins there.
+    return fitting(first, min(most + span // 2, first + (regular - 1 << BIN_SHIFT_MAX)), kind)
 
 
 class DelayBins:

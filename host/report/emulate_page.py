@@ -3,13 +3,12 @@
 """The report of an emulated network: what became of the frames of each class, rates, queues and delays."""
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import emulate_plots, page
-from liteprobe.host.report.page import count, megabits, number, table
+from liteprobe.host.report.page import Part, count, heading, megabits, number, said_of, table
 from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
 from liteprobe.host.traffic.document.network_sentences import treatment
 from liteprobe.host.traffic.document.network_write import write_network
@@ -24,39 +23,9 @@ ENDS = {
     "detached": "and it was left running",
     "": "and it goes on",
 }
-FATES = [
-    "Class",
-    "Arrived",
-    "Sent",
-    "Discarded",
-    "Lost",
-    "Queue full",
-    "RED",
-    "No store",
-    "Twice",
-    "Corrupt",
-    "Held back",
-    "Late",
-]
-QUEUES = [
-    "Class",
-    "Mb/s,<br>mean",
-    "Waits",
-    "Waited<br>at most",
-    "Delay,<br>least, ms",
-    "Greatest,<br>ms",
-    "Background",
-    "Of it<br>dropped",
-]
-STATIONS = [
-    "Station",
-    "Port",
-    "Frames<br>sent",
-    "Received",
-    "Octets<br>received",
-    "Wrong FCS",
-    "Segments<br>sent again",
-]
+FATES = "Class|Arrived|Sent|Discarded|Lost|Queue full|RED|No store|Twice|Corrupt|Held back|Late"
+QUEUES = "Class|Mb/s,\nmean|Waits|Waited\nat most|Delay,\nleast, ms|Greatest,\nms|Background|Of it\ndropped"
+STATIONS = "Station|Port|Frames\nsent|Received|Octets\nreceived|Wrong FCS|Segments\nsent again"
 DEFINED = ("Frame length",)
 FATES_WORDS = (
     "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
@@ -68,17 +37,18 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.emulation_document``)."""
     title = f"{TITLE}: {result.network.name}" if result.network else TITLE
     ran = f"{page.address(content['url'])}: {number(result.last.there.seconds, 3)} s, {ENDS[result.end]}."
+    about = [result.network.about] if result.network and result.network.about else []
     parts = [
-        f"<p>{escape(ran)}</p>",
-        f"<p>{escape(result.network.about)}</p>" if result.network and result.network.about else "",
-        *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
+        *said_of([ran, *about]),
+        *said_of(result.notes, "note"),
         _tiles(result),
-        *(_way(result, way) for way in result.last.ways),
-        _stations(result.stations) if result.stations else "",
-        f"<h2>How to read it</h2>\n<p>{escape(FATES_WORDS)}</p>",
-        f"<h2>What was asked for</h2>\n<pre>{escape(write_network(result.network))}</pre>" if result.network else "",
-        page.definitions(DEFINED),
-        page.made_with(content),
+        *(part for way in result.last.ways for part in _way(result, way)),
+        *(_stations(result.stations) if result.stations else ()),
+        heading("How to read it"),
+        *said_of([FATES_WORDS]),
+        *(page.asked_for(write_network(result.network)) if result.network else ()),
+        *page.definitions(DEFINED),
+        *page.made_with(content),
     ]
     path.write_text(page.document(title, content, parts), encoding="utf-8")
 
@@ -86,7 +56,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
 # # #
 
 
-def _tiles(result: EmulationResult) -> str:
+def _tiles(result: EmulationResult) -> Part:
     classes = [one for way in result.last.ways for one in way.classes]
     tiles = [
         (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
@@ -99,15 +69,15 @@ def _tiles(result: EmulationResult) -> str:
     return page.tiles_of(tiles)
 
 
-def _stations(report: StationsReport) -> str:
+def _stations(report: StationsReport) -> list[Part]:
     rows = [
         [name, str(port), *map(count, (one.sent + one.played, one.frames, one.octets, one.wrong, one.resent))]
         for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True))
     ]
-    return f"<h2>Stations</h2>\n{table(STATIONS, rows)}<p>{escape(report.sentence)}</p>"
+    return [heading("Stations"), table(STATIONS, rows), *said_of([report.sentence])]
 
 
-def _way(result: EmulationResult, last: DirectionLook) -> str:
+def _way(result: EmulationResult, last: DirectionLook) -> list[Part]:
     way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
@@ -123,31 +93,29 @@ def _way(result: EmulationResult, last: DirectionLook) -> str:
             "Which part of the frames was due within it: known at the dots, whose delays double, and at both ends.",
         ),
     ]
-    return "\n".join(
-        [
-            f"<h2>{WAYS[way]}</h2>",
-            _asked(result, way),
-            table(FATES, [_fates(one) for one in last.classes]),
-            table(QUEUES, [_queues(one, last.seconds) for one in last.classes]),
-            f"<p>{escape(outside)}</p>",
-            page.figures(captions),
-        ]
-    )
+    return [
+        heading(WAYS[way]),
+        *_asked(result, way),
+        table(FATES, [_fates(one) for one in last.classes]),
+        table(QUEUES, [_queues(one, last.seconds) for one in last.classes]),
+        *said_of([outside]),
+        page.figures(captions),
+    ]
 
 
-def _asked(result: EmulationResult, way: str) -> str:
+def _asked(result: EmulationResult, way: str) -> list[Part]:
     if result.network is None:
-        return ""
+        return []
     classes = getattr(result.network, way).numbered.values()
-    rows = [[escape(one.name), escape(one.match or "the rest"), escape(treatment(one))] for one in classes]
-    return table(["Class", "Matches", "What its frames meet"], rows, "words")
+    rows = [[one.name, one.match or "the rest", treatment(one)] for one in classes]
+    return [table(["Class", "Matches", "What its frames meet"], rows, "words")]
 
 
 def _fates(one: ClassLook) -> list[str]:
     counts = one.counts
     drops = [getattr(counts, name) for name in DROPS]
     values = (counts.arrived, counts.sent, *drops, counts.duplicated, counts.corrupted, counts.held_back, counts.late)
-    return [escape(one.name), *(count(value) for value in values)]
+    return [one.name, *(count(value) for value in values)]
 
 
 def _queues(one: ClassLook, seconds: float) -> list[str]:
@@ -155,4 +123,4 @@ def _queues(one: ClassLook, seconds: float) -> list[str]:
     mean_bps = None if octets is None or not seconds else 8 * octets / seconds
     ends = [None if value is None else value / 1e6 for value in (delays.least_ns, delays.most_ns)]
     cells = [megabits(mean_bps), count(one.queue.frames), count(one.queue.most), *(number(end, 6) for end in ends)]
-    return [escape(one.name), *cells, count(one.counts.ghosts), count(one.counts.ghosts_dropped)]
+    return [one.name, *cells, count(one.counts.ghosts), count(one.counts.ghosts_dropped)]

@@ -43,8 +43,9 @@ def delays(look: DirectionLook) -> str:
         if not lines:
             axes.set_title("nothing to draw", loc="left")
         else:
-            axes.set_xscale("log", subs=())
-            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            if axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
+                axes.set_xscale("log", subs=())
+                axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             figure.legend(handles=lines, loc="outside lower center", ncols=3)
         axes.set_ylim(0, 105)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")

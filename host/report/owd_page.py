@@ -4,14 +4,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.rows import count_of
 from liteprobe.host.report import owd_plots, page, words
 from liteprobe.host.report.owd_plots import Points
-from liteprobe.host.report.page import number, table
+from liteprobe.host.report.page import Part, heading, number, said_of, table
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
@@ -47,15 +46,16 @@ def write(path: Path, ways: Sequence[Direction], content: Mapping[str, Any]) -> 
     """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
     sweeps = [way.sweep for way in ways]
     parts = [
-        f"<p>{escape(_sent(ways))}</p>",
+        *said_of([_sent(ways)]),
         *page.notes(sweeps),
         _tiles(sweeps),
-        _figures(ways),
-        *(_delays(way) for way in ways),
-        _clocks(ways),
-        f"<h2>How far to trust it</h2>\n<p>{escape(said(words.OWD_BOUND))}</p>",
-        page.definitions(DEFINED),
-        page.environment(sweeps, content),
+        *_figures(ways),
+        *(part for way in ways for part in _delays(way)),
+        *_clocks(ways),
+        heading("How far to trust it"),
+        *said_of([said(words.OWD_BOUND)]),
+        *page.definitions(DEFINED),
+        *page.environment(sweeps, content),
     ]
     path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
@@ -80,7 +80,7 @@ def asymmetry_ns(sweeps: Sequence[Sweep]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _tiles(sweeps: Sequence[Sweep]) -> str:
+def _tiles(sweeps: Sequence[Sweep]) -> Part:
     rows = [row for sweep in sweeps for row in sweep.rows]
     bounds = [row["uncertainty_ns"] for row in rows]
     known = [bound for bound in bounds if bound is not None]
@@ -97,18 +97,18 @@ def _tiles(sweeps: Sequence[Sweep]) -> str:
     return page.tiles_of(tiles)
 
 
-def _figures(ways: Sequence[Direction]) -> str:
+def _figures(ways: Sequence[Direction]) -> list[Part]:
     named = [(way.name, way.points) for way in ways]
     captions = [
         (owd_plots.over_time(named), "One-way delay over time.", said(words.OWD_OVER_TIME)),
         (owd_plots.shares(named), "How often which delay.", said(words.OWD_SHARES)),
     ]
-    return f"<h2>Figures</h2>\n{page.figures(captions)}"
+    return [heading("Figures"), page.figures(captions)]
 
 
-def _delays(way: Direction) -> str:
+def _delays(way: Direction) -> list[Part]:
     heads = ["Length", "Trains", "Mean", "Std", "Least", "Greatest", "p99", "p99.9", "IPDV std", "Bound (95 %)"]
-    heads.append("Lost, doubled,<br>reordered, late")
+    heads.append("Lost, doubled,\nreordered, late")
     rows = []
     for row in way.sweep.rows:
         delay = row["owd_ns"]
@@ -116,29 +116,20 @@ def _delays(way: Direction) -> str:
         cells += [number(delay[name], 2) for name in ("mean", "std", "min", "max", "p99", "p99_9")]
         cells += [number(row["ipdv_ns"]["std"], 2), number(row["uncertainty_ns"], 1)]
         rows.append([*cells, " · ".join(page.count(count_of(row, name)) for name in COUNTS)])
-    head = f'<h2>{escape(way.name)}</h2>\n<p class="meta"><code>{escape(way.ends)}</code></p>'
-    return f"{head}\n<h3>One-way delay, ns</h3>\n{table(heads, rows)}"
+    head = [heading(way.name), Part("address", text=way.ends), heading("One-way delay, ns", 3)]
+    return [*head, table(heads, rows)]
 
 
-def _clocks(ways: Sequence[Direction]) -> str:
-    heads = [
-        "Direction, length",
-        "Probe",
-        "State",
-        "Bound, ns (95 %)",
-        "Last offset, ns",
-        "Oscillator, ppm",
-        "Edges refused",
-        "Its line, ppm",
-    ]
+def _clocks(ways: Sequence[Direction]) -> list[Part]:
+    heads = "Direction, length|Probe|State|Bound, ns (95 %)|Last offset, ns|Oscillator, ppm|Edges refused|Its line, ppm"
     rows = []
     for way in ways:
         for row in way.sweep.rows:
             for end in ("sender", "receiver"):
                 clock = row[end]
-                cells = [f"{escape(way.name)}, {row['length']}", end, clock["clock_state"]]
+                cells = [f"{way.name}, {row['length']}", end, clock["clock_state"]]
                 cells += [number(clock["uncertainty_ns"], 1), number(clock["offset_ns"], 2)]
                 line = row["line_clock"] if end == "receiver" else None
                 rate = "-" if line is None else f"{number(line['rate_ppm'], 4)} ± {number(line['rate_error_ppm'], 4)}"
                 rows.append([*cells, number(clock["rate_ppb"] / 1e3, 4), str(clock["rejected"]), rate])
-    return f"<h2>Clocks</h2>\n<p>{escape(said(words.OWD_CLOCKS))}</p>\n{table(heads, rows)}"
+    return [heading("Clocks"), *said_of([said(words.OWD_CLOCKS)]), table(heads, rows)]

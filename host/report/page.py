@@ -5,7 +5,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,30 @@ from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
+from liteprobe.host.extras import named
 from liteprobe.host.report import plots, words
-from liteprobe.host.report.style import STYLE_SHEET
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.sweep import Sweep
 
+with named():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+FOLDER = Path(__file__).parent / "templates"
+TEMPLATES = Environment(
+    loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
 FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")  # Of one probe.
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 
 #: Ruiz et al., 2015: their 1G board (ZedBoard, HwP1), from their tables.
 PAPER = {("loopback", 60): 1.890, ("loopback", 1514): 20.796, ("switch", 60): 5.149, ("switch", 1514): 35.854}
+
+
+class Part:
+    """A part of a page: the macro of the template that shows it, and what it shows, as plain text."""
+
+    def __init__(self, macro: str, **values: Any) -> None:
+        self.macro, self.values = macro, values
 
 
 @dataclass(frozen=True)
@@ -52,29 +65,22 @@ def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any]
 def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) -> str:
     """Return the whole page."""
     parts = [
-        *(f"<p>{escape(text)}</p>" for text in report.paragraphs or _paragraphs(sweeps)),
+        *said_of(report.paragraphs or _paragraphs(sweeps)),
         *notes(sweeps),
         _tiles(sweeps),
-        _figures(sweeps),
-        *(_tables(sweep) for sweep in sweeps),
-        _paper(sweeps) if report.is_paper else "",
-        _error_bars(sweeps),
-        definitions(),
-        environment(sweeps, content),
+        *_figures(sweeps),
+        *(part for sweep in sweeps for part in _tables(sweep)),
+        *(_paper(sweeps) if report.is_paper else ()),
+        *_error_bars(sweeps),
+        *definitions(),
+        *environment(sweeps, content),
     ]
     return document(report.title, content, parts)
 
 
-def document(title: str, content: Mapping[str, Any], parts: Sequence[str]) -> str:
-    """Return a page of its title and parts, those that are empty left out; ``content`` is that of the JSON file."""
-    head = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE_SHEET}</style>\n</head>\n"
-    )
-    top = f"<h1>{escape(title)}</h1>"
-    made = f'<p class="meta">{escape(content["created"])} · <code>{escape(content["command"])}</code></p>'
-    return head + "<body>\n" + "\n".join(filter(None, [top, made, *parts])) + "\n</body>\n</html>\n"
+def document(title: str, content: Mapping[str, Any], parts: Sequence[Part]) -> str:
+    """Return a page of its title and parts; ``content`` is that of the JSON file."""
+    return TEMPLATES.get_template("page.html").render(title=title, content=content, parts=parts)
 
 
 # Numbers, the same everywhere ---------------------------------------------------------------------
@@ -114,27 +120,29 @@ def total(rows: Sequence[Row], name: str) -> str:
     return count(sum(known) if len(known) == len(values) else None)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
-    """Return a table that scrolls by itself where it is wider than the page; cells are HTML."""
-    head = "".join(f"<th>{cell}</th>" for cell in heads)
-    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    opening = f'<div class="scroll"><table class="{kind}">' if kind else '<div class="scroll"><table>'
-    return f"{opening}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+def heading(text: str, level: int = 2) -> Part:
+    """Return a heading."""
+    return Part("heading", text=text, level=level)
 
 
-def tiles_of(found: Sequence[tuple[str, str]]) -> str:
-    """Return figures of the whole, large, each with what it is; both are HTML."""
-    cells = "".join(f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in found)
-    return f'<div class="tiles">{cells}</div>'
+def said_of(texts: Sequence[str], kind: str = "paragraph") -> list[Part]:
+    """Return texts, a paragraph each; ``kind`` "note": what must not be missed, given without its full stop."""
+    return [Part(kind, text=text) for text in texts]
 
 
-def figures(captions: Sequence[tuple[str, str, str]]) -> str:
-    """Return plots, each with the title and the text of its caption."""
-    found = "".join(
-        f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {escape(text)}</figcaption></figure>\n"
-        for drawn, title, text in captions
-    )
-    return f'<div class="figures">{found}</div>'
+def table(heads: str | Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> Part:
+    """Return a table that scrolls by itself; ``heads``: "|" stands between them; ``kind``: "words" or, of numbers, empty."""
+    return Part("table", heads=heads.split("|") if isinstance(heads, str) else heads, rows=rows, kind=kind)
+
+
+def tiles_of(found: Sequence[tuple[str, str]]) -> Part:
+    """Return figures of the whole, large, each with what it is."""
+    return Part("tiles", entries=found)
+
+
+def figures(captions: Sequence[tuple[str, str, str]]) -> Part:
+    """Return plots (SVG), each with the title and the text of its caption."""
+    return Part("figures", entries=captions)
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -153,16 +161,15 @@ def _paragraphs(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def notes(sweeps: Sequence[Sweep]) -> list[str]:
+def notes(sweeps: Sequence[Sweep]) -> list[Part]:
     """Return what a reader must know before any figure."""
     found = []
     for sweep in sweeps:
         for row in sweep.rows:
-            said_of_it = list(filter(None, [incomplete(row), *row["notes"]]))
-            if said_of_it:
+            if of_it := list(filter(None, [incomplete(row), *row["notes"]])):
                 where = f"{sweep.name}, length {row['length']}, count {row['count']}"
-                found.append(f'<p class="note">{escape(where)}: {escape("; ".join(said_of_it))}.</p>')
-    return found
+                found.append(f"{where}: {'; '.join(of_it)}")
+    return said_of(found, "note")
 
 
 def incomplete(row: Row) -> str:
@@ -173,7 +180,7 @@ def incomplete(row: Row) -> str:
     return "" if row["complete"] else "results are incomplete"
 
 
-def _tiles(sweeps: Sequence[Sweep]) -> str:
+def _tiles(sweeps: Sequence[Sweep]) -> Part:
     rows = [row for sweep in sweeps for row in sweep.rows]
     held = [found for row in rows if (found := agrees(row)) is not None]
     claims = [row for row in rows if row["capacity"]["bps"] is not None]
@@ -201,7 +208,7 @@ def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
     """Return the greatest deviation of delay of a row, and which row it is."""
     name = "deviation of delay, the worst row"
     found = [
-        (row["owd_ns"]["std"], f"{name}: {escape(address(sweep.name))}, {row['length']} octets")
+        (row["owd_ns"]["std"], f"{name}: {address(sweep.name)}, {row['length']} octets")
         for sweep in sweeps
         for row in sweep.rows
         if row["owd_ns"]["std"] is not None
@@ -212,7 +219,7 @@ def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
     return f"{number(worst, 1)} ns", where
 
 
-def _figures(sweeps: Sequence[Sweep]) -> str:
+def _figures(sweeps: Sequence[Sweep]) -> list[Part]:
     drawn, result, values = plots.typical_train(sweeps)
     train = {
         "name": drawn.name,
@@ -232,7 +239,7 @@ def _figures(sweeps: Sequence[Sweep]) -> str:
         (plots.distribution(sweeps), "Which part came within which delay.", said(words.DISTRIBUTION)),
         (plots.dispersion(sweeps), "Dispersion of one train.", said(words.DISPERSION, **train)),
     ]
-    return f"<h2>Figures</h2>\n{figures(captions)}"
+    return [heading("Figures"), figures(captions)]
 
 
 def _marks(sweeps: Sequence[Sweep]) -> str:
@@ -253,34 +260,33 @@ def address(text: str) -> str:
     return re.sub(r"(?m)(^|\s)([^?&\s]*)&", r"\1\2?", LOCAL.sub("", text))
 
 
-def _tables(sweep: Sweep) -> str:
+def _tables(sweep: Sweep) -> list[Part]:
     """Return a sweep's rows in two tables, rates and delays, each beside theory, the wire and the times at the pins."""
     has_wire, has_theory = _has(sweep, "wire"), _has(sweep, "theory_owd_ns")
     rates = ["Dispersion rate", "± 95 %", "Std", "Theory", *["At the pins"] * has_wire, "One tick, ppm"]
     rates += ["Capacity", *["Of the wire"] * has_wire, "Pairs near"]
     delays = ["Mean", "Std", "Least", "p50", "p99", "p99.9", "Greatest", *["Theory"] * has_theory]
-    delays += [*["On the wire", "Stamps<br>off pins"] * has_wire, "IPDV std", "Lost, doubled,<br>reordered, late"]
-    delays += ["Lost on<br>the wire"] * has_wire
+    delays += [*["On the wire", "Stamps\noff pins"] * has_wire, "IPDV std", "Lost, doubled,\nreordered, late"]
+    delays += ["Lost on\nthe wire"] * has_wire
     shown = {
         "Rates, Mb/s on the wire": (rates, [_rate_cells(row, has_wire) for row in sweep.rows]),
         "One-way delay, ns": (delays, [_delay_cells(row, has_wire, has_theory) for row in sweep.rows]),
     }
-    title = escape(sweep.name[:1].upper() + sweep.name[1:])
-    head = f'<h2>{title}</h2>\n<p class="meta"><code>{escape(address(sweep.url))}</code></p>'
+    found = [heading(sweep.name[:1].upper() + sweep.name[1:]), Part("address", text=address(sweep.url))]
     for name, (heads, lines) in shown.items():
         cells = [[*_kind(row), *line] for row, line in zip(sweep.rows, lines, strict=True)]
-        head += f"\n<h3>{escape(name)}</h3>\n{table(['Length', 'Trains', *heads], cells)}"
-    return head + _without_capacity(sweep)
+        found += [heading(name, 3), table(["Length", "Trains", *heads], cells)]
+    return found + _without_capacity(sweep)
 
 
-def _without_capacity(sweep: Sweep) -> str:
+def _without_capacity(sweep: Sweep) -> list[Part]:
     """Return why rows have no capacity."""
     reasons = [
-        f"<li>{row['length']} octets, {row['repeat']} × {row['count']}: {escape(row['capacity']['reason'])}</li>"
+        f"{row['length']} octets, {row['repeat']} × {row['count']}: {row['capacity']['reason']}"
         for row in sweep.rows
         if row["capacity"]["reason"]
     ]
-    return f"\n<p>No capacity:</p><ul>{''.join(reasons)}</ul>" if reasons else ""
+    return [*said_of(["No capacity:"]), Part("items", entries=reasons)] if reasons else []
 
 
 def _has(sweep: Sweep, key: str) -> bool:
@@ -313,7 +319,7 @@ def _delay_cells(row: Row, has_wire: bool, has_theory: bool) -> list[str]:
     return cells + [count(row.get("wire", {}).get("lost"))] * has_wire
 
 
-def _paper(sweeps: Sequence[Sweep]) -> str:
+def _paper(sweeps: Sequence[Sweep]) -> list[Part]:
     """Return the packet-train paper's delays beside these."""
     rows = []
     for sweep in sweeps:
@@ -334,12 +340,12 @@ def _paper(sweeps: Sequence[Sweep]) -> str:
                 ]
             )
     if not rows:
-        return ""
+        return []
     shown = table(["Path and size", "Paper", "Here, mean", "Here, deviation"], rows)
-    return f"<h2>Beside the packet-train paper</h2>\n<p>{escape(said(words.PAPER))}</p>\n{shown}"
+    return [heading("Beside the packet-train paper"), *said_of([said(words.PAPER)]), shown]
 
 
-def _error_bars(sweeps: Sequence[Sweep]) -> str:
+def _error_bars(sweeps: Sequence[Sweep]) -> list[Part]:
     rows = [row for sweep in sweeps for row in sweep.rows]
     worst = worst_bound_ns(rows)
     states = ", ".join(sorted({row["clock_state"] for row in rows}))
@@ -353,35 +359,41 @@ def _error_bars(sweeps: Sequence[Sweep]) -> str:
             continue
         reach = line.interval()
         lines.append(
-            f"<li>{escape(sweep.name)}: slope {number(line.slope, 4)} ± {number(reach[0], 4)} ns an octet, "
-            f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)</li>"
+            f"{sweep.name}: slope {number(line.slope, 4)} ± {number(reach[0], 4)} ns an octet, "
+            f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)"
         )
-    fits = f"<p>Lines through the delays:</p><ul>{''.join(lines)}</ul>" if lines else ""
+    fits = [*said_of(["Lines through the delays:"]), Part("items", entries=lines)] if lines else []
     bounds = [said(words.DELAY_BOUND, states=states, trust=delay_words(worst)), said(words.RATE_BOUND, span=span)]
-    return "<h2>How far to trust it</h2>\n" + "".join(f"<p>{escape(text)}</p>\n" for text in bounds) + fits
+    return [heading("How far to trust it"), *said_of(bounds), *fits]
 
 
-def definitions(names: Sequence[str] = words.OF_TRAINS) -> str:
+def definitions(names: Sequence[str] = words.OF_TRAINS) -> list[Part]:
     """Return what these words mean."""
-    items = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(said(words.DEFINITIONS[name]))}</dd>" for name in names)
-    return f"<h2>What the words mean</h2>\n<dl>{items}</dl>"
+    entries = [(name, said(words.DEFINITIONS[name])) for name in names]
+    return [heading("What the words mean"), Part("terms", entries=entries)]
 
 
-def made_with(content: Mapping[str, Any]) -> str:
+def asked_for(document: str) -> list[Part]:
+    """Return the document that was asked for."""
+    return [heading("What was asked for"), Part("verbatim", text=document)]
+
+
+def made_with(content: Mapping[str, Any]) -> list[Part]:
     """Return what the figures of one probe were made with; ``content`` is that of the JSON file."""
-    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
     probe = content["probe"]
-    facts += [[f"probe: {name.replace('_', ' ')}", escape(str(probe[name]))] for name in FACTS if name in probe]
-    return "<h2>Made with</h2>\n" + table(["", ""], facts, "words")
+    return _made_with(content, [(f"probe: {name.replace('_', ' ')}", probe[name]) for name in FACTS if name in probe])
 
 
-def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> str:
+def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> list[Part]:
     """Return what a report was made with, and on which probes."""
-    facts = [[escape(name), escape(value)] for name, value in content["environment"].items()]
     probes = [
-        [escape(f"{sweep.name}: {name.replace('_', ' ')}"), escape(str(value))]
+        (f"{sweep.name}: {name.replace('_', ' ')}", value)
         for sweep in sweeps
         for name, value in sweep.probe.items()
         if name in ("map_hash", "ports", "record_depth", "tick_ns", "clock_state")
     ]
-    return "<h2>Made with</h2>\n" + table(["", ""], facts + probes, "words")
+    return _made_with(content, probes)
+
+
+def _made_with(content: Mapping[str, Any], facts: Sequence[tuple[str, Any]]) -> list[Part]:
+    return [heading("Made with"), table(["", ""], [*content["environment"].items(), *facts], "words")]

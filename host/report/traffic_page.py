@@ -3,14 +3,13 @@
 """The report of streams: a row of figures each, which part came within which delay, the rates that were asked for and came."""
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.report import page, traffic_plots, words
-from liteprobe.host.report.page import number, table
+from liteprobe.host.report.page import Part, heading, number, said_of, table
 from liteprobe.host.report.words import words as said
 from liteprobe.host.run.figures import Latency, StreamFigures, TrafficResult, totals
 
@@ -26,16 +25,17 @@ ENDS = {
 def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.traffic_document``)."""
     parts = [
-        f"<p>{escape(_sent(result, content['url']))}</p>",
-        *(f'<p class="note">{escape(note)}.</p>' for note in result.notes),
+        *said_of([_sent(result, content["url"])]),
+        *said_of(result.notes, "note"),
         _tiles(result),
-        _figures(result),
-        _counts(result),
-        _delays(result),
-        f"<h2>How far to trust it</h2>\n<p>{escape(_trust(result))}</p>",
-        f"<h2>What was asked for</h2>\n<pre>{escape(content['document'])}</pre>",
-        page.definitions(DEFINED),
-        page.made_with(content),
+        *_figures(result),
+        *_counts(result),
+        *_delays(result),
+        heading("How far to trust it"),
+        *said_of([_trust(result)]),
+        *page.asked_for(content["document"]),
+        *page.definitions(DEFINED),
+        *page.made_with(content),
     ]
     path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
@@ -65,7 +65,7 @@ def _trust(result: TrafficResult) -> str:
     return said(words.TRAFFIC_BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))
 
 
-def _tiles(result: TrafficResult) -> str:
+def _tiles(result: TrafficResult) -> Part:
     total = totals(result.rows)
     known = [row.latency.most_ns for row in result.rows if row.latency]
     tiles = [
@@ -77,40 +77,28 @@ def _tiles(result: TrafficResult) -> str:
     ]
     checked = [row for row in result.rows if row.bit_errors is not None]
     if checked:
-        tiles.append(
-            (page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} streams")
-        )
+        kind = "stream" if len(checked) == 1 else "streams"
+        tiles.append((page.count(sum(row.bit_errors or 0 for row in checked)), f"bit errors, of {len(checked)} {kind}"))
     return page.tiles_of(tiles)
 
 
-def _figures(result: TrafficResult) -> str:
+def _figures(result: TrafficResult) -> list[Part]:
     captions = [
         (traffic_plots.distribution(result.rows), "Which part came within which delay.", said(words.TRAFFIC_DELAYS)),
         (traffic_plots.rates(result.rows), "Rates.", said(words.TRAFFIC_RATES)),
     ]
-    return f"<h2>Figures</h2>\n{page.figures(captions)}"
+    return [heading("Figures"), page.figures(captions)]
 
 
-def _counts(result: TrafficResult) -> str:
+def _counts(result: TrafficResult) -> list[Part]:
     has_bits = any(row.bit_errors is not None for row in result.rows)
     has_beyond = any(row.beyond_window for row in result.rows)
-    heads = [
-        "Stream",
-        "Id",
-        "Port",
-        "Asked for,<br>Mb/s",
-        "Came,<br>Mb/s",
-        "Sent",
-        "Received",
-        "Lost",
-        "Doubled",
-        "Reordered",
-    ]
-    heads += ["Late", *["Too late<br>to say"] * has_beyond, *["Bit errors", "Error ratio"] * has_bits]
+    heads = "Stream|Id|Port|Asked for,\nMb/s|Came,\nMb/s|Sent|Received|Lost|Doubled|Reordered|Late"
+    heads += "|Too late\nto say" * has_beyond + "|Bit errors|Error ratio" * has_bits
     rows = []
     for row in result.rows:
         ports = str(row.stream.port) if row.receive is None else f"{row.stream.port} → {row.receive}"
-        cells = [escape(row.name), str(row.stream.stream_id) if row.stream.probe else "–", ports]
+        cells = [row.name, str(row.stream.stream_id) if row.stream.probe else "–", ports]
         cells += [page.megabits(row.offered_bps), bounded(row.received_bps, 1e6, 3)]
         cells += [
             page.count(one) for one in (row.sent, row.received, row.lost, row.duplicated, row.reordered, row.late)
@@ -118,12 +106,12 @@ def _counts(result: TrafficResult) -> str:
         cells += [page.count(row.beyond_window)] * has_beyond
         cells += [_bit_errors(row), _ratio(row)] * has_bits
         rows.append(cells)
-    return f"<h2>Frames</h2>\n{table(heads, rows)}"
+    return [heading("Frames"), table(heads, rows)]
 
 
 def _bit_errors(row: StreamFigures) -> str:
     if row.damaged_bit_errors:
-        return f"{page.count(row.bit_errors)}, in damaged<br>frames {page.count(row.damaged_bit_errors)}"
+        return f"{page.count(row.bit_errors)}, in damaged\nframes {page.count(row.damaged_bit_errors)}"
     return page.count(row.bit_errors)
 
 
@@ -131,13 +119,13 @@ def _ratio(row: StreamFigures) -> str:
     ratio = row.bit_error_ratio
     if ratio is None:
         return number(None)
-    return f"{ratio.middle:.2e} ± {ratio.error:.1e}" if row.bit_errors else f"&lt; {ratio.most:.1e}"
+    return f"{ratio.middle:.2e} ± {ratio.error:.1e}" if row.bit_errors else f"< {ratio.most:.1e}"
 
 
-def _delays(result: TrafficResult) -> str:
-    heads = ["Stream", "Least", "Mean", "Std", "p50", "p99", "p99.9", "Greatest", "Outside<br>of bins"]
-    rows = [[escape(row.name), *_delay_cells(row.latency)] for row in result.rows]
-    return f"<h2>One-way delay, ns</h2>\n<p>{escape(said(words.TRAFFIC_BINS))}</p>\n{table(heads, rows)}"
+def _delays(result: TrafficResult) -> list[Part]:
+    heads = ["Stream", "Least", "Mean", "Std", "p50", "p99", "p99.9", "Greatest", "Outside\nof bins"]
+    rows = [[row.name, *_delay_cells(row.latency)] for row in result.rows]
+    return [heading("One-way delay, ns"), *said_of([said(words.TRAFFIC_BINS)]), table(heads, rows)]
 
 
 def _delay_cells(latency: Latency | None) -> list[str]:

@@ -3,18 +3,32 @@
 """One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
+from liteprobe.host.measure.follow import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.totals import Totals
 
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
+#: Events of a port that are not a loss; all others are.
+PLAIN = (
+    *ALL,
+    "management_frames",
+    "classified",
+    "matched",
+    "passed",
+    "sampled",
+    "kept",
+    "own_frames",
+)
+FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
+CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class Look:
         Of each port: what was seen, refused and lost, by cause.
     channels : dict of int to ChannelState
         That a capture uses.
+    is_choosing : bool
+        Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     """
 
     url: str
@@ -42,6 +58,7 @@ class Look:
     ports: list[PortMeasurement]
     events: list[dict[str, int]]
     channels: dict[int, ChannelState] = field(default_factory=dict)
+    is_choosing: bool = False
 
 
 class Poller:
@@ -64,6 +81,7 @@ class Poller:
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
         self._totals = Totals()
+        self._following: dict[tuple[int, BinKind], tuple[int, int]] = {}  # Changes, and fitting looks, that are left.
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
     def set(
@@ -93,6 +111,28 @@ class Poller:
         if rate_interval_ns is not None and self._monitors:
             self._monitors[0].set_rate_interval(rate_interval_ns)
 
+    def follow(self, kinds: Iterable[BinKind] = tuple(BinKind)) -> None:
+        """Choose bins anew, at each look, until they show what comes; each change clears streams and histograms of a port."""
+        chosen = tuple(kinds)
+        self._following = {(monitor.port, kind): (CHANGES, FITTING) for monitor in self._monitors for kind in chosen}
+
+    def _choose(self, monitor: Monitor, seen: PortMeasurement) -> bool:
+        """Change the bins of a port, where others would show better what it has seen; return whether that goes on."""
+        changed, goes_on = {}, False
+        for kind, found in seen.histograms[0].items() if seen.histograms else ():
+            changes, looks = self._following.get((monitor.port, kind), (0, 0))
+            if not changes or not looks or not found.total:
+                continue
+            goes_on = True
+            if found.total < ENOUGH:
+                continue
+            if setting := better(found, seen):
+                changed[kind] = setting
+            self._following[monitor.port, kind] = (changes - 1, FITTING) if setting else (changes, looks - 1)
+        if changed:
+            monitor.set_bins(changed)
+        return goes_on
+
     def look(self) -> Look:
         """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
         probe = self._probe
@@ -101,6 +141,7 @@ class Poller:
         events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()
+        choosing = [self._choose(monitor, seen) for monitor, seen in zip(self._monitors, ports, strict=True)]
         return Look(
             probe.url,
             clock_state,
@@ -113,6 +154,7 @@ class Poller:
                 for number in range(CHANNELS)
                 if states and states[number].taken
             },
+            any(choosing),
         )
 
 
@@ -123,6 +165,11 @@ def totals(port: PortMeasurement, events: Mapping[str, int]) -> tuple[int, int]:
     """
     frames, octets = port.counters["frames"], port.counters["octets"]
     return events.get(ALL[0], frames), events.get(ALL[1], octets)
+
+
+def losses(events: Mapping[str, int]) -> dict[str, int]:
+    """Return the events that say of frames that they were refused, damaged or lost."""
+    return {name: count for name, count in events.items() if name not in PLAIN}
 
 
 def document(look: Look) -> dict[str, Any]:

@@ -21,7 +21,7 @@ MANAGEMENT_PORT = 0  # In band.
 class Eye(NamedTuple):
     """What a sweep found.
 
-    Parameters
+    Attributes
     ----------
     whole : list of int
         Frames that came whole at each delay, from tap 0 on.

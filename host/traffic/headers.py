@@ -97,6 +97,8 @@ def vlan_tag(number: int, priority: int = 0, drop_eligible: bool = False) -> int
 class MplsLabel:
     """A label of an MPLS stack; whether it is at the bottom is found by its place.
 
+    Source: RFC 3032, section 2.1; RFC 5462.
+
     Parameters
     ----------
     label : int
@@ -105,8 +107,6 @@ class MplsLabel:
         0 to 7.
     ttl : int
         0 to 255.
-
-    Source: RFC 3032, section 2.1; RFC 5462.
     """
 
     label: int

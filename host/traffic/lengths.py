@@ -97,12 +97,12 @@ class Stepped:
 class RandomLength:
     """Each length from the least to the greatest is as likely as any other.
 
+    Limits: 2^16 values of a random number are shared by the lengths, so that one is at most 1/7 likelier than another.
+
     Parameters
     ----------
     least, greatest : int
         60 to 9000.
-
-    Limits: 2^16 values of a random number are shared by the lengths, so that one is at most 1/7 likelier than another.
     """
 
     least: int

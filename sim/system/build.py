@@ -295,7 +295,12 @@ def harness_files() -> list[Path]:
 
 
 def build_probe(
-    link: str = "own", with_cpu: bool = True, memory_mhz: int = 100, at_pace: bool = False, **options: Any
+    link: str = "own",
+    with_cpu: bool = True,
+    memory_mhz: int = 100,
+    at_pace: bool = False,
+    extension: Path | None = None,
+    **options: Any,
 ) -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of the probe with this management link.
 
@@ -304,6 +309,10 @@ def build_probe(
     link, with_cpu, options : as of ProbeConfig, options by their names.
     memory_mhz : of a SDRAM that has a clock of its own, where ``sys`` has 50 MHz: 80 is what the boards have.
     at_pace : ``sys`` has 50 MHz by the line's clock, too; else 62.5, and a SDRAM as much more.
+    extension : a file that adds parts of one's own, as of `extend_with`; the build is another one when its text is. What it
+        imports from other files beside it doesn't count.
+
+    Raises ValueError when the file adds nothing.
     """
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
@@ -312,16 +321,25 @@ def build_probe(
     asked = {"link": link, "with_cpu": with_cpu, "memory": memory_mhz, "at_pace": at_pace, **options}
     parameters = json.dumps(asked, sort_keys=True)
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
-    name = link + ("" if with_cpu else "-no-cpu") + ("-sdram" if options.get("main_ram") == "sdram" else "")
+    files += [extension] if extension and extension.is_file() else []
+    name = (
+        ("extended-" if extension else "")
+        + link
+        + ("" if with_cpu else "-no-cpu")
+        + ("-sdram" if options.get("main_ram") == "sdram" else "")
+    )
     key = content_key(name, [*files, *harness_files()], parameters)
 
     def make() -> Design:
         from liteprobe.sim.system.board import Board
         from liteprobe.soc.config import ProbeConfig
+        from liteprobe.soc.extension import extend_with
         from liteprobe.soc.probe import ProbeSoC
 
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
         soc = ProbeSoC(Board(memory_mhz * 1e6, at_pace), config)
+        if extension:
+            extend_with(soc, extension)
         soc.finalize()
         bauds = config.uart_baud, config.gnss_baud
         half_ticks = PACED_HALF_TICKS if at_pace else USUAL_HALF_TICKS
@@ -337,10 +355,15 @@ def main() -> int:
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
     parser.add_argument("--preset", choices=list(PRESETS), default=DEFAULT_PRESET, help="default: train")
     parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
+    parser.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds")
     arguments = parser.parse_args()
     options = {"main_ram": "sdram"} if arguments.sdram else {}
     options |= {"preset": arguments.preset} if arguments.preset != DEFAULT_PRESET else {}
-    print(build_probe(arguments.link, with_cpu=not arguments.no_cpu, **options))
+    try:
+        print(build_probe(arguments.link, not arguments.no_cpu, extension=arguments.extend, **options))
+    except ValueError as error:
+        print(f"build: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -11,6 +11,7 @@ import pytest
 from liteprobe.host import ProbeError
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
+from liteprobe.sim.bench.emulator.stations import build as stations
 from liteprobe.sim.bench.system.firmware_run import simulated_tools
 from liteprobe.sim.system.build import (
     HERE,
@@ -58,6 +59,12 @@ def tester() -> Path:
 
 
 @pytest.fixture(scope="session")
+def replay_build() -> Path:
+    """The probe that replays, without processor, with Etherbone on a port of its own."""
+    return build_probe("own", with_cpu=False, preset="replay")
+
+
+@pytest.fixture(scope="session")
 def emulator_build() -> Path:
     """The emulator without processor, its frames and traces in block RAM, with Etherbone on a port of its own."""
     return build_probe("own", with_cpu=False, preset="emulator", store="block", store_words=1 << 15, trace_entries=64)
@@ -73,6 +80,13 @@ def sdram() -> Path:
 def uart() -> Path:
     """The probe without processor and discipline of its clock, reached through its serial port."""
     return build_probe("uart", with_cpu=False, with_discipline=False)
+
+
+@pytest.fixture
+def stack() -> None:
+    """The TCP/IP stack of simulated stations; a test without it is skipped."""
+    if reason := stations.lacking():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

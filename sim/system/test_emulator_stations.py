@@ -13,7 +13,6 @@ from liteprobe.host.device.link import sim_stations
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.emulator.cern import Kind, Line, site
-from liteprobe.sim.bench.emulator.stations import build as stations
 from liteprobe.sim.bench.system.emulator import emulating, packets
 from liteprobe.sim.bench.system.replay import write
 from liteprobe.sim.bench.system.stations import Fetch, fetch
@@ -22,12 +21,6 @@ Capture = pytest.CaptureFixture[str]
 LINE = Line(octet=10, delay=125_000, queue=24)  # 100 Mb/s, 1 ms.
 FRAMES = 34
 NETWORK = ("--from-netem", "delay 1ms rate 100mbit", "--netem-back", "delay 1ms loss 100%")
-
-
-@pytest.fixture
-def stack() -> None:
-    if reason := stations.lacking():
-        pytest.skip(reason)
 
 
 def emulate(url: str, *words: str, into: Path) -> dict[str, Any]:

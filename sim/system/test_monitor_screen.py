@@ -63,9 +63,9 @@ class Terminal:
         os.close(slave)
         self.shown = ""
 
-    def resize(self, width: int) -> None:
-        """Make it so wide."""
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
+    def resize(self, width: int, height: int = 60) -> None:
+        """Make it so wide and high."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def type(self, key: str) -> None:
         """Press a key."""
@@ -117,7 +117,7 @@ def monitoring(build: Path, folder: Path, *options: str, width: int = 80, kind: 
 
 def test_screens_at_each_width_have_the_numbers_of_one_instant(monitor_build: Path, tmp_path: Path) -> None:
     looks_file, screens = tmp_path / "looks.json", {}
-    with monitoring(monitor_build, tmp_path, "--json", str(looks_file)) as terminal:
+    with monitoring(monitor_build, tmp_path, "--json", str(looks_file), "--bins", "keep") as terminal:
         for width in (80, 40, 140):
             terminal.resize(width)
             count = len(looks_file.read_text().splitlines()) if looks_file.exists() else 0
@@ -147,6 +147,27 @@ def test_screens_at_each_width_have_the_numbers_of_one_instant(monitor_build: Pa
         assert any(all(words in screen for words in look) for look in said), width
         assert {len(line) for line in re.findall("╭─ port [01] ─+╮", screen)} == {width}, screen
         assert screen.count("0 fcs errors") >= PORTS
+
+
+def test_keys_turn_pages_choose_bins_and_clear_what_was_worst(monitor_build: Path, tmp_path: Path) -> None:
+    looks_file = tmp_path / "looks.json"
+    with monitoring(monitor_build, tmp_path, "--json", str(looks_file), "--bins", "arrival=0:1", width=40) as terminal:
+        terminal.resize(40, 24)
+        assert "% out" in terminal.until(r"(?s)p: page 1/\d.*arrival 0\.\.46, [0-9.]+ % out")
+        terminal.type("p")
+        terminal.until(r"(?s)p: page 2/\d.*port 0 ─")
+        terminal.type("c")
+        terminal.type("b")
+        terminal.until("(?s)p: page 2/.*p: page 2/")
+        looks = len(looks_file.read_text().splitlines())
+        while len(looks_file.read_text().splitlines()) < looks + 6:
+            terminal.until("port 0")
+        terminal.type("q")
+        assert terminal.ended() == 0
+    found = [json.loads(line)["ports"][0]["histograms"][0]["arrival"] for line in looks_file.read_text().splitlines()]
+    assert (found[0]["origin"], found[0]["width"]) == (0, 1) and found[0]["above"] > 0
+    # Bursts: a frame each 1, 2 or 12 us or as soon as the line is free, with at most 1 ms between.
+    assert found[-1]["width"] >= 256 and found[-1]["above"] <= 0.05 * sum(found[-1]["counts"])
 
 
 @pytest.mark.parametrize(("kind", "number", "code"), [("xterm", signal.SIGTERM, 0), ("dumb", signal.SIGINT, 0)])

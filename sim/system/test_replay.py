@@ -26,13 +26,11 @@ from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.traffic import Sent
 from liteprobe.sim.models.sets import outcome
 from liteprobe.sim.bench.replay.sets_maker import template_of
-from liteprobe.sim.system.build import build_probe
 
 
 @pytest.fixture(scope="module")
-def build() -> Path:
-    """The probe of preset ``replay`` without processor, with Etherbone on a port of its own."""
-    return build_probe("own", with_cpu=False, preset="replay")
+def build(replay_build: Path) -> Path:
+    return replay_build
 
 
 @pytest.fixture

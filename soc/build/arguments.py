@@ -16,7 +16,7 @@ from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
 from liteprobe.soc.network import STORES
 
-NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "ip_address", "mac_address",
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
@@ -28,9 +28,23 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"build: {message}; see: {self.prog} BOARD --help\n")
 
 
+def mac_address(text: str) -> int:
+    """Return the number of a MAC address."""
+    parts = text.replace("-", ":").split(":")
+    if len(parts) != 6 or not all(1 <= len(part) <= 2 for part in parts):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01")
+    try:
+        return int.from_bytes(int(part, 16) for part in parts)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01") from None
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = Parser(prog="liteprobe build", description="Build a bitstream, with area and timing report.")
+    parser = Parser(
+        prog="liteprobe build", description="Build a bitstream, with area and timing report. Without --flash, --backup FILE "
+        "builds nothing: it keeps the board's flash in FILE."
+    )
     default = ProbeConfig()
     parser.add_argument("board", choices=[*BOARDS, *OTHER_NAMES, *VERILOG_ONLY], help="what to build for")
     parser.add_argument("--no-compile", action="store_true", help="write Verilog, constraints, map and driver; run no tool")
@@ -39,6 +53,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
     add_options(parser)
     parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    add_built_in(parser, default)
+    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
+    return parser.parse_args(arguments)
+
+
+def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
+    """Add what is built in, and how it is reached."""
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
     parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor or generator on a LFE5U-25F)")
     parser.add_argument(
@@ -52,9 +73,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--record-depth", type=int, default=default.record_depth,
         help="records held for each port (default: 1024; 512 on the Versa with firmware)")
-    parser.add_argument(
-        "--no-discipline", dest="with_discipline", action="store_false", help="leave PPS, GNSS receiver and firmware's start out"
-    )
+    parser.add_argument("--no-discipline", dest="with_discipline", action="store_false",
+        help="leave PPS, GNSS receiver and firmware's start out")
     parser.add_argument(
         "--main-ram", metavar="sdram|none|BYTES", default=default.main_ram,
         help="RAM for firmware; BYTES: of block RAM (default: the board's SDRAM, unless --no-discipline or --no-cpu)",
@@ -85,25 +105,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
-    add_addresses(parser, default)
-    parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
-    return parser.parse_args(arguments)
-
-
-def add_addresses(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
-    """Add the addresses of the management stack."""
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
-    parser.add_argument(
-        "--mac-address", metavar="MAC", type=mac, default=default.mac_address,
-        help="of the management stack, hexadecimal, with or without colons: another for each probe of a network",
-    )
-
-
-def mac(text: str) -> int:
-    """Return a MAC address as a number, from ``10:e2:d5:00:00:01`` or ``10e2d5000001``."""
-    if not re.fullmatch(r"[0-9a-fA-F]{2}(?:[:-]?[0-9a-fA-F]{2}){5}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01")
-    return int(re.sub("[:-]", "", text), 16)
+    parser.add_argument("--mac-address", type=mac_address, default=default.mac_address, metavar="MAC",
+        help="of the management stack, like 10:e2:d5:00:00:01; two probes in one network need two, and two IP addresses")
+    parser.add_argument("--uart-baud", type=int, default=default.uart_baud, help="rate of the management link uart")
+    parser.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds (docs/labs)")
 
 
 def default_link(target: Any, preset: str, ports: int) -> str:
@@ -169,8 +175,10 @@ def check_together(args: argparse.Namespace) -> None:
     if args.restore and (args.backup or not args.with_backup):
         raise ValueError("--restore makes no backup: leave --backup and --no-backup out")
     if not (args.flash or args.restore):
-        given = {"--unprotect": args.unprotect, "--backup": args.backup, "--no-backup": not args.with_backup}
+        given = {"--unprotect": args.unprotect, "--backup": args.backup and args.load, "--no-backup": not args.with_backup}
         if named := [option for option, is_given in given.items() if is_given]:
             raise ValueError(f"{named[0]} is for what writes the flash: give --flash, too")
-    if args.cable and not (args.load or args.flash or args.restore):
+    if args.cable and not (args.load or args.flash or args.restore or args.backup):
         raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
+    if args.backup and args.no_compile and not args.flash:
+        raise ValueError("--backup without --flash builds nothing: leave --no-compile out")

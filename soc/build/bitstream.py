@@ -22,8 +22,9 @@ from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
+from liteprobe.soc.extension import extend_with
 from liteprobe.soc.build.arguments import check_together, config_of, left_out, parse
-from liteprobe.soc.build.load import Way, detect, flash_bitstream, load, restore, way_of
+from liteprobe.soc.build.load import Way, detect, flash_bitstream, keep, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
@@ -117,12 +118,14 @@ def board_for(name: str, config: ProbeConfig) -> Any:
     return target
 
 
-def write_sources(name: str, config: ProbeConfig, out: Path) -> tuple[Any, Path]:
-    """Write Verilog, constraints and register map of a board into ``out``, and its driver where it has one.
+def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Any, Path]:
+    """Write Verilog, constraints and register map of a board, with what ``extension`` adds, into ``out``; and its driver, if any.
 
     Returns the SoC and the folder of all but the map and the driver, which are beside it: ``csr.json``, ``driver``.
     """
     soc = ProbeSoC(board_for(name, config), config)
+    if extension:
+        extend_with(soc, extension)
     folder = (out / "gateware").resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -139,9 +142,9 @@ def write_sources(name: str, config: ProbeConfig, out: Path) -> tuple[Any, Path]
     return soc, folder
 
 
-def elaborate(name: str, config: ProbeConfig, out: Path) -> tuple[Design, dict[str, Any]]:
+def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
     """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
-    soc, folder = write_sources(name, config, out)
+    soc, folder = write_sources(name, config, out, extension)
     target = soc.board
     (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
@@ -241,7 +244,8 @@ def is_hopeless(log: Path) -> bool:
     return rounds > 2 * ROUTER_ROUNDS or int(overused) + int(late or 0) > FEW_WIRES
 
 
-def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None) -> dict[str, Any]:
+def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None,
+    extension: Path | None = None) -> dict[str, Any]:
     """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
 
     Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
@@ -258,7 +262,7 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     claim(out)
     started = time.monotonic()
     say(f"Verilog of {name}, into {out}")
-    design, facts = elaborate(name, config or ProbeConfig(), out)
+    design, facts = elaborate(name, config or ProbeConfig(), out, extension)
     seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
     how = json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD])
@@ -337,7 +341,7 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
     claim(out)
     say(f"Verilog of {args.board}, into {out}")
-    _, folder = write_sources(args.board, config, out)
+    _, folder = write_sources(args.board, config, out, args.extend)
     print(f"Verilog, constraints and script: {folder}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
@@ -354,6 +358,15 @@ def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
     return 0
 
 
+def backup_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+    """Keep the flash in a file; return the exit code."""
+    if args.board in VERILOG_ONLY:
+        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
+    keep(target, args.backup, way)
+    print(f"the flash of {args.board} is in {args.backup}")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
@@ -365,6 +378,8 @@ def main(arguments: list[str] | None = None) -> int:
         target = board(args.board)
         if args.restore:
             return restore_only(args, target, way)
+        if args.backup and not args.flash:
+            return backup_only(args, target, way)
         config = config_of(args, target)
         if missing := left_out(config):
             say("not built in: " + ", ".join(f"{what} ({option})" for what, option in missing.items()))
@@ -373,7 +388,7 @@ def main(arguments: list[str] | None = None) -> int:
         config.check(target)
         if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
             detect(target, way)
-        report = build(args.board, config, args.seed, out)
+        report = build(args.board, config, args.seed, out, args.extend)
         print(summary(report), flush=True)
         if args.load or args.flash:
             say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {way.cable or target.cable}")

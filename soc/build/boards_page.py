@@ -31,10 +31,10 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
 writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
-step is in [hardware status](hardware-status.md). `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
+step is in [hardware status](hardware-status.md); [a board on the desk](boards/desk.md) goes through the first hour. `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
 `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
-`--gnss-baud`, `--ip-address` and `--mac-address` change what is built in. The preset `emulator` has [options of its
-own](emulator.md#on-a-board).
+`--gnss-baud`, `--uart-baud`, `--ip-address` and `--mac-address` change what is built in. The preset `emulator` has
+[options of its own](emulator.md#on-a-board).
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
 2026-11-24, 18:00 UTC, that of the Versa again on 2026-11-25, with 512 records a port and 128 KiB for firmware. On the

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, board
-from liteprobe.soc.build.backup import back_up
+from liteprobe.soc.build.backup import WITHOUT, back_up
 from liteprobe.soc.build.images import check_backup, check_bitstream, check_firmware
 from liteprobe.soc.build.loaders import LOCKED, NO_PERMISSION, Answer, Loader, is_of, loader_for, name_of, part_of, run_loader
 from liteprobe.soc.build.toolchain import BuildError
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that make a `Way`."""
     parser.add_argument("--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)")
     parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected, as new i5 and i9 are")
-    parser.add_argument("--backup", metavar="FILE", type=Path, help="keep the flash in FILE (default: in the user's data folder, once)")
+    parser.add_argument("--backup", metavar="FILE", type=Path, help="keep the flash in FILE before it is written (default: in the user's data folder, once)")
     parser.add_argument("--no-backup", dest="with_backup", action="store_false", help="write without keeping what is in the flash")
 
 
@@ -127,6 +127,12 @@ def flash_firmware(target: Any, file: Path, way: Way) -> None:
     _write(target, file, target.flash_offset, way)
 
 
+def keep(target: Any, file: Path, way: Way) -> None:
+    """Read the flash of ``target`` into ``file``, and write nothing to the board; BuildError as of ``load``."""
+    loader, cable, advice = detect(target, way), way.cable or target.cable, "look at cable and power, and run this again"
+    back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes, advice), file, advice)
+
+
 def restore(target: Any, file: Path, way: Way) -> None:
     """Write a backup into the flash of ``target``, and keep nothing of what is there; BuildError as of ``load``."""
     check_backup(file, target)
@@ -146,10 +152,10 @@ def _write(target: Any, file: Path, offset: int, way: Way) -> None:
         raise BuildError(f"writing {file} failed:\n{answer.tail}")
 
 
-def _dump(loader: Loader, cable: str, copy: Path, length: int) -> None:
+def _dump(loader: Loader, cable: str, copy: Path, length: int, advice: str = WITHOUT) -> None:
     answer = run_loader(loader, loader.read(cable, copy, length))
     if answer.code != 0:
-        raise BuildError(f"reading the flash for a backup failed, and nothing was written:\n{answer.tail}\n--no-backup goes without")
+        raise BuildError(f"reading the flash for a backup failed, and nothing was written:\n{answer.tail}\n{advice}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -52,9 +52,12 @@ static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
 static const struct device *const status_dev = DEVICE_DT_GET(DT_NODELABEL(clock));
 
 K_MSGQ_DEFINE(edges, sizeof(struct lp_pps_edge), EDGES_WAITING, 8);
-static K_MUTEX_DEFINE(lock);
 
-/* Under the lock: what others read and write. */
+/*
+ * What others read and write, with the scheduler locked. The clock's thread can't be preempted by them, so it needs no
+ * lock, and never waits for theirs while a pulse waits for it.
+ */
+BUILD_ASSERT(CONFIG_LITEPROBE_CLOCK_PRIORITY < 0, "the clock's thread is to be cooperative");
 static NEAR struct discipline_view shown;
 static NEAR struct lp_second second;
 static NEAR struct lp_qerr qerr;
@@ -85,9 +88,9 @@ static void on_edge(const struct device *dev, const struct lp_pps_edge *edge, vo
 
 void discipline_view(struct discipline_view *view)
 {
-	k_mutex_lock(&lock, K_FOREVER);
+	k_sched_lock();
 	*view = shown;
-	k_mutex_unlock(&lock);
+	k_sched_unlock();
 }
 
 uint64_t discipline_ms(void)
@@ -105,36 +108,36 @@ uint64_t discipline_ms(void)
 
 void discipline_sentence(const struct lp_nmea_time *time, uint64_t ms)
 {
-	k_mutex_lock(&lock, K_FOREVER);
+	k_sched_lock();
 	lp_second_sentence(&second, time, ms);
-	k_mutex_unlock(&lock);
+	k_sched_unlock();
 }
 
 void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms)
 {
-	k_mutex_lock(&lock, K_FOREVER);
+	k_sched_lock();
 	lp_qerr_message(&qerr, pulse, ms);
 	lp_second_pulse(&second, pulse, ms);
-	k_mutex_unlock(&lock);
+	k_sched_unlock();
 }
 
 void discipline_garbage(uint64_t ms)
 {
-	k_mutex_lock(&lock, K_FOREVER);
+	k_sched_lock();
 	bad_ms = ms;
 	is_bad = true;
-	k_mutex_unlock(&lock);
+	k_sched_unlock();
 }
 
 void discipline_set_tai_utc(uint32_t seconds)
 {
-	k_mutex_lock(&lock, K_FOREVER);
+	k_sched_lock();
 	lp_second_init(&second, (int32_t)seconds);
 	lp_second_expect(&second, INT64_MAX, CONFIG_LITEPROBE_NOT_BEFORE);
-	k_mutex_unlock(&lock);
+	k_sched_unlock();
 }
 
-/* Under the lock: what is wrong with the receiver, as bits of clock_error. */
+/* What is wrong with the receiver, as bits of clock_error. */
 static uint32_t faults(void)
 {
 	uint64_t ms = discipline_ms();
@@ -150,7 +153,7 @@ static uint32_t faults(void)
 	return error | (is_bad ? LP_CLOCK_ERROR_BAD_NMEA : 0);
 }
 
-/* Under the lock: the period is another, the rest is known as before. */
+/* The period is another, the rest is known as before. */
 static void forget_second(void)
 {
 	int64_t sure_until = second.sure_until;
@@ -182,11 +185,9 @@ static int start_servo(void)
 	out = (struct lp_servo_output){0};
 	undone = 0;
 	if (ticks_per_ms != config.period_ns / LP_TICK_NS / 1000) {
-		k_mutex_lock(&lock, K_FOREVER);
 		ticks_per_ms = config.period_ns / LP_TICK_NS / 1000;
 		forget_second();
 		lp_qerr_init(&qerr);
-		k_mutex_unlock(&lock);
 	}
 	k_msgq_purge(&edges);
 
@@ -224,7 +225,6 @@ static void publish(void)
 		status.state = LP_CLOCK_FREE_RUNNING;
 		status.uncertainty = UINT32_MAX;
 	}
-	k_mutex_lock(&lock, K_FOREVER);
 	status.tai_utc = (uint32_t)second.tai_utc;
 	status.error = undone | faults() | (reference.jumps & LP_CLOCK_COUNT_MASK) << LP_CLOCK_JUMPS_BIT |
 		       (clock_set_steps() & LP_CLOCK_COUNT_MASK) << LP_CLOCK_STEPS_BIT;
@@ -235,7 +235,6 @@ static void publish(void)
 	shown.edges_lost = edges_lost;
 	shown.qerr_used = qerr.used;
 	shown.qerr_refused = qerr.refused;
-	k_mutex_unlock(&lock);
 	lp_status_publish(status_dev, &status);
 	/* TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so for longer. */
 	if (sure_until != 0 && (sure_until != kept_until || status.tai_utc != kept_tai_utc)) {
@@ -251,14 +250,14 @@ static void publish(void)
  */
 static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 {
-	k_mutex_lock(&lock, K_FOREVER);
-	if (lp_second_edge(&second, edge->ticks / ticks_per_ms)) {
+	uint64_t ms = edge->ticks / ticks_per_ms;
+
+	if (lp_second_edge(&second, ms)) {
 		given->has_second = second.is_known;
 		given->second = second.tai;
-		given->has_qerr = lp_qerr_edge(&qerr, &second, edge->ticks / ticks_per_ms, &given->qerr_ps);
+		given->has_qerr = lp_qerr_edge(&qerr, &second, ms, &given->qerr_ps);
 	}
 	last_qerr = given->has_qerr ? lp_status_qerr(edge->count, given->qerr_ps) : 0;
-	k_mutex_unlock(&lock);
 }
 
 static void take(const struct lp_pps_edge *edge)
@@ -349,10 +348,8 @@ static int64_t publish_ms(void)
 
 static void count_work(uint32_t cycles)
 {
-	k_mutex_lock(&lock, K_FOREVER);
 	shown.work_us = k_cyc_to_us_near32(cycles);
 	shown.work_us_max = MAX(shown.work_us_max, shown.work_us);
-	k_mutex_unlock(&lock);
 }
 
 static void discipline(void *p1, void *p2, void *p3)

@@ -3,6 +3,7 @@
 
 /* Shell: `regs` reads and writes registers by name, `version` says what runs. */
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,35 +14,61 @@
 #include <liteprobe/generated/registers.h>
 #include <liteprobe/image.h>
 
+/* All registers, in one order. Names are one string, each with a NUL behind it: a pointer each would take as much again. */
+#define NAME(name, address, words, writable)    #name "\0"
+#define ADDRESS(name, address, words, writable) address,
+#define KIND(name, address, words, writable)    (words) << 1 | (writable),
+
+static const char names[] = LP_REGISTERS(NAME);
+static const uint32_t addresses[] = {LP_REGISTERS(ADDRESS)};
+static const uint8_t kinds[] = {LP_REGISTERS(KIND)};
+
 struct entry {
 	const char *name;
 	uint32_t address;
 	uint8_t words;
-	uint8_t is_writable;
+	bool is_writable;
 };
 
-#define ENTRY(name, address, words, writable) {#name, address, words, writable},
-
-static const struct entry entries[] = {LP_REGISTERS(ENTRY)};
-
-static const struct entry *look_up(const struct shell *sh, const char *name)
+/* Fill in the first register, or the one after it; return whether there is one. */
+static bool next(struct entry *entry, size_t *number)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		if (strcmp(entries[i].name, name) == 0) {
-			return &entries[i];
+	size_t i = *number;
+
+	if (i == ARRAY_SIZE(addresses)) {
+		return false;
+	}
+	entry->name = i == 0 ? names : entry->name + strlen(entry->name) + 1;
+	entry->address = addresses[i];
+	entry->words = kinds[i] >> 1;
+	entry->is_writable = (kinds[i] & 1) != 0;
+	*number = i + 1;
+
+	return true;
+}
+
+static bool look_up(const struct shell *sh, const char *name, struct entry *entry)
+{
+	size_t number = 0;
+
+	while (next(entry, &number)) {
+		if (strcmp(entry->name, name) == 0) {
+			return true;
 		}
 	}
 	shell_error(sh, "there is no register '%s': see 'regs list'", name);
 
-	return NULL;
+	return false;
 }
 
 static int cmd_list(const struct shell *sh, size_t argc, char **argv)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		if (argc < 2 || strncmp(entries[i].name, argv[1], strlen(argv[1])) == 0) {
-			shell_print(sh, "%08x %u %s %s", entries[i].address, entries[i].words,
-				    entries[i].is_writable ? "rw" : "ro", entries[i].name);
+	struct entry entry;
+	size_t number = 0;
+
+	while (next(&entry, &number)) {
+		if (argc < 2 || strncmp(entry.name, argv[1], strlen(argv[1])) == 0) {
+			shell_print(sh, "%08x %u %s %s", entry.address, entry.words, entry.is_writable ? "rw" : "ro", entry.name);
 		}
 	}
 
@@ -50,15 +77,15 @@ static int cmd_list(const struct shell *sh, size_t argc, char **argv)
 
 static int cmd_read(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct entry *entry = look_up(sh, argv[1]);
+	struct entry entry;
 
 	ARG_UNUSED(argc);
-	if (entry == NULL) {
+	if (!look_up(sh, argv[1], &entry)) {
 		return -EINVAL;
 	}
 	shell_fprintf(sh, SHELL_NORMAL, "0x");
-	for (uint32_t i = 0; i < entry->words; i++) {
-		shell_fprintf(sh, SHELL_NORMAL, "%08x", lp_csr_read(entry->address + 4 * i));
+	for (uint32_t i = 0; i < entry.words; i++) {
+		shell_fprintf(sh, SHELL_NORMAL, "%08x", lp_csr_read(entry.address + 4 * i));
 	}
 	shell_print(sh, "");
 
@@ -67,26 +94,26 @@ static int cmd_read(const struct shell *sh, size_t argc, char **argv)
 
 static int cmd_write(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct entry *entry = look_up(sh, argv[1]);
+	struct entry entry;
 	char *end;
 	unsigned long long value = strtoull(argv[2], &end, 0);
 
 	ARG_UNUSED(argc);
-	if (entry == NULL) {
+	if (!look_up(sh, argv[1], &entry)) {
 		return -EINVAL;
 	}
-	if (!entry->is_writable || entry->words > 2) {
-		shell_error(sh, "%s can only be read", entry->name);
+	if (!entry.is_writable || entry.words > 2) {
+		shell_error(sh, "%s can only be read", entry.name);
 		return -EPERM;
 	}
-	if (*end != '\0' || (entry->words == 1 && value > UINT32_MAX)) {
-		shell_error(sh, "'%s' does not fit %s: give up to %u bits", argv[2], entry->name, 32 * entry->words);
+	if (*end != '\0' || (entry.words == 1 && value > UINT32_MAX)) {
+		shell_error(sh, "'%s' does not fit %s: give up to %u bits", argv[2], entry.name, 32 * entry.words);
 		return -EINVAL;
 	}
-	if (entry->words == 2) {
-		lp_csr_write64(entry->address, value);
+	if (entry.words == 2) {
+		lp_csr_write64(entry.address, value);
 	} else {
-		lp_csr_write(entry->address, (uint32_t)value);
+		lp_csr_write(entry.address, (uint32_t)value);
 	}
 
 	return 0;

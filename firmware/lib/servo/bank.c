@@ -3,6 +3,7 @@
 
 #include "servo/bank.h"
 
+#include "near/near.h"
 #include "servo/gains.h"
 #include "servo/weights.h"
 #include "wide/wide.h"
@@ -32,12 +33,12 @@
 #define DOUBT (10 * LP_NAT)
 #define LOST  (16 * LP_NAT)
 
-int64_t lp_course_growth(const struct lp_course *c)
+LP_NEAR int64_t lp_course_growth(const struct lp_course *c)
 {
 	return lp_sum(lp_shift(c->rate, LP_PHASE_BITS - LP_RATE_BITS), lp_shift(c->drift, LP_PHASE_BITS - LP_DRIFT_BITS - 1));
 }
 
-void lp_course_predict(struct lp_course *c)
+LP_NEAR void lp_course_predict(struct lp_course *c)
 {
 	c->phase = lp_sum(c->phase, lp_course_growth(c));
 	c->rate = lp_sum(c->rate, lp_shift(c->drift, LP_RATE_BITS - LP_DRIFT_BITS));
@@ -55,36 +56,6 @@ static int64_t at_least_one(int64_t a)
 
 /* Bank -------------------------------------------------------------------------------------------- */
 
-void lp_bank_init(struct lp_bank *b, int64_t noise, int64_t least, int64_t grid, int64_t drift)
-{
-	b->pulses = 0;
-	b->noise = noise;
-	b->least = least;
-	b->grid = grid;
-	b->drift = drift;
-	b->recent = noise;
-	b->fourth = (int64_t)3 << 16;
-	for (uint32_t i = 0; i < LP_MEMBERS; i++) {
-		/* A straight line is the better guess, as long as nothing speaks against it. */
-		b->members[i].loss = lp_kinds[i].has_drift ? lp_sum(noise, noise) : noise;
-		b->members[i].expected = b->members[i].loss;
-	}
-}
-
-void lp_bank_predict(struct lp_bank *b)
-{
-	for (int i = 0; i < LP_MEMBERS; i++) {
-		lp_course_predict(&b->members[i].course);
-	}
-}
-
-void lp_bank_shift(struct lp_bank *b, int64_t by)
-{
-	for (int i = 0; i < LP_MEMBERS; i++) {
-		b->members[i].course.phase = lp_sum(b->members[i].course.phase, by);
-	}
-}
-
 /* 1 - gain, at least 1/16: what the noise of a pulse is of the square of a residual. */
 static uint32_t noise_share(uint32_t gain)
 {
@@ -99,15 +70,45 @@ static int64_t by_noise(const struct lp_bank *b, uint32_t gain)
 	return lp_ratio(b->noise, GAIN_ONE, noise_share(gain));
 }
 
+void lp_bank_init(struct lp_bank *b, int64_t noise, int64_t least, int64_t grid, int64_t drift)
+{
+	b->pulses = 0;
+	b->noise = noise;
+	b->usual = by_noise(b, b->gain);
+	b->least = least;
+	b->grid = grid;
+	b->drift = drift;
+	b->recent = noise;
+	b->fourth = (int64_t)3 << 16;
+	for (uint32_t i = 0; i < LP_MEMBERS; i++) {
+		/* A straight line is the better guess, as long as nothing speaks against it. */
+		b->members[i].loss = lp_kinds[i].has_drift ? lp_sum(noise, noise) : noise;
+		b->members[i].expected = b->members[i].loss;
+	}
+}
+
+LP_NEAR void lp_bank_predict(struct lp_bank *b)
+{
+	for (int i = 0; i < LP_MEMBERS; i++) {
+		lp_course_predict(&b->members[i].course);
+	}
+}
+
+LP_NEAR void lp_bank_shift(struct lp_bank *b, int64_t by)
+{
+	for (int i = 0; i < LP_MEMBERS; i++) {
+		b->members[i].course.phase = lp_sum(b->members[i].course.phase, by);
+	}
+}
+
 /* What to expect of a member's next pulse: as learned, or by the noise while it remembers few. */
-static void expect(struct lp_bank *b, uint32_t number)
+static LP_NEAR void expect(struct lp_bank *b, uint32_t number)
 {
 	struct lp_member *m = &b->members[number];
 
-	m->gain = lp_gains_of(number, next_count(number, m->count)).phase;
 	m->expected = m->loss;
 	if (m->count < lp_kinds[number].memory) {
-		int64_t square = by_noise(b, m->gain);
+		int64_t square = by_noise(b, m->gains.phase);
 
 		/* Two pulses say nothing of the drift. */
 		square = lp_kinds[number].has_drift && m->count == 2 ? lp_sum(square, b->drift) : square;
@@ -125,6 +126,7 @@ static void join(struct lp_bank *b, uint32_t number, const struct lp_course *cou
 		m->course.drift = 0;
 	}
 	m->count = count < lp_kinds[number].memory ? count : lp_kinds[number].memory;
+	m->gains = lp_gains_of(number, next_count(number, m->count));
 	expect(b, number);
 }
 
@@ -140,7 +142,8 @@ void lp_bank_start(struct lp_bank *b, const struct lp_course *course, uint32_t c
 	b->last = 0;
 	b->is_refused = false;
 	b->memory = count;
-	b->gain = b->members[LP_MEMBERS - 1].gain;
+	b->gain = b->members[LP_MEMBERS - 1].gains.phase;
+	b->usual = by_noise(b, b->gain);
 }
 
 static int32_t residual_of(int64_t phase, int64_t predicted)
@@ -170,7 +173,7 @@ static int64_t times(int64_t variance, int32_t by)
 static void learn(struct lp_bank *b, int32_t residual)
 {
 	int64_t square = square_of(residual);
-	int64_t whole = by_noise(b, b->gain);
+	int64_t whole = b->usual;
 	unsigned int shift = PRIOR_SHIFT;
 	int64_t ratio;
 
@@ -274,7 +277,7 @@ static void blend(struct lp_bank *b, struct lp_course *course)
 		if (m->weight == 0) {
 			continue;
 		}
-		gain += (uint64_t)m->gain * m->weight;
+		gain += (uint64_t)m->gains.phase * m->weight;
 		memory += m->count * m->weight;
 		if (i != best) {
 			course->phase = lp_sum(course->phase, part(lp_sum(m->course.phase, -from->phase), m->weight));
@@ -309,7 +312,7 @@ static void catch_up(struct lp_bank *b, const struct lp_course *course)
  */
 static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t excess)
 {
-	int64_t usual = by_noise(b, b->gain);
+	int64_t usual = b->usual;
 	int64_t last = (residual < 0) == (b->last < 0) ? square_of(b->last) : 0;
 	int64_t most = times(usual, 4 * GATE * GATE);
 	int64_t reach = last >= times(usual, 4) && (last <= most || last <= NO_OUTLIER) ? times(last, 25) : 0;
@@ -331,11 +334,9 @@ static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t exces
 static void follow(struct lp_bank *b, uint32_t number, int64_t excess)
 {
 	struct lp_member *m = &b->members[number];
-	struct lp_gains gains;
+	struct lp_gains gains = m->gains;
 	int64_t residual = m->residual;
 
-	m->count = next_count(number, m->count);
-	gains = lp_gains_of(number, m->count);
 	if (excess > 0) {
 		residual = lp_ratio(residual, b->noise, lp_sum(b->noise, excess));
 	}
@@ -343,6 +344,11 @@ static void follow(struct lp_bank *b, uint32_t number, int64_t excess)
 	m->course.phase = lp_sum(m->course.phase, lp_shift(residual * gains.phase, LP_PHASE_BITS - 16 - LP_GAIN_BITS));
 	m->course.rate = lp_sum(m->course.rate, lp_shift(residual * gains.rate, LP_RATE_BITS - 16 - LP_GAIN_BITS));
 	m->course.drift = lp_sum(m->course.drift, lp_shift(residual * gains.drift, LP_DRIFT_BITS - 16 - LP_GAIN_BITS));
+	m->count = next_count(number, m->count);
+	/* Those of a full memory stay. */
+	if (m->count < lp_kinds[number].memory) {
+		m->gains = lp_gains_of(number, m->count + 1);
+	}
 	expect(b, number);
 }
 
@@ -369,15 +375,14 @@ bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, 
 	}
 	weigh(b);
 	blend(b, course);
+	b->usual = by_noise(b, b->gain);
 	catch_up(b, course);
 	return true;
 }
 
 int64_t lp_bank_variance(const struct lp_bank *b)
 {
-	int64_t whole = by_noise(b, b->gain);
-
-	return lp_scale(whole > b->recent ? whole : b->recent, b->gain, LP_GAIN_BITS);
+	return lp_scale(b->usual > b->recent ? b->usual : b->recent, b->gain, LP_GAIN_BITS);
 }
 
 int64_t lp_bank_unexplained(const struct lp_bank *b)

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "servo/gains.h"
 #include "servo/weights.h"
 
 /* Binary digits of the fraction. */
@@ -37,7 +38,7 @@ struct lp_course {
 struct lp_member {
 	struct lp_course course;
 	uint32_t count;    /* Pulses that it remembers. */
-	uint32_t gain;     /* Of the phase at the next pulse, 30 digits. */
+	struct lp_gains gains; /* Of the next pulse. */
 	int32_t residual;  /* Of this pulse, 2^-16 ns. */
 	int64_t loss;      /* Mean square of its residuals: a variance. */
 	int64_t expected;  /* Square of the next one. */
@@ -54,6 +55,7 @@ struct lp_bank {
 	bool is_refused;   /* That one. */
 	/* Variances. */
 	int64_t noise;     /* Of a pulse, as learned. */
+	int64_t usual;     /* Of the prediction's residuals, by that noise. */
 	int64_t least;     /* Of the capture. */
 	int64_t grid;      /* Twice that of the steps of a receiver's clock, in which pulses may come. */
 	int64_t drift;     /* That one makes of a phase in a period when nothing is known of it. */

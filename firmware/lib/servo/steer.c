@@ -3,6 +3,7 @@
 
 #include "servo/steer.h"
 
+#include "near/near.h"
 #include "wide/wide.h"
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
@@ -14,7 +15,7 @@
 /* With qErr, while fewer pulses than this have been learned of, the variance is counted up to three times. */
 #define EARLY_PULSES 64
 
-int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
+LP_NEAR int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
 	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
 }

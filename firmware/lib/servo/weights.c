@@ -3,6 +3,8 @@
 
 #include "servo/weights.h"
 
+#include "near/near.h"
+
 /* Nats that mean no weight. */
 #define NONE (12 * LP_NAT)
 
@@ -19,7 +21,7 @@ unsigned int lp_shift_to_12(int64_t a)
 	return shift;
 }
 
-uint32_t lp_scaled(int64_t a, unsigned int shift, uint32_t most)
+LP_NEAR uint32_t lp_scaled(int64_t a, unsigned int shift, uint32_t most)
 {
 	int64_t small = a >> shift;
 

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "near/near.h"
+
 #define LOW32 0xffffffffu
 
 /* The product of two words; the processor takes as long for one as for some forty additions, so none is wasted on 0. */
@@ -103,7 +105,7 @@ static uint32_t divide_word(uint32_t high, uint32_t low, uint32_t divisor, uint3
 }
 
 /* A digit of 32 bits: (rest * 2^32 + next) / divisor, and what is left; the divisor is normalised, and above the rest. */
-static uint32_t divide_digit(uint64_t *rest, uint32_t next, uint64_t divisor)
+static LP_NEAR uint32_t divide_digit(uint64_t *rest, uint32_t next, uint64_t divisor)
 {
 	uint32_t d1 = (uint32_t)(divisor >> 32);
 	uint32_t high = (uint32_t)(*rest >> 32), low = (uint32_t)*rest;
@@ -134,7 +136,7 @@ static uint32_t divide_digit(uint64_t *rest, uint32_t next, uint64_t divisor)
 }
 
 /* (high * 2^64 + low) / divisor; ``high`` is below the divisor. Source: Knuth, TAOCP volume 2, 4.3.1, algorithm D. */
-static uint64_t divide(uint64_t high, uint64_t low, uint64_t divisor)
+static LP_NEAR uint64_t divide(uint64_t high, uint64_t low, uint64_t divisor)
 {
 	uint32_t top = (uint32_t)(divisor >> 32);
 	uint32_t digit = 0;
@@ -250,7 +252,7 @@ static int64_t with_sign(uint64_t size, bool is_negative)
 	return is_negative ? -(int64_t)size : (int64_t)size;
 }
 
-int64_t lp_scale(int64_t a, int64_t b, unsigned int shift)
+LP_NEAR int64_t lp_scale(int64_t a, int64_t b, unsigned int shift)
 {
 	struct lp_wide product = multiply(magnitude(a), magnitude(b));
 	bool is_negative = (a < 0) != (b < 0);
@@ -278,7 +280,7 @@ int64_t lp_scale(int64_t a, int64_t b, unsigned int shift)
 	return with_sign(size + dropped, is_negative);
 }
 
-int64_t lp_ratio(int64_t a, int64_t b, int64_t divisor)
+LP_NEAR int64_t lp_ratio(int64_t a, int64_t b, int64_t divisor)
 {
 	struct lp_wide product = multiply(magnitude(a), magnitude(b));
 	bool is_negative = (a < 0) != (b < 0);
@@ -289,16 +291,17 @@ int64_t lp_ratio(int64_t a, int64_t b, int64_t divisor)
 	return with_sign(divide(product.high, product.low, (uint64_t)divisor), is_negative);
 }
 
-int64_t lp_shift(int64_t a, int bits)
+LP_NEAR int64_t lp_shift(int64_t a, int bits)
 {
 	int64_t shifted;
+	uint32_t dropped;
 
 	if (bits < -63) {
 		return 0;
 	}
 	if (bits < 0) {
-		shifted = a >> (-bits - 1);
-		return (shifted >> 1) + (shifted & 1);
+		dropped = (uint32_t)(bits < -32 ? a >> 32 : a);
+		return (a >> -bits) + ((dropped >> ((-bits - 1) & 31)) & 1);
 	}
 	if (a == 0) {
 		return 0;

@@ -65,6 +65,25 @@ static int serve_signed(const char *operation)
 	return 0;
 }
 
+/* Of a 32-bit processor's compiler: lib/wide/division.c. */
+uint64_t __udivdi3(uint64_t a, uint64_t b);
+uint64_t __umoddi3(uint64_t a, uint64_t b);
+int64_t __divdi3(int64_t a, int64_t b);
+int64_t __moddi3(int64_t a, int64_t b);
+
+/* Quotient and remainder of two words without a sign, and of the same with one. */
+static int serve_quotients(void)
+{
+	uint64_t a, b;
+
+	if (scanf("%" SCNu64 " %" SCNu64, &a, &b) != 2) {
+		return 2;
+	}
+	printf("%" PRIu64 " %" PRIu64, __udivdi3(a, b), __umoddi3(a, b));
+	printf(" %" PRId64 " %" PRId64 "\n", __divdi3((int64_t)a, (int64_t)b), __moddi3((int64_t)a, (int64_t)b));
+	return 0;
+}
+
 static int serve_statistics(void)
 {
 	struct lp_statistics s;
@@ -133,6 +152,8 @@ int main(void)
 			status = serve_sums();
 		} else if (strcmp(operation, "rate") == 0) {
 			status = serve_rate();
+		} else if (strcmp(operation, "quotients") == 0) {
+			status = serve_quotients();
 		} else if (strcmp(operation, "scale") == 0 || strcmp(operation, "ratio") == 0 ||
 			   strcmp(operation, "sum") == 0 || strcmp(operation, "shift") == 0) {
 			status = serve_signed(operation);

@@ -6,20 +6,22 @@ Source: pcap-filter(7): ``vlan`` and ``mpls`` move where all that is written beh
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.unified import has, label_count, tag_count
+from liteprobe.host.capture.decode.unified import has, label_count, layer3, tag_count
 from liteprobe.host.capture.filter.nodes import (
     EXTENSIONS,
     Address,
     And,
+    Depth,
     Everything,
     Headers,
     Kind,
+    Mac,
     Mpls,
     Node,
     Not,
@@ -33,7 +35,7 @@ from liteprobe.host.capture.filter.nodes import (
 
 RARP = 0x8035
 MPLS_MULTICAST = 0x8848
-WRONG = UnifiedFlag.UNPARSED | UnifiedFlag.TRUNCATED | UnifiedFlag.LENGTH_ERROR
+ETHERNET = 14
 SAID = {1: "also holds for", -1: "doesn't hold for", 0: "may differ for"}
 
 
@@ -49,11 +51,14 @@ class Difference:
         1: it may hold, where tcpdump's doesn't; -1: the other way round; 0: either.
     where : callable
         From unified headers to those that are such frames.
+    is_of_broken : bool
+        They are cut, malformed, or of more than the probe looks through.
     """
 
     text: str
     sign: int
     where: Callable[[Headers], Truth]
+    is_of_broken: bool = False
 
     def explains(self, headers: Headers, here: Truth, there: Truth) -> Truth:
         """Return for which headers this says that the answer ``here`` may not be the one ``there``."""
@@ -61,9 +66,14 @@ class Difference:
         return np.asarray(is_so & self.where(headers))
 
 
-def wrong(headers: Headers) -> Truth:
-    """Return which are cut, malformed, or of more than the probe looks through."""
-    return has(headers, WRONG)
+def wrong(headers: Headers, depth: Depth) -> Truth:
+    """Return which are cut, malformed, or of more than the probe looks through, before ``depth`` is known."""
+    ended = np.select(
+        [headers["length"] < ETHERNET, layer3(headers) == Layer3.NONE, ~has(headers, UnifiedFlag.TRANSPORT)],
+        [Depth.MACS, Depth.LINK, Depth.TRANSPORT],
+        Depth.DETAIL,
+    )
+    return np.asarray(has(headers, UnifiedFlag.UNPARSED) & (ended <= depth))
 
 
 def others(headers: Headers, tags: int, labels: int, layers: str) -> Truth:
@@ -118,7 +128,7 @@ class Walk:
                 if depth != self.tags:
                     yield Difference("VLAN tags joined by 'or' (tcpdump takes the second for an inner one)", 0, tagged)
                 elif self.tags > 1:
-                    yield Difference("frames of more than 4 VLAN tags", 0, wrong)
+                    yield Difference("frames of more than 4 VLAN tags", 0, partial(wrong, depth=Depth.LINK), True)
                 self.tags += 1
             case Mpls(depth=depth):
                 yield behind(self.tags, depth, "VLAN tags", sign)
@@ -144,37 +154,55 @@ class Walk:
                 yield Difference("RARP", -sign, partial(of_type, number=RARP))
 
 
-def looks_at_octets(node: Node) -> bool:
-    """Tell whether a part asks for anything but lengths."""
+def depth_of(node: Node) -> Depth:
+    """Return how far an expression looks at the most. libpcap refuses a frame that ends before, whatever else it says."""
     match node:
         case Not(part=part):
-            return looks_at_octets(part)
+            return depth_of(part)
         case And(parts=parts) | Or(parts=parts):
-            return any(map(looks_at_octets, parts))
-    return not (isinstance(node, Everything) or (isinstance(node, OnHost) and node.is_length))
+            return max(map(depth_of, parts))
+        case Everything():
+            return Depth.NONE
+        case OnHost(depth=depth):
+            return depth
+        case Mac():
+            return Depth.MACS
+        case Port():
+            return Depth.TRANSPORT
+        case Protocol(kinds=kinds) if Layer3.IPV6 in kinds:
+            return Depth.TRANSPORT
+    return Depth.LINK
+
+
+#: What is said of frames that end, or are wrong, before what an expression looks at.
+BROKEN = {
+    Depth.MACS: "frames of fewer than 14 octets",
+    Depth.LINK: "frames that are cut or malformed before layer 3, or of more tags or labels than 4",
+}
+BROKEN_DEEP = "frames that are cut, malformed, or of more tags, labels or extension headers than 4, 4, 2"
 
 
 def differences(tree: Node) -> Sequence[Difference]:
     """Return where an expression may hold for other frames than in tcpdump, each kind once."""
-    if not looks_at_octets(tree):
+    depth = depth_of(tree)
+    if depth is Depth.NONE:
         return ()
     found: dict[tuple[str, int], Difference] = {}
-    cut = Difference(
-        "frames that are cut, malformed, or of more tags, labels or extension headers than 4, 4, 2", 0, wrong
-    )
-    for one in (*Walk().of(tree, 1), cut):
+    broken = Difference(BROKEN.get(depth, BROKEN_DEEP), 0, partial(wrong, depth=depth), True)
+    for one in (*Walk().of(tree, 1), broken):
         if (one.text, 0) not in found:
             opposite = found.pop((one.text, -one.sign), None)
             sign = one.sign if opposite is None else 0
-            found.setdefault((one.text, sign), Difference(one.text, sign, one.where))
+            found.setdefault((one.text, sign), replace(one, sign=sign))
     return tuple(found.values())
 
 
-def said(found: Sequence[Difference]) -> str:
-    """Return one line for a person, "" where nothing differs."""
+def said(found: Sequence[Difference], is_trigger: bool = False) -> str:
+    """Return one line for a person, "" where nothing differs; there is no exact trigger."""
     kinds = [
         f"{SAID[sign]} {', '.join(one.text for one in found if one.sign == sign)}"
         for sign in SAID
         if any(one.sign == sign for one in found)
     ]
-    return f"other than in tcpdump, the filter {'; '.join(kinds)}: --host-filter is exact" if kinds else ""
+    what, remedy = ("trigger", "") if is_trigger else ("filter", ": --host-filter is exact")
+    return f"other than in tcpdump, the {what} {'; '.join(kinds)}{remedy}" if kinds else ""

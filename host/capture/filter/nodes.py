@@ -8,6 +8,7 @@ Source: pcap-filter(7); docs/cores/filter.md says where this differs from tcpdum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
@@ -26,6 +27,16 @@ EVERY_KIND = frozenset(Layer3)
 EXTENSIONS = (0, 43, 44, 51, 60)  # Headers of IPv6 that the probe walks through; 51, AH, is a protocol in IPv4.
 BY_LIBPCAP = "have libpcap filter on this host (--host-filter), or filter the file"
 WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
+
+
+class Depth(IntEnum):
+    """How far into a frame a part of an expression looks, and where a walk through headers may end before their end."""
+
+    NONE = 0
+    MACS = 1
+    LINK = 2  # Tags, labels, addresses and protocols: all that is known once layer 3 is.
+    TRANSPORT = 3  # What is behind extension headers, and ports.
+    DETAIL = 4  # Behind the ports.
 
 
 @dataclass(frozen=True)
@@ -197,12 +208,15 @@ class Mac(Node):
 
 @dataclass(frozen=True)
 class OnHost(Node):
-    """What the unified header tells, but no table of the probe can ask; ``reason`` says why, ``through`` what is seen through."""
+    """What the unified header tells, but no table of the probe can ask.
+
+    ``reason`` says why, ``through`` what is seen through, ``depth`` how far into the frame it looks.
+    """
 
     reason: str
     ask: Callable[[Headers], NDArray[Any]]
     through: str = ""
-    is_length: bool = False
+    depth: Depth = Depth.LINK
 
     def matches(self, headers: Headers) -> Truth:
         return np.asarray(self.ask(headers), np.bool_)
@@ -214,13 +228,13 @@ def length(text: str, least: int, most: int) -> OnHost:
     def ask(headers: Headers) -> NDArray[Any]:
         return (headers["length"] >= least) & (headers["length"] <= most)
 
-    return OnHost(text, "its tables hold no lengths", ask, is_length=True)
+    return OnHost(text, "its tables hold no lengths", ask, depth=Depth.NONE)
 
 
 def multicast(text: str) -> OnHost:
     """Return what holds for frames to a group: the lowest bit of the first octet."""
     reason = "its tables hold one range of MACs, and groups are not a range"
-    return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1)
+    return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1, depth=Depth.MACS)
 
 
 def ethertype(text: str, number: int) -> OnHost:

@@ -3,54 +3,29 @@
 """Shows what a probe measures while frames come: rates, streams, histograms, the ring, and what was lost and why."""
 
 import argparse
-import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.panel import Panel
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
-from liteprobe.cores.formats import LINE_RATE_BPS
-from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.keys import pressed
+from liteprobe.host.cli.monitor_view import Fitting, view
 from liteprobe.host.cli.output import Lines
-from liteprobe.host.clock.timebase import bound_words
-from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.cli.parsers.monitor import KEEP
+from liteprobe.host.measure.monitor import NAMES, BinSetting
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import ALL, Look, Poller, document, totals
+from liteprobe.host.serve.poll import Look, Poller, document
+from liteprobe.host.serve.worst import Worst
 
 KINDS = {name: kind for kind, name in NAMES.items()}
-GOOD_CLOCK = ("locked",)
 HISTORY = 16  # Rates that are shown.
 STEP_LOOKS = 20  # A wait goes in steps of so many of the link's: 2 ms of a simulated probe, 100 ms of a board.
 REDRAW_S = 0.25
-HELP_TEXT = """?  this help, or not        q, Ctrl-C  end
-rate       of the last interval that ended (--rates), with FCS, preamble and gap; bars: the rates before
-counters   of all frames since the probe began; red: frames that were refused, damaged or lost
-streams    probe frames by stream, since the meters were cleared (--streams, --bins)
-histograms values by bin (--bins); what lies outside of the bins is counted below and above"""
-PLENTY = 0.75  # Of a line or a ring: yellow from here on.
-#: Events of a port that are not a loss; all others are shown, red where they aren't 0.
-PLAIN = (
-    *ALL,
-    "management_frames",
-    "classified",
-    "matched",
-    "passed",
-    "sampled",
-    "kept",
-    "own_frames",
-)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -58,8 +33,10 @@ def run(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
         probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
         looker = Poller(probe, args.ports)
-        bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins}
+        bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in KINDS}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
+        if not args.once and KEEP not in args.bins:
+            looker.follow(kind for kind in KINDS.values() if kind not in bins)
         screen = Screen(args, stack)
         take: list[Callable[[Look], None]] = [screen.show]
         if args.metrics is not None:
@@ -71,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
                 is_seen = True  # From its first word on: Ctrl-C may come while it is written.
                 for each in take:
                     each(look)
-                if not args.once and screen.waits(probe, args.interval / 1e9):
+                if not args.once and screen.waits(probe, looker, args.interval / 1e9):
                     return
         except KeyboardInterrupt:
             if args.once or not is_seen:
@@ -115,12 +92,15 @@ class Screen:
             self._key = stack.enter_context(pressed())
         self._history: dict[int, deque[float]] = {}
         self._numbers: dict[int, int] = {}
+        self._worst = Worst()
         self._look: Look | None = None
         self._has_help = False
+        self._page = 0
 
     def show(self, look: Look) -> None:
         """Show a look."""
         self._look = look
+        self._worst.take(look)
         for port in look.ports:
             rate = port.rate
             if rate and rate.is_whole and self._numbers.get(port.port) != rate.number:
@@ -133,7 +113,7 @@ class Screen:
         elif not self._is_json_alone:
             self._console.print(view(look, self._history))
 
-    def waits(self, probe: Probe, seconds: float) -> bool:
+    def waits(self, probe: Probe, looker: Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""
         if not self._live:
             probe.wait(seconds)
@@ -145,155 +125,22 @@ class Screen:
             key = self._key()
             if key == "q":
                 return True
-            self._has_help ^= key == "?"
+            self._obey(key, looker)
             if key or time.monotonic() - drawn > REDRAW_S:
                 drawn = time.monotonic()
                 self._draw(max(left_s, 0.0))
         return False
 
+    def _obey(self, key: str, looker: Poller) -> None:
+        """Do what a key says."""
+        self._has_help ^= key == "?"
+        self._page += key == "p"
+        if key == "b":
+            looker.follow()
+        elif key == "c":
+            self._worst.clear()
+
     def _draw(self, left_s: float) -> None:
         assert self._live and self._look
-        wait = f"next look in {left_s * 1e3:,.0f} ms of the probe's time   " if left_s else ""
-        head: list[RenderableType] = [Text(f"{wait}?: help   q: end", "dim")]  # Above: a low terminal cuts the end off.
-        head += [Text(HELP_TEXT)] * self._has_help
-        self._live.update(Group(*head, view(self._look, self._history)), refresh=True)
-
-
-# What is shown ------------------------------------------------------------------------------------
-
-
-def view(look: Look, history: Mapping[int, Sequence[float]] | None = None) -> RenderableType:
-    """Return a look as a screen; ``history``: rates of each port (bits/s on the line) that came before, the oldest first."""
-    colour = "green" if look.clock_state in GOOD_CLOCK else "yellow"
-    head = Text.assemble(
-        ("liteprobe ", "bold"),
-        look.url,
-        "   clock ",
-        (look.clock_state, colour),
-        f", {bound_words(look.uncertainty_ns)}",
-    )
-    parts: list[RenderableType] = [head]
-    parts += [
-        _port(port, events, (history or {}).get(port.port, ()))
-        for port, events in zip(look.ports, look.events, strict=True)
-    ]
-    if look.channels:
-        parts.append(_ring(look.channels))
-    return Group(*parts)
-
-
-def _port(port: PortMeasurement, events: dict[str, int], history: Sequence[float]) -> RenderableType:
-    frames, octets = totals(port, events)
-    parts: list[RenderableType] = [_rates(port, frames, octets)]
-    if len(history) > 1:
-        recent = list(history)
-        parts.append(
-            Text.assemble(tables.bars([round(rate) for rate in recent]), f" up to {max(recent) / 1e6:,.3f} Mb/s")
-        )
-    if port.counters["frames"] != frames:
-        parts.append(
-            Text(f"streams and histograms: of {port.counters['frames']:,} frames, since they were cleared", "dim")
-        )
-    lost = [(name.replace("_", " "), count) for name, count in events.items() if name not in PLAIN]
-    if lost:
-        words = [(f"{count:,} {name}{', ' * (name != lost[-1][0])}", "red" if count else "dim") for name, count in lost]
-        parts.append(Text.assemble(*words))
-    streams = [stream for stream in port.streams if stream.frames]
-    if streams:
-        parts.append(_streams(streams))
-    if port.histograms:
-        parts.append(_histograms(list(port.histograms[0].values()), port.is_saturated))
-    return Panel(Group(*parts), title=f"port {port.port}", title_align="left", border_style="cyan")
-
-
-def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
-    counts = f"{frames:,} frames, {octets:,} octets"
-    if not port.has_rates:
-        return Text(counts)
-    line_bps = port.rate.line_bits_per_s if port.rate else math.nan
-    known = line_bps if math.isfinite(line_bps) else 0.0
-    style = "yellow" if known > PLENTY * LINE_RATE_BPS else "green"
-    shown = Table.grid(padding=(0, 2))
-    rate = (
-        "no rate yet: no whole interval has ended (--rates 1ms)"
-        if not math.isfinite(line_bps)
-        else f"{line_bps / 1e6:,.3f} Mb/s on the line"
-    )
-    frames_per_s = f"{port.rate.frames_per_s:,.0f} frames/s" if port.rate and math.isfinite(line_bps) else ""
-    counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
-    bar = ProgressBar(total=LINE_RATE_BPS, completed=known, width=24, complete_style=style, finished_style=style)
-    shown.add_row(bar, f"{100 * known / LINE_RATE_BPS:5.1f} %", rate)
-    narrow = Group(Text(f"{100 * known / LINE_RATE_BPS:.1f} % of the line"), Text(rate))
-    return Group(tables.Either(shown, narrow), Text(counts))
-
-
-def _streams(streams: list[Stream]) -> RenderableType:
-    with_errors = any(stream.bit_errors is not None for stream in streams)
-    counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
-    delays = ["delay min", "mean", "max", "std ns"]
-    wide = tables.table("stream", *counts, *delays, text=0)
-    narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
-    for name, found in _rows(streams, with_errors):
-        wide.add_row(name, *found)
-        narrow[0].add_row(name, *found[: len(counts)])
-        narrow[1].add_row(name, *found[len(counts) :])
-    return tables.Either(wide, Group(*narrow))
-
-
-def _rows(streams: list[Stream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
-    for stream in streams:
-        name = "others" if stream.stream_id is None else str(stream.stream_id)
-        counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
-        if stream.stream_id is None:
-            order, ratio = ["-"] * 4, "-"  # Of many streams at once, numbers say nothing.
-        else:
-            order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
-            ratio = f"{100 * stream.loss_ratio:.3f}"
-        if with_errors:
-            bits = [stream.bit_errors, stream.damaged_bit_errors]
-            order += ["-" if count is None else f"[red]{count:,}[/red]" if count else "0" for count in bits]
-        delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
-        yield name, [f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays)]
-
-
-def _ns(value: float) -> str:
-    return "-" if not math.isfinite(value) else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def _histograms(found: list[Histogram], is_saturated: bool) -> RenderableType:
-    parts: list[RenderableType] = []
-    shown = [histogram for histogram in found if histogram.total]
-    widest = max((len(f"{histogram.edges[0]:,.0f}") for histogram in shown), default=0)
-    for histogram in shown:
-        edges = histogram.edges
-        peak = int(histogram.counts.argmax())
-        where = f"peak {edges[peak]:,.0f}..{edges[peak + 1] - 1:,.0f}: {int(histogram.counts[peak]):,}, "
-        outside = f"below {histogram.below:,}, above {histogram.above:,}"
-        if histogram.below or histogram.above:
-            outside += f": {100 * (histogram.below + histogram.above) / histogram.total:.1f} % outside"
-        style = "yellow" if histogram.below or histogram.above else "dim"
-        name, low, high = NAMES[histogram.kind], f"{edges[0]:,.0f}", f"{edges[-1]:,.0f} {histogram.unit}"
-        counts = histogram.counts.tolist()
-        wide = Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
-        pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
-        parts.append(tables.Either(wide, Group(Text(f"{name}, {low} to {high}"), tables.bars(pairs))))
-        parts.append(Text.assemble(" " * 8, (where, "dim"), (outside, style)))
-    if is_saturated:
-        parts.append("[red]a bin was full[/red]")
-    return Group(*parts)
-
-
-def _ring(channels: dict[int, ChannelState]) -> RenderableType:
-    shown = Table.grid(padding=(0, 2))
-    for channel, state in channels.items():
-        style = (
-            "red" if state.waiting >= state.taken - 1 else "yellow" if state.waiting > PLENTY * state.taken else "green"
-        )
-        bar = ProgressBar(
-            total=state.taken, completed=state.waiting, width=10, complete_style=style, finished_style=style
-        )
-        dropped = Text(f"{state.dropped:,} frames dropped", "red" if state.dropped else "dim")
-        blocks = f"{state.waiting}/{state.taken} blocks"
-        shown.add_row(f"channel {channel}", bar, blocks, f"{state.written:,} written", dropped)
-    return Panel(shown, title="capture", title_align="left", border_style="cyan")
+        shown = Fitting(self._look, self._history, self._worst, left_s, self._has_help, self._page)
+        self._live.update(shown, refresh=True)

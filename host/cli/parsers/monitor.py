@@ -9,6 +9,7 @@ from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, whole
 
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
 LOCAL = "127.0.0.1"
+KEEP = ("keep", 0, 0)
 KINDS = ("length", "delay", "arrival")
 
 
@@ -22,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="measure the streams from ID on, 7, 15 or 31 by the build; clears what was measured",
     )
     parser.add_argument(
-        "--bins", metavar="KIND=ORIGIN:WIDTH", type=_bins, action="append", default=[],
-        help="histogram bins, like delay=0:64; width a power of two, in octets or ns; clears what was measured",
+        "--bins", metavar="KIND=ORIGIN:WIDTH|keep", type=_bins, action="append", default=[],
+        help="histogram bins, like delay=0:64 (width a power of two, in octets or ns), or 'keep': as they are (default: "
+        "chosen from what comes; not with --once); each choice clears streams and histograms",
     )  # fmt: skip
     parser.add_argument("--interval", metavar="TIME", type=duration_ns, default=1e9, help="between looks (default: 1s)")
     parser.add_argument(
@@ -47,10 +49,13 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _bins(text: str) -> tuple[str, int, int]:
-    """Return kind, origin and the logarithm of the width."""
+    """Return kind, origin and the logarithm of the width; KEEP where bins stay as they are."""
+    if text == KEEP[0]:
+        return KEEP
     match = re.fullmatch(r"(\w+)=(-?\d+):(\d+)", text, re.ASCII)
     if not match or match[1] not in KINDS or int(match[3]).bit_count() != 1:
         raise argparse.ArgumentTypeError(
-            f"invalid histogram '{text}': give {', '.join(KINDS)} like delay=0:64 (origin:width), the width a power of two"
+            f"invalid histogram '{text}': give {', '.join(KINDS)} like delay=0:64 (origin:width), the width a power of two, "
+            "or 'keep'"
         )
     return match[1], int(match[2]), int(match[3]).bit_length() - 1

@@ -45,6 +45,8 @@ class SimOptions:
         File of the truth, prefix of the captures that the simulation writes.
     flash : Path or None
         What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
+    extend : Path or None
+        A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     build : Path or None
         Folder of a simulated probe that is built already; None: build it, or take it from the cache.
     pps_ns, jitter_ns : int or None, int
@@ -82,6 +84,7 @@ class SimOptions:
     oscillators: tuple[float, ...] = ()
     probe: str = "a"
     stations: StationsAsked | None = None
+    extend: Path | None = None
 
 
 def build(options: SimOptions) -> Path:
@@ -98,6 +101,7 @@ def build(options: SimOptions) -> Path:
     command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
     command += [] if options.with_cpu else ["--no-cpu"]
     command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
+    command += ["--extend", str(options.extend)] if options.extend else []
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:

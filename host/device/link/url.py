@@ -42,7 +42,7 @@ PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
-SIM_PATHS = ("truth", "pcap", "build", "flash")
+SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")
 SIM_OPTIONS = (
     "link",
     "cpu",
@@ -188,6 +188,7 @@ def sim_options(url: str) -> SimOptions:
         network=own.get("network", ""),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=own.get("probe", "a"),
+        extend=paths.get("extend"),
     )
 
 

@@ -27,6 +27,8 @@ def check_share(share: Number, what: str) -> None:
 class Jitter:
     """How the delays of the frames of a class differ. Frames of a class keep their order all the same.
 
+    Source: iproute2, netem/pareto.c and paretonormal.c (after NIST Net).
+
     Parameters
     ----------
     kind : str
@@ -38,8 +40,6 @@ class Jitter:
     correlation : number
         Share of the frames, from 0 to 1, that have the delay of the one before: the correlation of two frames n apart is its
         n-th power.
-
-    Source: iproute2, netem/pareto.c and paretonormal.c (after NIST Net).
     """
 
     kind: str

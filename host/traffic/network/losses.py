@@ -39,15 +39,15 @@ class GilbertElliott:
     With the defaults of ``h`` and ``k`` it is Gilbert's model: what comes in the bad state is lost, all else isn't. The loss is
     (r (1-k) + p (1-h)) / (p + r), a stay in the bad state has a mean of 1/r frames.
 
+    Source: Gilbert, Capacity of a Burst-Noise Channel, 1960; Elliott, Estimates of Error Rates for Codes on Burst-Noise Channels,
+    1963; in the letters of Salsano, Ludovici and Ordine, 2009, which netem has.
+
     Parameters
     ----------
     p, r : number
         Probability with each frame of going over to the bad state, and back, from 0 to 1.
     h, k : number
         Share of the frames that the bad, and the good state let pass.
-
-    Source: Gilbert, Capacity of a Burst-Noise Channel, 1960; Elliott, Estimates of Error Rates for Codes on Burst-Noise Channels,
-    1963; in the letters of Salsano, Ludovici and Ordine, 2009, which netem has.
     """
 
     p: Number

@@ -32,6 +32,8 @@ LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a 
 class Red:
     """Random early detection: frames are dropped before the queue is full, the more, the longer it was of late.
 
+    Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, 1993.
+
     Parameters
     ----------
     least, most : int
@@ -40,8 +42,6 @@ class Red:
         That is dropped just below ``most``, from 0 to 1.
     weight : int
         With each frame the mean takes on 2^-weight of the difference.
-
-    Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, 1993.
     """
 
     least: int

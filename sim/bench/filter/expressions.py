@@ -8,9 +8,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from liteprobe.sim.bench.frames.stacks import stacks
 from liteprobe.sim.models.filter import FilterKey, key_of
 from liteprobe.sim.models.unified import UnifiedHeader, unified_header
 
+UNICAST, MULTICAST = b"\x88\x47", b"\x88\x48"  # Types of MPLS.
 EXPRESSIONS = """
 ip
 ip6
@@ -125,20 +127,68 @@ ether[12:2] = 0x0800
 port 0x50
 """.strip().splitlines()
 
+#: Octets of headers by their place, as far as unified headers have them.
+OCTETS = """
+ip[8] < 5
+ip[8] = 64
+64 > ip[8]
+ip[0] & 0xf != 5
+ip[1] & 0xfc = 0x20
+ip[2:2] > 100
+ip[6] & 0x40 != 0
+not ip[6:2] & 0x1fff = 0
+ip[9] > 6
+ip[9] & 1 = 1
+ip[8:2] = 0x4006
+ip[12:4] & 0xffff0000 = 0xc6120000
+ip[16] >= 224
+ip[15:2] < 0x8000
+ip6[6] = 44
+ip6[7] < 64
+ip6[4:2] > 40
+ip6[0:4] & 0xfffff != 0
+ip6[24] = 0xff
+icmp[icmptype] = icmp-echo
+icmp[icmptype] = 8
+icmp[icmptype] != icmp-echoreply
+icmp[0:2] = 0x0800
+icmp[icmpcode] < 4 and ip[8] > 1
+icmp6[icmp6type] = icmp6-echo
+not icmp6[icmp6type] = icmp6-echoreply
+arp[6:2] = 1
+arp[7] != 2
+arp[2:2] = 0x800
+arp[14:4] = 0xc0000201
+arp[24] < 200
+tcp[4:4] > 0x80000000
+tcp[12] & 0xf0 = 0x50
+tcp[13] & (tcp-syn|tcp-fin) = tcp-syn
+tcp[14:2] < 1000
+udp[0:4] & 0xffff < 1024
+ether[0] & 1 = 0 and ip[16] >= 224
+ether[6:4] = 0x0e4c50aa
+ether[12:2] > 1500
+ether[12] & 0xf0 = 0x80
+vlan and ip[8] = 63
+mpls and ip[9] & 1 = 0
+""".strip().splitlines()
+
 #: What neither tables nor unified headers can tell.
 BY_LIBPCAP = """
-ip[8] < 5
-ip[6] & 0x40 != 0
-icmp[icmptype] = 8
-arp[6:2] = 1
+icmp[4:2] = 1
+udp[4:2] > 100
+tcp[8:4] = 0
+tcp[16:2] = 0
+ip[20] = 7
+arp[18:4] = 0
+ip[2:2] - 20 > 40
 stp
 llc
 isis
 rarp
 ip protochain 17
 ether proto 0x42
-ether[0] & 1 = 0 and ip[16] >= 224
-ip6[6] = 44
+ether[14:2] = 5
 len - 14 > ip[2:2]
 """.strip().splitlines()
 
@@ -241,4 +291,20 @@ def varied(count: int, rng: random.Random) -> list[bytes]:
             head = b"\x45\0" + (20 + len(payload)).to_bytes(2) + rng.randbytes(2) + more.to_bytes(2)
             packet = head + bytes([64, protocol, 0, 0]) + source + destination + payload
         frames.append((macs_of + (b"\x86\xdd" if is_ipv6 else b"\x08\x00") + packet).ljust(60, b"\0"))
+    return frames
+
+
+def rare(count: int, rng: random.Random) -> list[bytes]:
+    """Return RARP, plain and tagged, and MPLS multicast, of hosts that `varied` and `stacks` have, too."""
+    hosts = [bytes([192, 0, 2, 1]), bytes([198, 18, 0, 1]), bytes([224, 0, 0, 9]), bytes([198, 18, *rng.randbytes(2)])]
+    labelled = [frame for frame in stacks(rng.randrange(1000)) if frame[12:14] == UNICAST]
+    frames = []
+    for _ in range(count // 2):
+        macs = bytes.fromhex("024c50") + rng.randbytes(3) + bytes.fromhex("0e4c50aabb01")
+        tag = rng.choice([b"", b"", b"\x81\x00" + rng.randbytes(2)])
+        ends = macs[6:] + rng.choice(hosts) + macs[:6] + rng.choice(hosts)
+        reverse = bytes.fromhex("803500010800060400")  # Ethernet, IPv4, their sizes.
+        frames.append((macs + tag + reverse + bytes([rng.choice([3, 4])]) + ends).ljust(60, b"\0"))
+        frame = rng.choice(labelled)
+        frames.append(frame[:12] + MULTICAST + frame[14:])
     return frames
