@@ -11,7 +11,8 @@ import pytest
 
 from liteprobe.boards import BOARDS, board
 from liteprobe.sim.bench.tools.compiled import apart
-from liteprobe.soc.build.bitstream import board_for, elaborate
+from liteprobe.soc.build.arguments import board_for
+from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 
 CASES = [(name, ProbeConfig()) for name in BOARDS] + [

@@ -96,7 +96,12 @@ def test_without_signals_of_posix_a_command_runs_to_its_end() -> None:
 
 def test_each_extra_is_one_of_the_package_and_asks_for_what_is_looked_for() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    named = {"yaml": "PyYAML", "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv", "litex_boards": "litex-boards"}
+    named = {
+        "yaml": "PyYAML",
+        "jinja2": "Jinja2",
+        "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv",
+        "litex_boards": "litex-boards",
+    }
 
     def brought(extra: str) -> set[str]:
         found: set[str] = set()

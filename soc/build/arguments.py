@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
-from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
@@ -182,3 +181,11 @@ def check_together(args: argparse.Namespace) -> None:
         raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
     if args.backup and args.no_compile and not args.flash:
         raise ValueError("--backup without --flash builds nothing: leave --no-compile out")
+
+
+def board_for(name: str, config: ProbeConfig) -> Any:
+    """Return a board whose `sys` is as quick as a probe can be built on it; raises as `board`."""
+    target = board(name)
+    if config.emulates and config.directions > 1 and not config.with_discipline and target.two_way_clk_freq:
+        target.sys_clk_freq = target.two_way_clk_freq
+    return target

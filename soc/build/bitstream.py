@@ -23,7 +23,7 @@ from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.extension import extend_with
-from liteprobe.soc.build.arguments import check_together, config_of, left_out, parse
+from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
 from liteprobe.soc.build.load import Way, detect, flash_bitstream, keep, load, restore, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
@@ -108,14 +108,6 @@ class Design:
                 kept = [line for line in lines if not line.startswith("//") and "\u2500" not in line]
                 total.update("\n".join([path.name, *(sorted(kept) if path.suffix == ".v" else kept)]).encode())
         return total.hexdigest()
-
-
-def board_for(name: str, config: ProbeConfig) -> Any:
-    """Return a board whose `sys` is as quick as a probe can be built on it; raises as `board`."""
-    target = board(name)
-    if config.emulates and config.directions > 1 and not config.with_discipline and target.two_way_clk_freq:
-        target.sys_clk_freq = target.two_way_clk_freq
-    return target
 
 
 def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Any, Path]:
@@ -265,8 +257,7 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     design, facts = elaborate(name, config or ProbeConfig(), out, extension)
     seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
-    how = json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD])
-    key = design.digest(*versions.values(), str(seed), how)
+    key = design.digest(*versions.values(), str(seed), json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD]))
     run = out / f"seed{seed}"
     if not is_current(run, key):
         shutil.rmtree(run, ignore_errors=True)

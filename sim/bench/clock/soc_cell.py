@@ -21,8 +21,6 @@ from liteprobe.sim.models.receiver import pulses
 
 Floats = NDArray[np.float64]
 
-# Those with the greatest errors of an hour of `matrix`.
-WORST = (("fan", "plain"), ("fan", "sawtooth"), ("kinked", "plain"), ("kinked", "sawtooth"), ("thermostat", "plain"))
 HOUR_S = 3600
 # Pulses before the rate changes most, and after; the clock begins with the first.
 BEFORE, AFTER = 35, 35
