@@ -159,7 +159,10 @@ def test_what_a_build_misses_is_told_with_the_way_to_get_it(tmp_path: Path, monk
             path.write_text("#!/bin/sh\nexit 1\n")
             path.chmod(0o755)
 
-    says("Zephyr is not in .* get it by 'west init -l firmware && west update'", tmp_path / "VERSION")
+    says(
+        "Zephyr is not in .* in a clone of LiteProbe 'west init -l firmware && west update' gets them",
+        tmp_path / "VERSION",
+    )
     for program in ("cmake", "ninja", "dtc"):
         says(f"{program} is missing: apt-get install cmake ninja-build", programs / program)
     says("riscv64-unknown-elf-gcc is missing: apt-get install")

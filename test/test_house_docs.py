@@ -11,6 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,15 @@ def same(shown: str, real: str) -> None:
     assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"{how}; now it prints:\n{real}"
 
 
-@pytest.mark.parametrize("commands", transcripts(), ids=[commands[0][0] for commands in transcripts()])
+def shown() -> list[Any]:
+    """Return the transcripts as parameters; an emulated network takes 20 s, and sim/system has one in each run."""
+    return [
+        pytest.param(found, id=found[0][0], marks=[pytest.mark.full] * (" emulate " in found[0][0]))
+        for found in transcripts()
+    ]
+
+
+@pytest.mark.parametrize("commands", shown())
 def test_a_transcript_is_what_the_command_prints(commands: list[tuple[str, str]], tmp_path: Path) -> None:
     """The simulated probe does the same each time, so each figure on a page must come out again."""
     for command, output in commands:

@@ -71,6 +71,7 @@ def test_calibrate(run: Run, replay_build: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_owd(run: Run, own: Path) -> None:
     wire = "pair?oscillators=20,-30&delay=1us&pps=1ms"
     lines = run("owd", *(sim_url(wire, build=own, cpu="0", probe=probe) for probe in "ab"))
@@ -91,6 +92,7 @@ def test_capture(run: Run, replay_build: Path, tmp_path: Path) -> None:
     assert times == [10_000 * number for number in range(20)]
 
 
+@pytest.mark.full
 def test_trigger(run: Run, replay_build: Path, tmp_path: Path) -> None:
     """Frames come each 10 us and the one of the trigger 5 us after one of them: 10 lie before it, and 5 after it."""
     path = tmp_path / "near.pcapng"
@@ -123,6 +125,7 @@ def test_send(run: Run, tester: Path) -> None:
         assert re.fullmatch(rf"  delay {switched_ns(length)} to \d+ ns, bit errors: {bits}", line)
 
 
+@pytest.mark.full
 def test_replay(run: Run, replay_build: Path, tmp_path: Path) -> None:
     path = tmp_path / "seen.pcapng"
     planned, *lines, delays = run("replay", sim_url("cable?delay=1us", build=replay_build), "", path)
@@ -151,6 +154,7 @@ def test_emulate(run: Run, emulator_build: Path, stack: None) -> None:
     assert found and 5.5 < float(found[1]) < 5.55
 
 
+@pytest.mark.full
 def test_sweep(run: Run, replay_build: Path, tmp_path: Path) -> None:
     head, *rows = run("sweep", sim_url("switch?latency=3us", build=replay_build), tmp_path)
     assert head == "length count     Mb/s  delay ns  lost"

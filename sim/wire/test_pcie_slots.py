@@ -6,6 +6,7 @@
 import random
 
 import cocotb
+import pytest
 from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 
@@ -19,6 +20,7 @@ SESSION = 0x1234
 CLEAN = {"repeated": 0, "early": 0, "full": 0, "strange": 0}
 
 
+@pytest.mark.full
 def test_words_reach_the_rings_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_slots"
     folder.mkdir(parents=True, exist_ok=True)

@@ -29,18 +29,18 @@ No board was at hand: pins are those of litex-boards, delays are [computed](desi
 nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 
 `./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
-writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at each
-step is in [hardware status](hardware-status.md); [a board on the desk](boards/desk.md) goes through the first hour. `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`,
-`--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`,
-`--gnss-baud`, `--uart-baud`, `--ip-address` and `--mac-address` change what is built in. The preset `emulator` has
-[options of its own](emulator.md#on-a-board).
+writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at
+each step is in [hardware status](hardware-status.md); [a board on the desk](boards/desk.md) goes through the first
+hour. `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--traffic`,
+`--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`, `--gnss-baud`, `--uart-baud`, `--ip-address` and
+`--mac-address` change what is built in. The preset `emulator` has [options of its own](emulator.md#on-a-board).
 
 A section says when it was built, and with which seeds. The `train` of each board was routed anew with the gateware of
 2026-11-24, 18:00 UTC, that of the Versa again on 2026-11-25, with 512 records a port and 128 KiB for firmware. On the
-24th the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when they were routed. The
-parser of headers has changed since (`monitor`, `tester`, `replay`, `emulator`: 494 LUTs are 474), and those were not
-routed again. The `generator` of the i9 had some LUTs more (26,574): its section is of the gateware before, and two
-seeds were [not met](design/timing-closure.md).
+24th the `monitor` of the Colorlight 5A-75B and the `tester` of the i9 had as many cells as when they were routed. Since
+then the Verilog of `train` has the same lines; where headers are kept (`monitor`, `tester`, `replay`), their parser has
+changed (494 LUTs are 474), and those were not routed again. The `generator` of the i9 had some LUTs more (26,574): its
+section is of the gateware before, and two seeds were [not met](design/timing-closure.md).
 """
 
 

@@ -91,7 +91,7 @@ class UnifiedParser(LiteXModule):
 
         # # #
 
-        self.walk = walk = UnifiedWalk()
+        self.walk = walk = UnifiedWalk(with_headers)
         self.comb += sink.connect(walk.sink)
 
         # Which frames.

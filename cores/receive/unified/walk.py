@@ -26,6 +26,11 @@ class UnifiedWalk(LiteXModule):
     the last half of one word of the stream and the first half of the next; the addresses of ARP and the probe's header
     lie half a word further, and are taken as the stream has them.
 
+    Parameters
+    ----------
+    with_headers : bool
+        Without, nobody asks whether what is neither TCP nor UDP was cut: the walk ends where its ports would be.
+
     Attributes
     ----------
     sink : Endpoint(frame_layout(32)), in
@@ -49,7 +54,8 @@ class UnifiedWalk(LiteXModule):
 
     Source: docs/design/unified-header.md; sim/models/unified.py says the same in plain Python.
     """
-    def __init__(self):
+    def __init__(self, with_headers=True):
+        self.with_headers      = with_headers
         self.sink              = sink = stream.Endpoint(frame_layout(32))
         self.address           = Signal(5)
         self.data              = Signal(32)
@@ -342,10 +348,20 @@ class UnifiedWalk(LiteXModule):
     def walk_transport(self):
         """What is behind IP: ports, and some of what is behind them."""
         is_tcp, is_udp = self.walked == tcp, self.walked == udp
+        signature      = Cat(self.low, self.high)
+        if self.with_headers:
+            others = {
+                0 : [self.has_transport.eq(1), If(self.walked == icmpv6, *self.leave(done))],
+                1 : If(self.walked == icmp, *self.leave(done)),
+                2 : If(~is_tcp & ~(is_udp & (signature == SIGNATURE)), *self.leave(done)), # Of SCTP the last.
+            }
+        else:
+            others = {
+                0 : [self.has_transport.eq(1), If(~is_tcp & ~is_udp, *self.leave(done))],
+                2 : If(is_udp & (signature != SIGNATURE), *self.leave(done)),
+            }
         return [Case(self.position, {
-            0 : [self.has_transport.eq(1), If(self.walked == icmpv6, *self.leave(done))],
-            1 : If(self.walked == icmp, *self.leave(done)),
-            2 : If(~is_tcp & ~(is_udp & (Cat(self.low, self.high) == SIGNATURE)), *self.leave(done)), # Of SCTP the last.
+            **others,
             3 : If(is_tcp,
                 If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
             ),
