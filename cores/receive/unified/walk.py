@@ -347,8 +347,7 @@ class UnifiedWalk(LiteXModule):
 
     def walk_transport(self):
         """What is behind IP: ports, and some of what is behind them."""
-        is_tcp, is_udp = self.walked == tcp, self.walked == udp
-        signature      = Cat(self.low, self.high)
+        is_tcp, is_udp, signature = self.walked == tcp, self.walked == udp, Cat(self.low, self.high)
         if self.with_headers:
             others = {
                 0 : [self.has_transport.eq(1), If(self.walked == icmpv6, *self.leave(done))],
