@@ -24,12 +24,8 @@ class UnifiedWalk(LiteXModule):
 
     Behind the 14 octets of Ethernet all headers lie at 2 mod 4: half a word from the stream's. So a word of a header is
     the last half of one word of the stream and the first half of the next; the addresses of ARP and the probe's header
-    lie half a word further, and are taken as the stream has them.
-
-    Parameters
-    ----------
-    with_headers : bool
-        Without, nobody asks whether what is neither TCP nor UDP was cut: the walk ends where its ports would be.
+    lie half a word further, and are taken as the stream has them. Without ``with_headers`` nobody asks whether what is
+    neither TCP nor UDP was cut, and the walk ends where ports would be.
 
     Attributes
     ----------
@@ -348,19 +344,13 @@ class UnifiedWalk(LiteXModule):
     def walk_transport(self):
         """What is behind IP: ports, and some of what is behind them."""
         is_tcp, is_udp, signature = self.walked == tcp, self.walked == udp, Cat(self.low, self.high)
-        if self.with_headers:
-            others = {
-                0 : [self.has_transport.eq(1), If(self.walked == icmpv6, *self.leave(done))],
-                1 : If(self.walked == icmp, *self.leave(done)),
-                2 : If(~is_tcp & ~(is_udp & (signature == SIGNATURE)), *self.leave(done)), # Of SCTP the last.
-            }
-        else:
-            others = {
-                0 : [self.has_transport.eq(1), If(~is_tcp & ~is_udp, *self.leave(done))],
-                2 : If(is_udp & (signature != SIGNATURE), *self.leave(done)),
-            }
+        last = [self.walked == icmpv6, self.walked == icmp, ~is_tcp & ~(is_udp & (signature == SIGNATURE))] # Of SCTP the last.
+        if not self.with_headers:
+            last = [~is_tcp & ~is_udp, None, is_udp & (signature != SIGNATURE)]
+        leave = {position: [If(ends, *self.leave(done))] for position, ends in enumerate(last) if ends is not None}
         return [Case(self.position, {
-            **others,
+            **leave,
+            0 : [self.has_transport.eq(1), *leave[0]],
             3 : If(is_tcp,
                 If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
             ),
