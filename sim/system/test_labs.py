@@ -36,6 +36,7 @@ def test_a_lab_run_as_a_notebook_finds_the_teachers_answers(name: str, own: Path
     assert CHECK.faults(ANSWERS[name], notebook.execute(name, tmp_path)) == []
 
 
+@pytest.mark.full
 def test_a_lab_run_as_a_script_finds_the_teachers_answers(own: Path, tmp_path: Path) -> None:
     assert own.exists()
     assert CHECK.faults(ANSWERS["lab3_stamps"], notebook.run_script("lab3_stamps", tmp_path)) == []

@@ -7,6 +7,7 @@ import json
 import re
 
 import cocotb
+import pytest
 from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import TransmitState
@@ -28,6 +29,7 @@ FRAMES  = 120
 OVERHEAD = 24 # Octets on the line beside those of a frame.
 
 
+@pytest.mark.full
 def test_traces_reach_the_lines_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_replay"
     folder.mkdir(parents=True, exist_ok=True)
