@@ -12,10 +12,10 @@ import pytest
 from scapy.utils import RawPcapReader
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets import files, window
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace import files, window
 from liteprobe.host.traffic.trace.ticks import fitting, scaled
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section

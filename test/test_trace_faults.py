@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.trace import window
+from liteprobe.host.packets import window
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
 from liteprobe.sim.models.trace_words import Record, decode

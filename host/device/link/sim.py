@@ -16,7 +16,7 @@ from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.traffic.trace.convert import as_pcap
+from liteprobe.host.packets.convert import as_pcap
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"

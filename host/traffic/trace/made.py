@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import OVERHEAD, STAMP_OCTETS
-from liteprobe.host.capture.decode.copy_ranges import Index
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.copy_ranges import Index
+from liteprobe.host.packets.frames import SLACK, Frames
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.intervals import NOMINAL, Interval, head_ticks
 from liteprobe.host.traffic.lengths import Length, RandomLength
-from liteprobe.host.traffic.trace.frames import SLACK, Frames
 
 CHUNK = 1 << 14  # Frames at once.
 PARTS = 1 << 10  # Of a tick, that exponential intervals are drawn in.

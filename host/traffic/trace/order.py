@@ -9,7 +9,7 @@ import numpy as np
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.trace.frames import Frames, joined
+from liteprobe.host.packets.frames import Frames, joined
 
 SORTED_FRAMES = 4096  # A frame may be so many places from where it belongs.
 

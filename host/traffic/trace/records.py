@@ -17,10 +17,10 @@ from liteprobe.cores.formats import (
     TRACE_SNAP_BIT,
     TraceFlag,
 )
-from liteprobe.host.capture.decode.copy_ranges import WORD_OCTETS, Index, move, put, starts
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, put, starts
+from liteprobe.host.packets.frames import MASKS, Frames
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.frames import MASKS, Frames
 from liteprobe.host.traffic.trace.stamping import NOWHERE, stamp_offsets, stamp_word
 
 TICKS_MOST = 2**32 - 1  # Of a record; a longer time takes records that wait.

@@ -12,8 +12,8 @@ from liteprobe.cores.formats import (
     TRACE_STAMP_OFFSET_BIT,
     TRACE_STAMP_SHIFT_BIT,
 )
-from liteprobe.host.capture.decode.copy_ranges import Index
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.copy_ranges import Index
 from liteprobe.host.traffic.stamps import PLACES, Stamp
 
 TAG_TYPES = (0x8100, 0x88A8, 0x9100)

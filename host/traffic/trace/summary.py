@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD, TICK_NS
-from liteprobe.host.capture.decode.copy_ranges import Index
+from liteprobe.host.packets.copy_ranges import Index
+from liteprobe.host.packets.frames import Frames
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.frames import Frames
 from liteprobe.host.traffic.trace.records import record_words
 from liteprobe.host.traffic.trace.stamping import NOWHERE, stamp_offsets
 

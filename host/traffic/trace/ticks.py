@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from liteprobe.host.capture.decode.copy_ranges import Index
+from liteprobe.host.packets.copy_ranges import Index
 
 OVER_MAX, UNDER_MAX = 1 << 50, 1 << 60  # Numerator and denominator for which ``scaled`` is exact.
 

@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD
-from liteprobe.host.capture.decode.copy_ranges import Index
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.copy_ranges import Index
+from liteprobe.host.packets.files import FileSource
+from liteprobe.host.packets.frames import Frames
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.intervals import NOMINAL, Interval, Number, exact
 from liteprobe.host.traffic.lengths import IMIX, Fixed, Length
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.files import FileSource
-from liteprobe.host.traffic.trace.frames import Frames
 from liteprobe.host.traffic.trace.made import MadeSource
 from liteprobe.host.traffic.trace.order import checked, in_order
 from liteprobe.host.traffic.trace.records import Words, records

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.copy_ranges import Index, windows
-from liteprobe.host.traffic.trace.pcap import KEPT_MOST, Packets
-from liteprobe.host.traffic.trace.window import CutError, Window
+from liteprobe.host.packets.copy_ranges import Index, windows
+from liteprobe.host.packets.pcap import KEPT_MOST, Packets
+from liteprobe.host.packets.window import CutError, Window
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 BYTE_ORDER = 0x1A2B3C4D

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import FCS, MAX_LENGTH, MIN_LENGTH, TICKS_PER_SECOND
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.trace.frames import Frames
-from liteprobe.host.traffic.trace.pcap import ETHERNET, MAGICS, Packets, PcapReader
-from liteprobe.host.traffic.trace.pcapng import SECTION, PcapngReader
-from liteprobe.host.traffic.trace.window import CutError, Window
+from liteprobe.host.packets.frames import Frames
+from liteprobe.host.packets.pcap import ETHERNET, MAGICS, Packets, PcapReader
+from liteprobe.host.packets.pcapng import SECTION, PcapngReader
+from liteprobe.host.packets.window import CutError, Window
 
 LINKS = {
     0: "BSD loopback",

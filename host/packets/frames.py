@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.copy_ranges import WORD_OCTETS, Index, move, starts
+from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, starts
 
 #: Octets behind the last frame of ``Frames.octets``: frames are copied as whole words.
 SLACK = WORD_OCTETS

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.trace.frames import SLACK
+from liteprobe.host.packets.frames import SLACK
 
 WINDOW = 4 << 20  # Octets: small enough for the caches, large enough that numpy's calls cost little.
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.copy_ranges import Index, windows
-from liteprobe.host.traffic.trace.window import CutError, Window
+from liteprobe.host.packets.copy_ranges import Index, windows
+from liteprobe.host.packets.window import CutError, Window
 
 HEADER_OCTETS, RECORD_OCTETS = 24, 16
 MAGICS = {0xA1B2C3D4: 10**6, 0xA1B23C4D: 10**9}  # To parts of a second.

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from liteprobe.host.traffic.trace.files import FileSource
-from liteprobe.host.traffic.trace.pcap import ETHERNET, MAGICS
-from liteprobe.host.traffic.trace.pcapng import SECTION
+from liteprobe.host.packets.files import FileSource
+from liteprobe.host.packets.pcap import ETHERNET, MAGICS
+from liteprobe.host.packets.pcapng import SECTION
 
 NANOSECONDS = 0xA1B23C4D
 SNAP = 1 << 18
