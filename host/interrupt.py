@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-IS_POSIX = hasattr(
-    signal, "pthread_sigmask"
-)  # Windows: Ctrl-C raises KeyboardInterrupt, as Python has it, and no more.
+# On Windows Ctrl-C raises KeyboardInterrupt, as Python has it, and no more.
+IS_POSIX = hasattr(signal, "pthread_sigmask")
 WORDS_OF = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated: its terminal has closed"}
 WORDS = {getattr(signal, name): words for name, words in WORDS_OF.items() if hasattr(signal, name)}
 SIGNALS = tuple(WORDS)

@@ -3,9 +3,7 @@
 """Unified headers as Parquet: every column against the model of the parser, read back by Arrow."""
 
 import ipaddress
-import resource
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +20,7 @@ from liteprobe.host.capture.write.row_group import ADDRESSES, FLAG_COLUMNS, SCHE
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.tools.full_disk import room_for
 from liteprobe.sim.models.probe_frame import ProbeFrame
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import UnifiedHeader, unified_header
@@ -242,20 +241,9 @@ def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
     assert column == [frame.stamp for frame in frames[:300]]
 
 
-@contextmanager
-def disk_of(octets: int) -> Iterator[None]:
-    """No file may be longer, as if the disk were full there."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (octets, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
     with (
-        disk_of(5000),
+        room_for(5000),
         pytest.raises(
             ProbeError, match=r"the disk is full: .*h.parquet was not written; make room, or name a file elsewhere"
         ),
@@ -269,7 +257,7 @@ def test_disk_that_fills_leaves_rows_that_can_be_read(tmp_path: Path, row_group:
     frames = captured(list(stacks.stacks()))
     batch = BlockDecoder().decode(blocks_of(frames))
     # Room for the end of the file, and for 256 octets of each of 400 rows.
-    with disk_of((1 << 20) + 256 * 400):
+    with room_for((1 << 20) + 256 * 400):
         writer = HeaderWriter(tmp_path / "h.parquet", row_group=row_group)
         with pytest.raises(ProbeError, match=r"disk is full: .* holds \d+ headers, whole and readable, and") as error:
             for _ in range(100):

@@ -4,10 +4,8 @@
 
 import json
 import os
-import resource
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statist
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.tools.full_disk import room_for
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header
 
@@ -247,17 +246,6 @@ def test_file_without_frames_is_read(tmp_path: Path) -> None:
 
 
 # What goes wrong ----------------------------------------------------------------------------------
-
-
-@contextmanager
-def room_for(octets: int) -> Iterator[None]:
-    """Let no file grow beyond ``octets``: what a full disk looks like to a program."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (octets, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room", [1000, 5003, 100_001])

@@ -107,7 +107,7 @@ results["regular_most_ns"] = float(regular.max())
 # ## Step 2: how sure is a percentile?
 #
 # The interval of a percentile needs no assumption: the number of packets below the true percentile is binomial, so two
-# of the sorted values enclose it. With few packets there is no such interval for a high percentile.
+# of the sorted values enclose it. With few packets a high percentile has no such interval.
 
 # %%
 for percent in (50, 90, 99, 99.9):
@@ -192,7 +192,7 @@ results["poisson_distance"] = float(distance)
 # ## Questions
 #
 # 1. For voice a packet is useless when it comes 10 us late. Which part of the packets is that, in each network? Which
-#    single figure of step 1 would have told you?
+#    one figure of step 1 would have told you so?
 # 2. The deviation of both is larger than the mean. What does "mean +- deviation" suggest to a reader, and why is it
 #    wrong here?
 # 3. Make the bins of the histogram 100 ns and 10,000 ns wide. What appears, what vanishes?

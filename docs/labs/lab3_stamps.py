@@ -42,7 +42,7 @@ results = {}
 TICK_NS = 8.0
 
 # %% [markdown]
-# ## Step 1: an interval that is no whole number of ticks
+# ## Step 1: an interval that is not a multiple of a tick
 #
 # 400 frames of 60 octets, one every 1000.3 ns. The probe stamps the start of each. Compare with the exact time, and with
 # what adding up a rounded interval of 1000 ns would give:

@@ -19,7 +19,7 @@
 # W = lambda E[S^2] / (2 (1 - rho)), which holds for any mix of lengths S.
 #
 # With a queue of finite length some frames are dropped. For K frames in the system (the one that is being sent, too)
-# there is no formula in a line, but the chances follow one from the other (step 4).
+# no short formula is known, but each chance follows from the one before (step 4).
 #
 # Our probe packets are short and far apart: each looks at the queue at a moment of its own. They see the average over
 # time, which is what a Poisson arrival sees (PASTA).

@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from liteprobe.host.serve.poll import Look, losses
-
-WRAP = 1 << 32
+from liteprobe.host.serve.totals import WRAP
 
 
 @dataclass
