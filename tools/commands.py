@@ -65,9 +65,9 @@ OF_RUN = {
     "docs": "minutes",
     "shell": "interactive",
 }
-#: Scripts that no test runs.
 #: Folders whose scripts one test runs by a list of its own.
 WHOLE = {"docs/labs/": "sim/system/test_labs.py"}
+#: Scripts that no test runs.
 UNTESTED = {"tools/arcs.py": "minutes of synthesis", "liteprobe.soc.build.stages": "minutes of synthesis"}
 
 
