@@ -144,4 +144,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         return markdown
     source = ROOT / place.removeprefix("source/") if place.startswith("source/") else DOCS / place
     found = rewritten(markdown, source, place)
-    return fronted(found) if place == "index.md" else found
+    if place != "index.md":
+        return found
+    page.meta["hide"] = ["navigation"]  # It would list this page alone.
+    return fronted(found)
