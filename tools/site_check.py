@@ -58,11 +58,19 @@ def lab_faults(lab: Path, page: str) -> list[str]:
     """Return what the page of a lab (HTML) lacks of the lab's headings and cells of code, or has beside them."""
     cells = CELL.findall(lab.read_text(encoding="utf-8"))
     prose = "\n".join(re.sub(r"^# ?", "", text, flags=re.MULTILINE) for kind, text in cells if kind == "markdown")
-    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", prose, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", prose, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
     code = [text.strip() for kind, text in cells if kind != "markdown"]
     shown = [_plain(found) for found in re.findall(r"<h[1-6] id=[^>]*>(.*?)<a class=\"headerlink\"", page, re.DOTALL)]
-    blocks = [_plain(found) for found in re.findall(r"class=\"[^\"]*\bcell\b[^\"]*\">(<pre>.*?)</pre>", page, re.DOTALL)]
-    faults = [f"{lab.name}: headings {shown}, not {headings}"] if shown != [re.sub(r"[*`]", "", one) for one in headings] else []
+    blocks = [
+        _plain(found) for found in re.findall(r"class=\"[^\"]*\bcell\b[^\"]*\">(<pre>.*?)</pre>", page, re.DOTALL)
+    ]
+    faults = (
+        [f"{lab.name}: headings {shown}, not {headings}"]
+        if shown != [re.sub(r"[*`]", "", one) for one in headings]
+        else []
+    )
     return faults + ([f"{lab.name}: {len(blocks)} blocks of code, not its {len(code)} cells"] if blocks != code else [])
 
 
