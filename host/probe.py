@@ -60,13 +60,11 @@ class Probe:
     Attributes
     ----------
     link : Link
-        How the registers are reached; it says what address it leads to.
     registers : Registers
         All registers and memories of this build, by name.
     lease : Lease
         The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase
-        The probe's time, and where it comes from.
     links : Links
         What the PHYs say, and what is wrong with a link.
     ports : list of Port
