@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Row ``docs`` of the first hour: the site is built without a warning, and has each public name of the library."""
+"""Row ``docs`` of the first hour: the site is built without a warning, and has each public name and each cell of a lab."""
 
 import sys
 import tempfile
@@ -30,3 +30,7 @@ def docs(is_full: bool) -> Iterator[Figure]:
         missing = sorted(names - site_check.inventory(site))
         print(*missing, sep="\n", end="\n" if missing else "", file=sys.stderr)
         yield Figure("docs_names_without_a_page", len(missing), "names", 0)
+        faults = site_check.site_lab_faults(site)
+        print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
+        yield Figure("docs_lab_pages", len(site_check.labs()), "pages", 8, is_least=True)
+        yield Figure("docs_lab_faults", len(faults), "faults", 0)

@@ -176,3 +176,18 @@ def test_report_is_written_where_asked(sweeps: list[sweep.Sweep], tmp_path: Path
 
     write_report(tmp_path / "r.html", sweeps, files.document(sweeps, ["x"]))
     assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_percentiles_of_the_drawing_are_those_of_the_packets_one_below_the_other(sweeps: list[sweep.Sweep]) -> None:
+    label = r'translate\([\d.]+ ([\d.]+)\)">(p[\d.]+) ([\d.]+) (ns|µs)</text>'
+    found = re.findall(label, plots.distribution(sweeps))
+    shown = [(name, round(float(value) * {"ns": 1, "µs": 1000}[unit])) for _, name, value, unit in found]
+    wanted = []
+    for each in sweeps:
+        delays = [one.records["rx_stamp"].astype(int) - one.records["tx_stamp"].astype(int) for one in each.results]
+        firsts = [np.unique(one.records["sequence"], return_index=True)[1] for one in each.results]  # Without copies.
+        over = np.concatenate([part[first] - part.min() for part, first in zip(delays, firsts, strict=True)])
+        wanted += [(f"p{one:g}", np.percentile(over, one, method="inverted_cdf")) for one in (50, 99, 99.9)]
+    assert shown == wanted
+    heights = np.array([float(height) for height, *_ in found]).reshape(len(sweeps), -1)
+    assert np.diff(heights).min() > 8  # Pixels of the letters.

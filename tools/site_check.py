@@ -1,8 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Builds the site as ``./run docs`` does, and compares its inventory of names with what host/ has."""
+"""Builds the site as ``./run docs`` does, and compares it with what host/ and the labs have."""
 
 import ast
+import html
 import os
 import re
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = ROOT / "host"
+LABS = ROOT / "docs" / "labs"
+CELL = re.compile(r"^# %%(?: \[(\w+)\])?\n(.*?)(?=^# %%|\Z)", re.MULTILINE | re.DOTALL)  # Its kind, and its text.
 
 
 def build(site: Path, *options: str) -> list[str]:
@@ -46,7 +49,45 @@ def inventory(site: Path) -> set[str]:
     return {line.split(" ")[0] for line in lines if " py:" in line}
 
 
+def labs() -> list[Path]:
+    """Return the labs of the repository."""
+    return sorted(LABS.glob("lab[0-9]*.py"))
+
+
+def lab_faults(lab: Path, page: str) -> list[str]:
+    """Return what the page of a lab (HTML) lacks of the lab's headings and cells of code, or has beside them."""
+    cells = CELL.findall(lab.read_text(encoding="utf-8"))
+    prose = "\n".join(re.sub(r"^# ?", "", text, flags=re.MULTILINE) for kind, text in cells if kind == "markdown")
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", prose, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
+    code = [text.strip() for kind, text in cells if kind != "markdown"]
+    shown = [_plain(found) for found in re.findall(r"<h[1-6] id=[^>]*>(.*?)<a class=\"headerlink\"", page, re.DOTALL)]
+    blocks = [
+        _plain(found) for found in re.findall(r"class=\"[^\"]*\bcell\b[^\"]*\">(<pre>.*?)</pre>", page, re.DOTALL)
+    ]
+    faults = (
+        [f"{lab.name}: headings {shown}, not {headings}"]
+        if shown != [re.sub(r"[*`]", "", one) for one in headings]
+        else []
+    )
+    return faults + ([f"{lab.name}: {len(blocks)} blocks of code, not its {len(code)} cells"] if blocks != code else [])
+
+
+def site_lab_faults(site: Path) -> list[str]:
+    """Return what the pages of all labs on a site lack."""
+    pages = {lab: site / "labs" / lab.stem / "index.html" for lab in labs()}
+    missing = [f"{lab.name} has no page" for lab, page in pages.items() if not page.is_file()]
+    found = [lab_faults(lab, page.read_text(encoding="utf-8")) for lab, page in pages.items() if page.is_file()]
+    return missing + [fault for faults in found for fault in faults]
+
+
 # # #
+
+
+def _plain(fragment: str) -> str:
+    """Return what a reader sees of a piece of HTML."""
+    return html.unescape(re.sub(r"<[^>]*>", "", fragment)).strip()
 
 
 def _public(tree: ast.Module | ast.ClassDef) -> set[str]:

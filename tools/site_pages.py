@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the site has beside the pages of docs/: a page for each module of host/, and the files that pages link to.
+"""What the site has beside the pages of docs/: those of host/'s modules and of docs/'s scripts, and what pages link to.
 
 A hook of MkDocs (mkdocs.yml). Pages are written for GitHub, so their links lead to files of the repository: those that
 leave docs/ get a copy of the file under source/, and folders, which a site can't show, lose the link.
@@ -12,19 +12,23 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import site_scripts
 from links import FENCED, LINK, QUOTED
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 HOST = ROOT / "host"
+STYLE = ROOT / "tools" / "site.css"
 TREE = ROOT / "build" / "docs" / "liteprobe"  # Where mkdocstrings finds the package: it holds nothing but host.
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#")  # Links that are no files.
 # A link, its target in group 2; or code, which has none.
 LINKS = re.compile(f"{FENCED.pattern}|{QUOTED.pattern}|{LINK.pattern}", re.MULTILINE | re.DOTALL)
 FRONTS = ("index.md", "README.md")  # Pages of folders.
+FIRST = re.compile(r"# [^\n]*\n(.*?^```.*?^```$)", re.MULTILINE | re.DOTALL)  # Of the README, without its title.
 
 
 def module_pages() -> Iterator[tuple[str, str]]:
@@ -44,13 +48,20 @@ def place_of(path: Path) -> str | None:
     """Return where a file of the repository is on the site; of a folder, its front page; None: nowhere."""
     if path.is_dir():
         return next((place_of(path / front) for front in FRONTS if (path / front).is_file()), None)
+    if site_scripts.is_script(path):
+        path = path.with_suffix(".md")
     is_page = path.is_relative_to(DOCS)
     return path.relative_to(DOCS).as_posix() if is_page else f"source/{path.relative_to(ROOT).as_posix()}"
 
 
+def text_of(page: Path) -> str:
+    """Return the Markdown of a file that has a page."""
+    return site_scripts.markdown(page) if site_scripts.is_script(page) else page.read_text(encoding="utf-8")
+
+
 def targets(page: Path) -> set[Path]:
     """Return the files of the repository that a page links to."""
-    found = (link[2] for link in LINKS.finditer(page.read_text()) if link[2] and not ELSEWHERE.match(link[2]))
+    found = (link[2] for link in LINKS.finditer(text_of(page)) if link[2] and not ELSEWHERE.match(link[2]))
     paths = ((page.parent / target.partition("#")[0]).resolve() for target in found)
     return {path for path in paths if path.is_file() and path.is_relative_to(ROOT)}
 
@@ -74,7 +85,7 @@ def rewritten(text: str, page: Path, place: str) -> str:
             return whole
         path, hash_, anchor = to.partition("#")
         target = (page.parent / path).resolve()
-        if not target.exists():
+        if not target.exists() or target == page:  # To itself: a script's page, to the script.
             return whole
         there = place_of(target)
         if there is None:
@@ -82,6 +93,26 @@ def rewritten(text: str, page: Path, place: str) -> str:
         return whole.replace(f"({to}", f"({os.path.relpath(there, os.path.dirname(place))}{hash_}{anchor}")
 
     return LINKS.sub(link, text)
+
+
+def fronted(markdown: str) -> str:
+    """Return the front page with what the README says first, up to its first commands, above the map."""
+    readme = ROOT / "README.md"
+    said = FIRST.match(readme.read_text(encoding="utf-8"))
+    if said is None:
+        raise PluginError("README.md has no heading, and then a block of commands: what stands first on the site?")
+    title, mark, rest = markdown.partition("\n## ")
+    return f"{title}\n{rewritten(said[1], readme, 'index.md')}\n{mark}{rest}"
+
+
+def script_files(config: MkDocsConfig) -> Iterator[File]:
+    """Return the page of each script of docs/, and the notebook of each that has cells."""
+    for path in site_scripts.scripts():
+        place = str(place_of(path))
+        yield File.generated(config, place, content=rewritten(text_of(path), path, place))
+        if site_scripts.is_notebook(path):
+            content = site_scripts.notebook(path)
+            yield File.generated(config, place.removesuffix(".md") + ".ipynb", content=content)
 
 
 # Hooks --------------------------------------------------------------------------------------------
@@ -95,17 +126,25 @@ def on_startup(**_: object) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages of modules and what pages link to."""
+    """Add the pages of modules and of scripts, what pages link to, and the style sheet."""
+    files.append(File.generated(config, STYLE.name, abs_src_path=str(STYLE)))
     for place, text in module_pages():
         files.append(File.generated(config, place, content=text))
-    for path in linked({DOCS / file.src_uri for file in files.documentation_pages() if file.generated_by is None}):
+    written = {DOCS / file.src_uri for file in files.documentation_pages() if file.generated_by is None}
+    for file in script_files(config):
+        files.append(file)
+    for path in linked({*written, *site_scripts.scripts()}):
         files.append(File.generated(config, str(place_of(path)), abs_src_path=str(path)))
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Let the links of a page hold."""
     place = page.file.src_uri
-    if place.startswith("api/"):
+    if page.file.abs_src_path is None:  # Made here: its links hold.
         return markdown
     source = ROOT / place.removeprefix("source/") if place.startswith("source/") else DOCS / place
-    return rewritten(markdown, source, place)
+    found = rewritten(markdown, source, place)
+    if place != "index.md":
+        return found
+    page.meta["hide"] = ["navigation"]  # It would list this page alone.
+    return fronted(found)

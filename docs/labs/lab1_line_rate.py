@@ -182,7 +182,8 @@ figure.savefig(OUT / "lab1.png", dpi=120)
 # 3. Why is the slope in step 3 exactly 8 ns an octet? What would it be behind *two* such switches? Behind a repeater?
 # 4. The intercept in step 3 is not 3000 ns. Where do the other 96 ns come from?
 # 5. A VLAN tag adds 4 octets. How much of the frame rate does it cost at 60 octets, and how much at 1514?
-# 6. In step 4 the interval is not a multiple of 8 ns, a tick. How can the rate still be right? (Lab 3 comes back to it.)
+# 6. In step 4 the interval is not a multiple of 8 ns, a tick. How can the rate still be right?
+#    ([Lab 3](lab3_stamps.py) comes back to it.)
 
 # %%
 (OUT / "lab1.json").write_text(json.dumps(results, indent=2))

@@ -12,13 +12,14 @@
 # ## Background
 #
 # A short probe packet meets other traffic at the output of a switch: it waits for what is being sent and for what
-# stands before it. Two kinds of other traffic, both of frames of 1514 octets (*S* = 8 * (1514 + 24) = 12304 ns each):
+# stands before it. Two kinds of other traffic, both of frames of 1514 octets (*S* = 8 × (1514 + 24) = 12304 ns each):
 #
 # - **Regular**: a frame every *T* = *S* / *u* at a load *u*. A packet that comes at a random moment waits nothing with
-#   the chance 1 - *u*, else any time up to *S*, each as likely. So the mean wait is *u S* / 2, and P(W > x) = (S - x) / T.
-# - **Poisson**: frames at random, load *rho*. That is the queue M/D/1: the mean wait is *rho S* / (2 (1 - *rho*)).
+#   the chance 1 − *u*, else any time up to *S*, each as likely. So the mean wait is *u S* / 2, and
+#   P(W > x) = (S − x) / T.
+# - **Poisson**: frames at random, load *ρ*. That is the queue M/D/1: the mean wait is *ρ S* / (2 (1 − *ρ*)).
 #
-# With *u* = 1/3 and *rho* = 1/4 both means are *S* / 6 = 2051 ns.
+# With *u* = 1/3 and *ρ* = 1/4 both means are *S* / 6 = 2051 ns.
 #
 # Sources: RFC 2330, sections 11.1 (sampling), 11.3 (empirical distribution, percentiles). RFC 5481 (delay variation).
 # RFC 7679, section 5 (statistics of one-way delay). R. W. Wolff, "Poisson arrivals see time averages", Operations
@@ -115,7 +116,7 @@ for percent in (50, 90, 99, 99.9):
     print(f"P{percent:g}: {low:8.0f} to {high:8.0f} ns (95 %)")
 
 # %% [markdown]
-# How many packets must you send so that, with 95 %, at least one is above the true P99.9? Solve 0.999^n <= 0.05.
+# How many packets must you send so that, with 95 %, at least one is above the true P99.9? Solve 0.999ⁿ ≤ 0.05.
 
 # %%
 needed = math.ceil(math.log(0.05) / math.log(0.999))
@@ -139,8 +140,9 @@ results["in_step_deviation_ns"] = float(in_step.std())
 # ## Your plot
 #
 # The same data twice: a histogram, and the empirical distribution function (which part of the packets waited at most so
-# long) with what theory says. The theory of M/D/1 is A. K. Erlang's formula of 1909:
-# P(W <= x) = (1 - rho) * sum over k from 0 to x/S of (rho (k - x/S))^k / k! * exp(-rho (k - x/S)).
+# long) with what theory says. The theory of M/D/1 is A. K. Erlang's formula of 1909, a sum over *k* from 0 to *x* / *S*:
+#
+# > P(W ≤ x) = (1 − ρ) Σ yᵏ exp(−y) / k!, with y = ρ (k − x / S)
 
 
 # %%
@@ -193,7 +195,7 @@ results["poisson_distance"] = float(distance)
 #
 # 1. For voice a packet is useless when it comes 10 us late. Which part of the packets is that, in each network? Which
 #    one figure of step 1 would have told you so?
-# 2. The deviation of both is larger than the mean. What does "mean +- deviation" suggest to a reader, and why is it
+# 2. The deviation of both is larger than the mean. What does "mean ± deviation" suggest to a reader, and why is it
 #    wrong here?
 # 3. Make the bins of the histogram 100 ns and 10,000 ns wide. What appears, what vanishes?
 # 4. Your tester prints "P99.99 = 31 us" from 1000 packets. What do you answer?

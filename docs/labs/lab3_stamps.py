@@ -11,7 +11,7 @@
 # ## Background
 #
 # The probe counts ticks of 8 ns. A time is rounded down to a tick, so it is wrong by an error between 0 and 8 ns. If
-# every error in this range is as likely as any other, its standard deviation is 8 / sqrt(12) = 2.31 ns.
+# every error in this range is as likely as any other, its standard deviation is 8 / √12 = 2.31 ns.
 #
 # Two ways to send a frame every 1000.3 ns: round the interval to a tick and add it up (each frame then makes the same
 # error again, and the sum grows without end), or keep the exact time and round only when a frame starts.

@@ -11,12 +11,17 @@
 # ## Background
 #
 # Frames of one length arrive at random (Poisson) at an output that needs the time *D* for each: the queue M/D/1. At a
-# load *rho* (the part of the time that the output is busy) a frame that comes at a random moment waits
+# load *ρ* (the part of the time that the output is busy) a frame that comes at a random moment waits in the mean
 #
-# W / D = rho / (2 (1 - rho)) in the mean, and not at all with the chance 1 - rho.
+# > W / D = ρ / (2 (1 − ρ))
 #
-# For exponential lengths (M/M/1) the mean is twice that. Both are cases of the formula of Pollaczek and Khinchine,
-# W = lambda E[S^2] / (2 (1 - rho)), which holds for any mix of lengths S.
+# and not at all with the chance 1 − *ρ*.
+#
+# For exponential lengths (M/M/1) the mean is twice that. Both are cases of the formula of Pollaczek and Khinchine
+#
+# > W = λ E[S²] / (2 (1 − ρ))
+#
+# which holds for any mix of service times *S*, with λ frames a second.
 #
 # With a queue of finite length some frames are dropped. For K frames in the system (the one that is being sent, too)
 # no short formula is known, but each chance follows from the one before (step 4).
@@ -66,7 +71,7 @@ def waits(load, count, interval_ns, seed, queue=1000):
 # Fill in a table by hand: W / D for loads of 0.3, 0.5, 0.7 and 0.8. Which load doubles the wait of 0.7?
 #
 # Our packets are traffic, too. One of 672 ns every 100 us is 0.7 % of load. The formula of Pollaczek and Khinchine takes
-# the mix: a packet finds a frame on the line with the chance rho, and what is left of it is half of it in the mean.
+# the mix: a packet finds a frame on the line with the chance *ρ*, and what is left of it is half of it in the mean.
 
 
 # %%
@@ -191,7 +196,7 @@ figure.savefig(OUT / "lab4.png", dpi=120)
 # 4. In step 4 the longest wait has a limit. Which? What would a queue of 1000 frames do at a load of 1.2: to the loss,
 #    and to the delay? (The word is *bufferbloat*.)
 # 5. Real traffic is not Poisson. What do bursts do to your prediction?
-# 6. How many packets would you need at a load of 0.8 for an interval of +- 1 %? (The deviation of W is 2.3 D there.)
+# 6. How many packets would you need at a load of 0.8 for an interval of ± 1 %? (The deviation of W is 2.3 D there.)
 
 # %%
 (OUT / "lab4.json").write_text(json.dumps(results, indent=2))

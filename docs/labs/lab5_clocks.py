@@ -15,11 +15,14 @@
 # the short times from the quartz and the long times from the pulses.
 #
 # Let x(k) be the phase at pulse k: oscillator less reference, in seconds. The *Allan deviation* at an averaging time
-# tau = m T is the root of the mean of (x(k + 2m) - 2 x(k + m) + x(k))^2, over sqrt(2) tau. Constant phase and constant
-# rate cancel; what is left is how much the mean rate over tau changes from one tau to the next.
+# τ = m T is a root of a mean over all k:
 #
-# - White noise of the *phase* (pulses, quantisation), standard deviation s: sqrt(3) s / tau, slope -1.
-# - White noise of the *rate*: slope -1/2.
+# > σ(τ) = √( mean of (x(k + 2m) − 2 x(k + m) + x(k))² ) / (√2 τ)
+#
+# Constant phase and constant rate cancel; what is left is how much the mean rate over τ changes from one τ to the next.
+#
+# - White noise of the *phase* (pulses, quantisation), standard deviation s: √3 s / τ, slope −1.
+# - White noise of the *rate*: slope −1/2.
 # - A random walk of the *rate*: slope +1/2.
 #
 # A simulated second would take minutes. So a pulse comes every 100 us here, and the noise is made as much larger: read
@@ -95,7 +98,7 @@ results["rate_ppm"] = slope / 1e3
 
 # %% [markdown]
 # How well was each edge captured? Compare with the file. Errors of a quarter of a tick, evenly spread, have a deviation
-# of 2 / sqrt(12) ns.
+# of 2 / √12 ns.
 
 # %%
 offset = PULSES - len(phase_ns)  # The first pulses may have come before the input was open.

@@ -16,8 +16,9 @@
 #   expected"). Its *extent* is how many arrivals back the first packet with a greater number came (RFC 4737). Note who
 #   is reordered: the packet that was late, not those that overtook it.
 # - A packet is *duplicated* if it came more than once (RFC 5560).
-# - A loss ratio of k out of n is a binomial proportion. Its interval is not k/n +- something symmetric, least of all
-#   when k is small: Wilson's interval is (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n).
+# - A loss ratio of k out of n is a binomial proportion. Its interval is not k/n ± something symmetric, least of all
+#   when k is small. With p = k/n, and z = 1.96 for 95 %, Wilson's interval is
+#   (p + z²/2n ± z √(p (1 − p)/n + z²/4n²)) / (1 + z²/n).
 #
 # Sources: RFC 7680 (loss), RFC 4737, sections 3.3 and 4.2 (reordering), RFC 5560, section 3 (duplication), RFC 5236
 # (other ways to count reordering). E. B. Wilson, "Probable inference, the law of succession, and statistical inference",

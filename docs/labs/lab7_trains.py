@@ -17,9 +17,11 @@
 # low. Or it holds up the *first* of the two behind the narrow link: the dispersion shrinks, the rate looks too high.
 #
 # A train of N packets averages: with Poisson traffic of load u on a link of capacity C, at which the train comes in,
-# K packets of other traffic come between its ends, Poisson with the mean u (N - 1). So the train measures
-# C / (1 + K / (N - 1)): for long trains C / (1 + u). That is the *asymptotic dispersion rate*. It is neither C, nor the
-# free rate C (1 - u).
+# K packets of other traffic come between its ends, Poisson with the mean u (N − 1). So the train measures
+#
+# > C / (1 + K / (N − 1))
+#
+# and long trains C / (1 + u). That is the *asymptotic dispersion rate*. It is neither C, nor the free rate C (1 − u).
 #
 # A pair whose two packets both had the least delay of all was not queued: its dispersion is right (CapProbe).
 #
@@ -97,7 +99,7 @@ results["train_deviation_mbps"] = float(rates.std(ddof=1))
 # %% [markdown]
 # ## Step 3: what theory says
 #
-# The mean of C / (1 + K / (N - 1)), K Poisson: for N = 2, for N = 24, and for a train without end.
+# The mean of C / (1 + K / (N − 1)), K Poisson: for N = 2, for N = 24, and for a train without end.
 
 
 # %%

@@ -18,7 +18,7 @@
 # - A **pcapng** file is a list of blocks: type, length, content, length again. A packet is a block of type 6 with the
 #   number of its interface and a stamp in 64 bits.
 # - **Replay.** Times of a file are nanoseconds, the probe starts frames on ticks of 8 ns. It rounds each time from the
-#   first frame on, so a gap is off by less than 8 ns and nothing adds up (lab 3).
+#   first frame on, so a gap is off by less than 8 ns and nothing adds up ([lab 3](lab3_stamps.py)).
 # - **Migen** is a Python library in which you describe synchronous circuits: `self.comb` has what holds at any moment,
 #   `self.sync` what happens at the edge of a clock. A circuit can be simulated in Python, and written as Verilog.
 # - **Clock domains.** Octets come in the clock of the line (125 MHz, recovered from the other end), registers are read
@@ -101,8 +101,8 @@ results["ttl_1"] = expired
 #
 # ## Step 2: the counter, and its test
 #
-# Read `octet_counter.py`: 25 lines of circuit. Then test it without any probe: Migen simulates it, one generator plays
-# the line, another one the bus. The right answer comes from Python, which looks at the same octets.
+# Read [octet_counter.py](octet_counter.py): 25 lines of circuit. Then test it without any probe: Migen simulates it, one
+# generator plays the line, another one the bus. The right answer comes from Python, which looks at the same octets.
 
 
 # %%
@@ -148,8 +148,9 @@ results["simulated_count"] = counted
 #
 # ## Step 3: into the probe, and replay
 #
-# `extend=` builds the function `extend(soc)` of the file into the simulated probe; nothing of LiteProbe is changed. The
-# registers get their names from the module: `port1_counter_place`. Port 0 sends the file, 1 us of cable leads to port 1.
+# [extend=](../simulation.md#parts-of-ones-own) builds the function `extend(soc)` of the file into the simulated probe;
+# nothing of LiteProbe is changed. The registers get their names from the module: `port1_counter_place`. Port 0 sends the
+# file, 1 us of cable leads to port 1.
 #
 # ```
 # ./run liteprobe replay lab-results/lab8.pcap --capture seen.pcapng \

@@ -24,7 +24,7 @@ ENDS = {
     "": "and it goes on",
 }
 FATES = "Class|Arrived|Sent|Discarded|Lost|Queue full|RED|No store|Twice|Corrupt|Held back|Late"
-QUEUES = "Class|Mb/s,\nmean|Waits|Waited\nat most|Delay,\nleast, ms|Greatest,\nms|Background|Of it\ndropped"
+QUEUES = "Class|Mb/s,\nmean|Waits|Waited\nat most|Least\ndelay, ms|Greatest\ndelay, ms|Background|Of it\ndropped"
 STATIONS = "Station|Port|Frames\nsent|Received|Octets\nreceived|Wrong FCS|Segments\nsent again"
 DEFINED = ("Frame length",)
 FATES_WORDS = (

@@ -254,14 +254,14 @@ def distribution(sweeps: Sequence[Sweep]) -> str:
             axes.step(
                 np.append(x, 1.05 * max(x[-1], TICK_NS)) / unit, np.append(y, y[-1]), where="post", color=SERIES[place]
             )
-            for percent, mark in PERCENTILES:
-                at, height = percentile(values, percent) / unit, percent * len(values) / sent
-                axes.plot([at], [height], "|", color=INK, ms=9)
-                is_right = at > x[-1] / unit / 2
-                axes.annotate(
-                    f"{mark} {at:g} {name}", (at, height), (-5 if is_right else 5, -3 - 10 * (percent > 99)),
-                    textcoords="offset points", ha="right" if is_right else "left", va="top", fontsize=8, color=INK,
-                )  # fmt: skip
+            marks = [(percentile(values, percent) / unit, percent, mark) for percent, mark in PERCENTILES]
+            for at, percent, _ in marks:
+                axes.plot([at], [percent * len(values) / sent], "|", color=INK, ms=9)
+            # Below the curve, where there is place: at the marks those of a long tail would lie on one another.
+            axes.text(
+                0.93, 0.06, "\n".join(f"{mark} {at:g} {name}" for at, _, mark in marks),
+                transform=axes.transAxes, ha="right", va="bottom", fontsize=8, color=INK,
+            )  # fmt: skip
             axes.set_ylim(0, 105)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
             axes.set_ylabel("frames sent")

@@ -21,7 +21,7 @@ ENDS = {
     "interrupted": "it was interrupted",
     "": "it did not start",
 }
-TRACES = "Port|Frames|Octets|Time,\ns|Mb/s|Of the line,\n%|Can't start\nin time|Cut"
+TRACES = "Port|Frames|Octets|Time, s|Mb/s|Of the line,\n%|Can't start\nin time|Cut"
 SETS = (
     "Port|Frames|Fields|Octets\nof a set|Entries of\nthe table|Repeats\nallowed|"
     "Frames\na second|Mb/s|Of the line,\n%|Stream to the\nprobe, Mb/s"
