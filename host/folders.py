@@ -24,8 +24,9 @@ def is_clone() -> bool:
 def build_folder() -> Path:
     """Return the folder of what is built once and kept: simulated probes, the servo.
 
-    It is what LITEPROBE_BUILD names (which may be read-only, where all that is asked for is in it), else ``build`` of a clone that can be written to, else the user's cache folder
-    (``~/.cache/liteprobe`` on Linux), else a temporary folder, of which a line on stderr tells.
+    It is what LITEPROBE_BUILD names (read-only, where all that is asked for is in it), else ``build`` of a clone that can be
+    written to, else the user's cache folder (``~/.cache/liteprobe`` on Linux), else a temporary folder, of which a line on
+    stderr tells.
 
     Raises
     ------

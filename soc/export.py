@@ -20,12 +20,14 @@ def soc_map(soc: Any) -> dict[str, Any]:
 
     Raises ValueError where two registers have one name: the map would have one of them.
     """
-    names = Counter(f"{name}_{csr.name}" for name, region in soc.csr_regions.items() if isinstance(region.obj, list) for csr in region.obj)
-    if twice := [name for name, count in names.items() if count > 1]:
+    regions = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+    names = [f"{name}_{csr.name}" for name, registers in regions.items() for csr in registers]
+    words = snapshot_registers(soc)
+    if twice := [name for name, count in Counter([*names, *words]).items() if count > 1]:
         raise ValueError(f"two registers have the name {', '.join(twice)}: give one of them, or its module, another")
     text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
     loaded: dict[str, Any] = json.loads(text)
-    loaded["csr_registers"] |= snapshot_registers(soc)
+    loaded["csr_registers"] |= words
     return loaded
 
 

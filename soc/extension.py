@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import traceback
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def _what_happened(error, path):
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {error.msg}"
     frames = list(traceback.walk_tb(error.__traceback__))
-    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    lines = [line for frame, line in frames if frame.f_code.co_filename == os.path.abspath(path)]
     where = f"line {lines[-1]}: " if lines else ""
     last = frames[-1][0]
     if isinstance(error, AssertionError) and last.f_code.co_name == "add_module":

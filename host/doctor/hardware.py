@@ -107,12 +107,10 @@ def probes(answered: Iterable[FoundProbe], asked: int, left_out: Iterable[str] =
         else:
             checks.append(found("probe", said))
     advice = "liteprobe discover 192.168.1.50   where a board should be; this host needs an address in its network"
-    where = "the one address" if asked == 1 else f"{asked} addresses"
-    return (
-        checks
-        if any(check.name == "probe" for check in checks)
-        else [*checks, none("probe", f"none answers at {where}", advice)]
-    )
+    if not any(check.name == "probe" for check in checks):
+        where = "the one address that was asked" if asked == 1 else f"{asked} addresses"
+        checks.append(none("probe", f"none answers at {where}", advice))
+    return checks
 
 
 # # #
