@@ -73,7 +73,7 @@ def test_without_an_environment_the_launcher_finds_the_python_that_it_was_instal
     command = launcher(tmp_path / "local")
     (tmp_path / "local" / "lib" / "python3.97" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)
     (tmp_path / "local" / "lib" / "python3.98" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)  # Is gone.
-    program(tmp_path / "path" / "python3", "echo the wrong one")
+    program(tmp_path / "path" / "python3", "echo No module named liteprobe >&2; exit 1")
     program(tmp_path / "path" / "python3.97", 'echo "$@"')
     path = f"{tmp_path}/path:{os.environ['PATH']}"
     assert said([command, "--version"], env={"PATH": path}) == (
@@ -94,10 +94,11 @@ def test_installed_with_target_the_launcher_finds_the_package_beside_it(tmp_path
 
 def test_where_no_python_has_the_package_the_launcher_says_so(tmp_path: Path) -> None:
     program(tmp_path / "path" / "python3", "echo No module named liteprobe >&2; exit 1")
+    (tmp_path / "lib" / "python3.98" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)  # Is gone.
     path = f"{tmp_path}/path:{os.environ['PATH']}"
     expected = (
-        "liteprobe: python3 has no package liteprobe: start it by the Python that it was installed with, "
-        "PYTHON -m liteprobe.host.cli\n"
+        "liteprobe: no Python here (python3 python3.98) has the package liteprobe: start it by the one that it was installed "
+        "with, PYTHON -m liteprobe.host.cli\n"
     )
     assert said([launcher(tmp_path)], env={"PATH": path}) == (1, "", expected)
 
