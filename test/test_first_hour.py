@@ -7,13 +7,15 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 from migen import Module
 
-from liteprobe.host import folders
+from liteprobe.host import extras, folders
 from liteprobe.host.device import networks
 from liteprobe.host.device.discover import places
 from liteprobe.host.device.link.sim import SimLink
@@ -21,6 +23,7 @@ from liteprobe.host.device.link.url import open_link
 from liteprobe.host.doctor import hardware, software
 from liteprobe.host.doctor.check import Check, State
 from liteprobe.host.errors import UsageError
+from liteprobe.host.report import clock_plots
 from liteprobe.sim.bench.labs import notebook
 from liteprobe.sim.system import build
 from liteprobe.soc.export import soc_map
@@ -399,3 +402,24 @@ def test_the_host_ends_with_the_reason_alone(monkeypatch: pytest.MonkeyPatch, tm
     code, _, err = said([sys.executable, "-m", "liteprobe.host.cli", "info", "--probe", "sim://cable"], env=environment)
     assert (code, err.count("\n")) == (1, 1)
     assert err.startswith(f"liteprobe: the simulated probe can't be built: {tmp_path}/file/sim can't be used (")
+
+
+# Plots, and what to type ---------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_never_off_is_plotted_without_a_warning() -> None:
+    """That of a simulated probe on a simulated PPS, which a newcomer plots first."""
+    axes = Figure().subplots()
+    axes.errorbar([1, 2], [0, 0], [0, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clock_plots._logarithmic(axes)
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+        axes.plot([1, 2], [0, 3])
+        clock_plots._logarithmic(axes)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+
+def test_where_there_is_no_pip_uv_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "pip")
+    assert extras.install("x") == f"uv pip install --python {extras.quoted(sys.executable)} x"
