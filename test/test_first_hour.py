@@ -243,3 +243,35 @@ def test_the_host_ends_with_the_reason_alone(monkeypatch: pytest.MonkeyPatch, tm
     code, _, err = said([sys.executable, "-m", "liteprobe.host.cli", "info", "--probe", "sim://cable"], env=environment)
     assert (code, err.count("\n")) == (1, 1)
     assert err.startswith(f"liteprobe: the simulated probe can't be built: {tmp_path}/file/sim can't be used (")
+
+
+# Scripts -----------------------------------------------------------------------------------------
+
+WORKER = """
+import multiprocessing
+from liteprobe.host import interrupt
+
+{before}
+process = multiprocessing.get_context("spawn").Process(target={target}, args=("worker",))
+interrupt.start_worker(process)
+process.join()
+print(process.exitcode)
+"""
+OF_THE_SCRIPT = """
+def say(words): print(words)
+
+if __name__ != "__main__":
+    raise SystemExit(say("script"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "expected"),
+    [("print", "print('script', flush=True)", "script\nworker\n0\n"), ("say", OF_THE_SCRIPT, "script\n0\n")],
+)
+def test_a_script_is_run_once_whatever_processes_it_needs(
+    target: str, before: str, expected: str, tmp_path: Path
+) -> None:
+    """As those of the pages, which have no ``if __name__ == "__main__"``; one that hands over a function of its own is loaded."""
+    (tmp_path / "script.py").write_text(WORKER.format(target=target, before=before))
+    assert said([sys.executable, tmp_path / "script.py"]) == (0, expected, "")
