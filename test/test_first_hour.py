@@ -72,6 +72,12 @@ def test_without_an_environment_the_launcher_finds_the_python_that_it_was_instal
     )
 
 
+def test_a_shell_that_is_given_the_launcher_finds_the_python_beside_it(tmp_path: Path) -> None:
+    launcher(tmp_path)
+    program(tmp_path / "bin" / "python", 'echo "beside $*"')
+    assert said(["sh", "liteprobe", "info"], cwd=tmp_path / "bin") == (0, "beside -P -m liteprobe.host.cli info\n", "")
+
+
 def test_installed_with_target_the_launcher_finds_the_package_beside_it(tmp_path: Path) -> None:
     command = launcher(tmp_path / "a target")
     (tmp_path / "a target" / "liteprobe" / "host").mkdir(parents=True)
