@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +21,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from _figures import ROOT, Figure
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import lock
 
 from liteprobe.host.cli.main import COMMANDS
 
@@ -75,6 +80,19 @@ SIMULATED = (
 )
 
 
+#: Extras whose least versions are tried (build is left out: half a gigabyte of tools, which run apart), and what with them.
+LEAST = ("sim", "parquet", "clock")
+OFFICE = "sim://loopback?preset=monitor&play=office.pcapng"
+USES_OF_LEAST = (
+    ("train", "--length", "60,1514", "--count", "50", "--repeat", "3", "--report", "report.html", "--csv", "table.csv"),
+    ("capture", "--probe", OFFICE, "--duration", "3ms", "--write", "a.pcapng", "--headers", "a.parquet"),
+    ("monitor", "--probe", OFFICE, "--interval", "2ms", "--rates", "1ms", "--once"),
+    ("clock", "discipline", "--probe", "sim://loopback?pps=1ms", "--period", "1ms", "--for", "100ms", "--log", "log"),
+    ("clock", "plot", "log", "--out", "clock.png"),
+    ("completion", "bash"),
+)
+
+
 class Installed:
     """An environment with the wheel, and a home and a working folder that its user may write to.
 
@@ -86,9 +104,11 @@ class Installed:
         Of the package; "": none.
     with_cache : bool
         Whether pip may take what it has kept.
+    versions : Path or None
+        Pins that pip is to keep to.
     """
 
-    def __init__(self, folder: Path, extra: str, with_cache: bool = True) -> None:
+    def __init__(self, folder: Path, extra: str, with_cache: bool = True, versions: Path | None = None) -> None:
         self.folder = folder / f"a {extra or 'plain'} environment"
         self.home, self.work, self.bare = (folder / f"{extra} {name}" for name in ("home", "work", "bin"))
         # Compiled Python goes beside its sources, as for a user, not into the cache of this clone.
@@ -97,6 +117,7 @@ class Installed:
         empty = octets(self.folder)
         asked = f"{distribution()}[{extra}]" if extra else str(distribution())
         options = [] if with_cache else ["--no-cache-dir"]
+        options += ["--constraint", str(versions)] if versions else []
         started = time.monotonic()
         command = [str(self.folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *options, asked]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=usual)
@@ -212,7 +233,33 @@ def build(is_full: bool) -> Iterator[Figure]:
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
+def lowest(_: bool) -> Iterator[Figure]:
+    """Install the least version of each package that the ranges of pyproject.toml allow, and measure with them."""
+    with TemporaryDirectory() as folder:
+        pins = least(Path(folder))
+        with installed(",".join(LEAST), versions=pins) as there:
+            shutil.copy(ROOT / "docs" / "examples" / "office.pcapng", there.work)
+            failed = []
+            for use in USES_OF_LEAST:
+                done = there.run(use)
+                if done.returncode or "Warning" in done.stderr:
+                    failed.append(use)
+                    print(f"failed: {' '.join(use)}: {done.stderr[-400:]}", file=sys.stderr)
+            yield Figure("uses_that_fail_with_the_least_versions", len(failed), f"of {len(USES_OF_LEAST)}", 0)
+
+
 # # #
+
+
+def least(folder: Path) -> Path:
+    """Have uv choose the least versions, and return the file of pins."""
+    venv.create(folder / "uv", with_pip=True)
+    subprocess.run([str(folder / "uv" / "bin" / "python"), "-m", "pip", "install", "--quiet", lock.UV], check=True)
+    pins = folder / "least.txt"
+    command = [str(folder / "uv" / "bin" / "uv"), *lock.RESOLVE, "--resolution", "lowest-direct", "--quiet"]
+    command += [*(f"--extra={extra}" for extra in LEAST), "--output-file", str(pins)]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return pins
 
 
 @cache
@@ -236,11 +283,11 @@ def distribution() -> Path:
 
 
 @contextmanager
-def installed(extra: str, with_cache: bool = True) -> Iterator[Installed]:
+def installed(extra: str, with_cache: bool = True, versions: Path | None = None) -> Iterator[Installed]:
     """Install the wheel with an extra; the environment is taken away again."""
     with TemporaryDirectory(prefix="liteprobe first hour ") as folder:
         Path(folder).chmod(0o755)
-        there = Installed(Path(folder), extra, with_cache)
+        there = Installed(Path(folder), extra, with_cache, versions)
         try:
             yield there
         finally:

@@ -20,6 +20,7 @@ ROWS: dict[str, Row] = {
     "wheel": _first_install.wheel,
     "train": _first_install.train,
     "build": _first_install.build,
+    "lowest": _first_install.lowest,
     "commands": _first_commands.commands,
     "docs": _first_docs.docs,
     "labs": _first_labs.labs,

@@ -57,7 +57,9 @@ def command(extra: str) -> str:
 
 
 def install(*packages: str) -> str:
-    """Return the command that installs packages into this Python environment."""
+    """Return the command that installs packages into this Python environment, by uv where that has made it without pip."""
+    if not is_installed("pip"):
+        return f"uv pip install --python {quoted(sys.executable)} {' '.join(packages)}"
     return f"{quoted(sys.executable)} -m pip install {' '.join(packages)}"
 
 

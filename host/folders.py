@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.errors import ProbeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[1]  # Of the repository, or of the installed package.
 MARKS = ("run", "pyproject.toml", "setup.py")  # No installed package has them beside ``host``.
@@ -24,8 +24,9 @@ def is_clone() -> bool:
 def build_folder() -> Path:
     """Return the folder of what is built once and kept: simulated probes, the servo.
 
-    It is what LITEPROBE_BUILD names, else ``build`` of a clone that can be written to, else the user's cache folder
-    (``~/.cache/liteprobe`` on Linux), else a temporary folder, of which a line on stderr tells.
+    It is what LITEPROBE_BUILD names (read-only, where all that is asked for is in it), else ``build`` of a clone that can be
+    written to, else the user's cache folder (``~/.cache/liteprobe`` on Linux), else a temporary folder, of which a line on
+    stderr tells.
 
     Raises
     ------
@@ -34,10 +35,29 @@ def build_folder() -> Path:
     """
     named = os.environ.get(VARIABLE)
     if named:
-        return Path(named)
+        return Path(os.path.abspath(Path(named).expanduser()))
     if is_clone() and os.access(ROOT, os.W_OK):
         return ROOT / "build"
     return _cache()
+
+
+def check_here() -> None:
+    """Raise UsageError where the working directory is no more: then no relative path leads anywhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the folder that you are in is gone: cd to one that is there, and run again") from None
+
+
+def why_not(folder: Path) -> str:
+    """Return why nothing can be written to ``folder``, which is made where it can be; "": it can."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def products() -> Path:
@@ -72,13 +92,9 @@ def _cache() -> Path:
 
 
 def _why_not(folder: Path) -> str:
-    """Return why nothing can be written to ``folder``, which is made where it can be; "": it can."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        return error.strerror or str(error)
+    """Return why what is built and run here can't be kept in ``folder``; "": it can."""
+    if reason := why_not(folder):
+        return reason
     # What is built is run: nobody else may have put it there.
     if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
         return "it belongs to another user"

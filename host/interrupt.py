@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -154,13 +154,30 @@ def held() -> Iterator[None]:
 def start_worker(process: "BaseProcess") -> None:
     """Start a process that Ctrl-C doesn't reach from its first moment: the program that started it ends it.
 
-    What runs in it calls `be_worker` first.
+    What runs in it calls `be_worker` first. It doesn't run the script that started it, as Python would have it: a script needs
+    no ``if __name__ == "__main__"``, unless it hands over something of its own making.
     """
     from multiprocessing import resource_tracker
+    from pickle import PicklingError
 
     resource_tracker.ensure_running()  # Else the start of the process starts it, which lets signals through.
     with held():
-        process.start()
+        try:
+            with _without_script():
+                process.start()
+        except (AttributeError, PicklingError):  # It is of the script.
+            process.start()
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Let the program have no file while the body runs, so that no process that is started runs it, too."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def be_worker() -> None:

@@ -41,6 +41,11 @@ class Ended:
     tail: str
 
 
+def module(name: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of this package in this Python, whatever modules lie in the working directory."""
+    return [sys.executable, "-P", "-m", name, *arguments]
+
+
 def run(command: Sequence[str], keep_output: bool = False, passes_on: str = "") -> Ended:
     """Run a program in a process group of its own.
 
@@ -65,6 +70,9 @@ def run(command: Sequence[str], keep_output: bool = False, passes_on: str = "") 
         return Ended(process.wait(), output, "\n".join(tail))
     finally:
         end_group(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
 
 
 def end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,18 @@ from liteprobe.cores.formats import map_hash
 
 
 def soc_map(soc: Any) -> dict[str, Any]:
-    """Return the map of a finalized ``soc``: what LiteX writes as csr.json, and the snapshots' registers in it."""
+    """Return the map of a finalized ``soc``: what LiteX writes as csr.json, and the snapshots' registers in it.
+
+    Raises ValueError where two registers have one name: the map would have one of them.
+    """
+    regions = {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
+    names = [f"{name}_{csr.name}" for name, registers in regions.items() for csr in registers]
+    words = snapshot_registers(soc)
+    if twice := [name for name, count in Counter([*names, *words]).items() if count > 1]:
+        raise ValueError(f"two registers have the name {', '.join(twice)}: give one of them, or its module, another")
     text = export.get_csr_json(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
     loaded: dict[str, Any] = json.loads(text)
-    loaded["csr_registers"] |= snapshot_registers(soc)
+    loaded["csr_registers"] |= words
     return loaded
 
 

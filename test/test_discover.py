@@ -164,7 +164,8 @@ def test_what_answers_and_is_no_probe_is_said_to_be_none(capsys: pytest.CaptureF
 def test_where_nobody_answers_the_next_step_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["discover", "127.0.0.5:9", "--wait", "50ms"]) == 3
     assert (
-        "no probe answers at 1 addresses: give this host an address in the probe's network" in capsys.readouterr().err
+        "no probe answers at the one address that was asked: give this host an address in the probe's network"
+        in capsys.readouterr().err
     )
 
 

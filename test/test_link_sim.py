@@ -277,7 +277,7 @@ def test_build_asks_for_what_the_options_say(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(programs, "run", run)
     assert build(SimOptions()) == tmp_path
     assert build(SimOptions(link="shared", with_cpu=False)) == tmp_path
-    module = ["-m", "liteprobe.sim.system.build"]
+    module = ["-P", "-m", "liteprobe.sim.system.build"]
     assert asked == [[*module, "--link", "own"], [*module, "--link", "shared", "--no-cpu"]]
 
 

@@ -23,5 +23,5 @@ def main(url: str = "sim://cable?delay=1us&preset=replay&cpu=0", file: str = "",
             print(f"delay {delays.least_ns:.0f} to {delays.most_ns:.0f} ns, mean {delays.mean_ns:.1f} ns")
 
 
-if __name__ == "__main__":  # Processes of their own stream; they begin by importing this file.
+if __name__ == "__main__":
     main(*sys.argv[1:])

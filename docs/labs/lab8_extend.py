@@ -49,7 +49,6 @@ OUT = Path("lab-results")
 OUT.mkdir(exist_ok=True)
 results = {}
 COUNTER = Path(octet_counter.__file__).resolve()
-globals().pop("__file__", None)  # Other processes stream a replay; where this file is a script they would run it, too.
 
 # %% [markdown]
 # ## Step 1: a capture file by hand

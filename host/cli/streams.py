@@ -3,6 +3,7 @@
 """Standard streams that are closed, or take nothing. Loaded before anything else, so it loads nothing itself."""
 
 import contextlib
+import io
 import os
 import sys
 from typing import TextIO
@@ -21,6 +22,9 @@ def open_standard_streams() -> None:
                 os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY
             )  # The lowest that is closed: number.
             setattr(sys, name, os.fdopen(opened, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+    # A path may have characters that the terminal's encoding has not, or octets that are none: they are shown by their number.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def let_go(stream: TextIO) -> None:

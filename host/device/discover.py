@@ -112,6 +112,10 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
     skipped: list[str] = []
     here = networks.interfaces()
     for target in targets:
+        if "::" in target or target.count(":") > 1:
+            raise UsageError(
+                f"'{target}' is an IPv6 address, and probes speak IPv4 alone: write it like 192.168.1.50:{DEFAULT_PORT}"
+            )
         if "/" in target:
             found += _within(_network(target), here, port)
         else:

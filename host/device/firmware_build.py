@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import map_hash
-from liteprobe.host import folders
+from liteprobe.host import folders, programs
 from liteprobe.host.device.firmware import Image, read_image
 from liteprobe.host.device.registers import candidates, load_map
 from liteprobe.host.errors import ProbeError, UsageError
@@ -183,7 +183,7 @@ def _build(
     log.write_text("", encoding="utf-8")
     generated = folder / "generated"
     say(f"devicetree of {map_file}")
-    _run([sys.executable, "-m", GENERATOR, str(map_file), "--out", str(generated)], os.environ, log)
+    _run(programs.module(GENERATOR, str(map_file), "--out", str(generated)), os.environ, log)
     configure = ["cmake", "-GNinja", "-S", str(FIRMWARE / "app"), "-B", str(folder / "zephyr"), f"-DBOARD={BOARD}"]
     # Outside a workspace of west, EXTRA_ZEPHYR_MODULES is ignored.
     configure += [f"-DZEPHYR_MODULES={FIRMWARE}", f"-DDTS_ROOT={generated}", f"-DLITEPROBE_GENERATED={generated}"]

@@ -5,12 +5,12 @@
 import ipaddress
 import json
 import re
-import shutil
 import socket
 import struct
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 ARP_TABLE = Path("/proc/net/arp")
 COMPLETE = 0x2
@@ -28,25 +28,15 @@ def interfaces(said: str | None = None) -> dict[str, list[ipaddress.IPv4Interfac
     Parameters
     ----------
     said : str or None
-        What ``ip -json -4 addr`` printed; None: ask it. Where there is no ``ip``, the network is guessed from the address
-        that this host would send from: /24.
+        What ``ip -json -4 addr`` printed; None: ask it. Where there is no ``ip`` that can be understood, the network is guessed
+        from the address that this host would send from: /24.
     """
     if said is None:
-        if shutil.which("ip") is None:
-            return _guess()
-        command = ["ip", "-json", "-4", "addr"]
-        said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S).stdout
-    found: dict[str, list[ipaddress.IPv4Interface]] = {}
-    for entry in json.loads(said or "[]"):
-        flags = entry.get("flags", [])
-        if "UP" not in flags or "LOOPBACK" in flags:
-            continue
-        addresses = [
-            ipaddress.IPv4Interface(f"{info['local']}/{info['prefixlen']}") for info in entry.get("addr_info", [])
-        ]
-        if addresses:
-            found[entry["ifname"]] = addresses
-    return found
+        said = _said("ip", "-json", "-4", "addr")
+    try:
+        return _read(json.loads(said))
+    except (ValueError, LookupError, TypeError, AttributeError):  # Of another ip, as of BusyBox.
+        return _guess()
 
 
 def neighbours(text: str | None = None) -> dict[str, str]:
@@ -106,11 +96,33 @@ def sender_of(frame: bytes, address: str) -> str | None:
 # # #
 
 
+def _said(*command: str) -> str:
+    """Return what a program prints; "": it isn't here, can't run, or doesn't end."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT_S
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _read(entries: list[dict[str, Any]]) -> dict[str, list[ipaddress.IPv4Interface]]:
+    found: dict[str, list[ipaddress.IPv4Interface]] = {}
+    for entry in entries:
+        flags = entry.get("flags", [])
+        if "UP" not in flags or "LOOPBACK" in flags:
+            continue
+        addresses = [
+            ipaddress.IPv4Interface(f"{info['local']}/{info['prefixlen']}") for info in entry.get("addr_info", [])
+        ]
+        if addresses:
+            found[entry["ifname"]] = addresses
+    return found
+
+
 def _neighbours_of_arp() -> dict[str, str]:
     """Return what the program arp prints, which macOS and Windows have."""
-    if not shutil.which("arp"):
-        return {}
-    said = subprocess.run(["arp", "-a"], capture_output=True, text=True, check=False, timeout=TIMEOUT_S).stdout
+    said = _said("arp", "-a")
     pairs = re.findall(r"(\d+\.\d+\.\d+\.\d+)\W+(?:at )?((?:[0-9a-f]{1,2}[:-]){5}[0-9a-f]{1,2})", said.lower())
     return {address: mac.replace("-", ":") for address, mac in pairs}
 

@@ -97,9 +97,9 @@ def cards(folder: Path = Path(CARDS[0])) -> list[Check]:
     return checks
 
 
-def probes(answered: Iterable[FoundProbe], asked: int) -> list[Check]:
-    """Return what came of looking for probes on the network."""
-    checks = []
+def probes(answered: Iterable[FoundProbe], asked: int, left_out: Iterable[str] = ()) -> list[Check]:
+    """Return what came of looking for probes on the network; ``left_out``: networks that were too large, as sentences."""
+    checks = [none("network", said, "liteprobe discover 10.0.0.0/22   looks there") for said in left_out]
     for probe in answered:
         said = f"{probe.url} {probe.identifier or 'no LiteProbe'} {probe.preset}".rstrip()
         if probe.is_shared:
@@ -107,7 +107,10 @@ def probes(answered: Iterable[FoundProbe], asked: int) -> list[Check]:
         else:
             checks.append(found("probe", said))
     advice = "liteprobe discover 192.168.1.50   where a board should be; this host needs an address in its network"
-    return checks or [none("probe", f"none answers at {asked} addresses", advice)]
+    if not any(check.name == "probe" for check in checks):
+        where = "the one address that was asked" if asked == 1 else f"{asked} addresses"
+        checks.append(none("probe", f"none answers at {where}", advice))
+    return checks
 
 
 # # #

@@ -73,7 +73,8 @@ class Streamer:
     """Streams words to ports; a context manager that stops at once.
 
     One process makes the datagrams of each port, another one sends them all, as the target says, and looks how far the probe is.
-    A script that uses it begins with ``if __name__ == "__main__":``, for these processes load it.
+    A script whose traces hold functions or classes of its own begins with ``if __name__ == "__main__":``, for these processes
+    load it then.
 
     Parameters
     ----------

@@ -151,11 +151,17 @@ def _allan(axes: Axes, log: ClockLog) -> None:
         axes.errorbar(
             found.tau_s, found.deviation, found.error, color=colour, marker=marker, ms=4, lw=1.2, capsize=2, label=label
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    _logarithmic(axes)
     axes.grid(True, which="both")
     axes.set_title(f"Overlapping Allan deviation, {count} edges in a row, with the noise of PPS and capture")
     axes.legend(loc="best")
+
+
+def _logarithmic(axes: Axes) -> None:
+    """Draw both axes by their logarithm; a clock that is never off, as in a simulation, has nothing to show in that way."""
+    axes.set_xscale("log")
+    if any((np.asarray(line.get_ydata()) > 0).any() for line in axes.lines):
+        axes.set_yscale("log")
 
 
 def _wander(axes: Axes, log: ClockLog) -> None:
@@ -176,8 +182,7 @@ def _wander(axes: Axes, log: ClockLog) -> None:
         clock.tau_s, clock.tdev_ns, clock.tdev_error_ns, color=CLOCK, marker="o", label="TDEV, clock", **style
     )
     axes.plot(clock.window_s, clock.mtie_ns, "--^", color=CLOCK, ms=4, lw=1.2, label="MTIE, clock")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    _logarithmic(axes)
     axes.grid(True, which="both")
     axes.set_title("Time deviation and maximum time interval error (ITU-T G.810) against the PPS")
     axes.legend(loc="best")

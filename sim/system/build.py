@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
-from liteprobe.host.folders import build_folder
+from liteprobe.host.errors import ProbeError
+from liteprobe.host.folders import VARIABLE, build_folder, check_here
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
@@ -132,8 +133,10 @@ def run(command: list[str], folder: Path, log: Path) -> None:
         code = subprocess.run(command, cwd=folder, stdout=file, stderr=file, env=environment, check=False).returncode
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        text = "\n".join(line for line in lines[-400:] if "rror" in line or "undefined" in line)[-3000:]
-        raise RuntimeError(f"{Path(command[0]).name} failed with {code}; log: {log}\n{text}")
+        told = [line.strip() for line in lines[-400:] if "rror" in line or "undefined" in line]
+        raise RuntimeError(
+            f"{Path(command[0]).name} failed with {code}, log {log}: {' / '.join(told)[:1000] or 'it says nothing'}"
+        )
 
 
 def verilator_root() -> Path:
@@ -224,7 +227,10 @@ def make_executable(folder: Path, sources: list[Path], design: Design) -> None:
         if not kept.exists():
             compile_harness(folder, sources, design)
             (folder / "liteprobe-sim").rename(kept)
-    os.link(kept, folder / "liteprobe-sim")
+    try:
+        os.link(kept, folder / "liteprobe-sim")
+    except OSError:  # A file system that has no links.
+        shutil.copy2(kept, folder / "liteprobe-sim")
 
 
 def build(key: str, make: Callable[[], Design]) -> Path:
@@ -236,6 +242,9 @@ def build(key: str, make: Callable[[], Design]) -> Path:
     make : elaborates the SoC; called only when it has to be built.
     """
     target = cache_folder() / key
+    if (target / "liteprobe-sim").exists():  # The folder may be read-only: of a whole class, say.
+        return target
+    check_here()
     target.parent.mkdir(parents=True, exist_ok=True)
     with (target.parent / f"{key}.lock").open("w") as lock:
         try:
@@ -283,7 +292,12 @@ def content_key(name: str, files: list[Path], parameters: str) -> str:
 @functools.cache
 def tools() -> str:
     """Return the versions and flags that every build depends on."""
-    compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(["g++", "--version"], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise RuntimeError(
+            f"'g++ --version' fails with {done.returncode}: {done.stderr.strip()[-200:] or 'it says nothing'}"
+        )
+    compiler = done.stdout
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
     return json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, FAST, ONCE])
 
@@ -361,10 +375,17 @@ def main() -> int:
     options |= {"preset": arguments.preset} if arguments.preset != DEFAULT_PRESET else {}
     try:
         print(build_probe(arguments.link, not arguments.no_cpu, extension=arguments.extend, **options))
-    except ValueError as error:
-        print(f"build: {error}", file=sys.stderr)
-        return 1
-    return 0
+    except (ValueError, RuntimeError, ProbeError) as error:
+        reason = str(error)
+    except OSError as error:
+        reason = (
+            f"{error.filename or cache_folder()} can't be used ({error.strerror}): see to its rights and to room on the disk, "
+            f"or name another folder ({VARIABLE}=FOLDER)"
+        )
+    else:
+        return 0
+    print(f"build: {reason}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

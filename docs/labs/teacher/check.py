@@ -27,11 +27,24 @@ def faults(expected: dict[str, dict[str, Any]], results: dict[str, Any]) -> list
     found = [f"{name}: not asked for" for name in results if name not in expected]
     for name, answer in expected.items():
         value = results.get(name)
-        if not isinstance(value, int | float):
+        if value is None:
             found.append(f"{name}: missing; {answer['value']:g} ({answer['why']})")
+        elif not isinstance(value, int | float) or isinstance(value, bool):
+            found.append(f"{name}: {json.dumps(value)[:40]} is not a number; {answer['value']:g} ({answer['why']})")
         elif not abs(value - answer["value"]) <= answer["tolerance"]:
-            found.append(f"{name}: {value:g}, not {answer['value']:g} +- {answer['tolerance']:g} ({answer['why']})")
+            found.append(f"{name}: {value}, not {answer['value']:g} +- {answer['tolerance']:g} ({answer['why']})")
     return found
+
+
+def read(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the results in a file, and why there are none; one bad file must not end the marking of a class."""
+    try:
+        results = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        return {}, str(error.strerror)
+    except (ValueError, RecursionError) as error:
+        return {}, f"it isn't JSON: {error}"
+    return (results, "") if isinstance(results, dict) else ({}, "it holds no results by name")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,12 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
     for path in parser.parse_args(arguments).files:
         if path.stem not in labs:
             parser.error(f"{path}: there is no lab of that name: give {', '.join(f'{name}.json' for name in labs)}")
-        try:
-            results = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            parser.error(f"{path} can't be read: {error}")
-        wrong = faults(labs[path.stem], results)
         count = len(labs[path.stem])
+        results, reason = read(path)
+        if reason:
+            print(f"{path}: 0 of {count}: can't be read: {reason}")
+            code = 1
+            continue
+        wrong = faults(labs[path.stem], results)
         print(f"{path}: {count - sum('not asked for' not in line for line in wrong)} of {count}")
         for line in wrong:
             print(f"  {line}")

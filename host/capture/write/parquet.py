@@ -101,6 +101,7 @@ class HeaderWriter:
 
     def _begin(self, path: Path) -> bool:
         """Begin a file; return whether the disk has room for it."""
+        self.path = path
         self._file = pa.OSFile(str(path), "wb")
         self._groups, self._schema = 0, SCHEMA
         self._writer: pq.ParquetWriter | None = None
@@ -108,7 +109,6 @@ class HeaderWriter:
             self._file.close()
             path.unlink()
             return False
-        self.path = path
         self.paths.append(path)
         return True
 
@@ -156,7 +156,13 @@ class HeaderWriter:
         begun, and what others write meanwhile does no harm.
         """
         try:
-            os.posix_fallocate(self._file.fileno(), self._file.tell(), ROOM_ROWS * rows + ROOM)
+            taken = os.open(
+                self.path, os.O_WRONLY
+            )  # By its name: before pyarrow 25 OSFile has no number that could be asked for.
+            try:
+                os.posix_fallocate(taken, self._file.tell(), ROOM_ROWS * rows + ROOM)
+            finally:
+                os.close(taken)
         except OSError as error:
             return error.errno not in FULL  # A device, or a file system that takes no room in advance.
         return True

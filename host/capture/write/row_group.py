@@ -156,7 +156,7 @@ def _storage(name: str) -> np.dtype[Any]:
         return np.dtype(np.uint8)
     if pa.types.is_list(kind):
         kind = kind.value_type
-    return np.dtype(np.int64 if pa.types.is_timestamp(kind) else kind.to_pandas_dtype())
+    return np.dtype("int64" if pa.types.is_timestamp(kind) else str(kind))  # Both call their numbers alike.
 
 
 def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:

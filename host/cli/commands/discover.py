@@ -44,11 +44,16 @@ def run(args: argparse.Namespace) -> None:
         show(found)
     if not found:
         raise NoProbeError(
-            f"no probe answers at {len(asked)} addresses: give this host an address in the probe's network "
+            f"no probe answers at {addresses(len(asked))}: give this host an address in the probe's network "
             "(192.168.1.50 where the build was given no other; sudo ip addr add 192.168.1.1/24 dev INTERFACE), and check its link"
         )
     if shared := [probe for probe in found if probe.is_shared]:
         raise ProbeError("; ".join(words(probe) for probe in shared))
+
+
+def addresses(count: int) -> str:
+    """Return how many were asked, in words."""
+    return "the one address that was asked" if count == 1 else f"{count} addresses"
 
 
 def document(probe: FoundProbe) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def look(with_network: bool = True) -> list[Check]:
     if with_network:
         from liteprobe.host.device.discover import discover, places
 
-        asked, _ = places()
-        checks += hardware.probes(discover(asked, WAIT_S), len(asked))
+        asked, left_out = places()
+        checks += hardware.probes(discover(asked, WAIT_S), len(asked), left_out)
     return checks
 
 

@@ -80,7 +80,7 @@ def _flash(args: argparse.Namespace) -> None:
         raise UsageError("which board is it? liteprobe firmware flash --board colorlight_5a_75b")
     extras.require("build")
     file = _pack(args)
-    ended = programs.run([sys.executable, "-m", FLASH_PROGRAM, args.board, str(file), *flash_options(args)])
+    ended = programs.run(programs.module(FLASH_PROGRAM, args.board, str(file), *flash_options(args)))
     if ended.code:
         sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.
 

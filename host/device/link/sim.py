@@ -4,7 +4,6 @@
 
 import shutil
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +14,12 @@ from liteprobe.host import extras, programs
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.packets.convert import as_pcap
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"
+SAID = "build: "  # What the program that builds it begins with where it knows why it can't.
 PROBES = ("a", "b")  # Of a pair.
 LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
 LOOK_TRIES = 50  # The network between may be a bad one.
@@ -98,14 +98,16 @@ def build(options: SimOptions) -> Path:
     extras.require("sim")
     if shutil.which("g++") is None:
         raise ProbeError("the simulated probe is compiled here, and there is no g++: type  apt-get install g++")
-    command = [sys.executable, "-m", "liteprobe.sim.system.build", "--link", options.link]
+    command = programs.module("liteprobe.sim.system.build", "--link", options.link)
     command += [] if options.with_cpu else ["--no-cpu"]
     command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
     command += ["--extend", str(options.extend)] if options.extend else []
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:
-        raise ProbeError(f"the simulated probe can't be built; '{' '.join(command[1:])}' says:\n{done.tail}")
+        *_, last = done.tail.splitlines() or ["it said nothing"]
+        why = last.removeprefix(SAID) if last.startswith(SAID) else f"\n{done.tail}"
+        raise ProbeError(f"the simulated probe can't be built: {why}")
     return Path(lines[-1])
 
 
@@ -351,6 +353,12 @@ class SimLink(EtherboneLink):
             return False
         self._run(min(left_ns, RUN_STEP_NS))
         return True
+
+    def _unreachable(self, error: OSError) -> NoProbeError:
+        return NoProbeError(
+            f"cannot reach the simulated probe at {self.host}:{self.port} ({error.strerror}): it is on this host's loopback "
+            "interface, which must be up (ip link set lo up)"
+        )
 
     def _no_answer(self) -> str:
         return (

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Stations at the ends of a simulated probe's lines: what they are, and what they have seen."""
 
-import sys
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -210,7 +209,7 @@ def stack() -> Path:
     ProbeError
         When that can't be done here.
     """
-    done = programs.run([sys.executable, "-m", BUILD], keep_output=True)
+    done = programs.run(programs.module(BUILD), keep_output=True)
     lines = done.output.strip().splitlines()
     if done.code or not lines:
         why = done.tail.strip().splitlines()[:1] or ["?"]

@@ -282,6 +282,8 @@ def _seconds(url: str, parsed: ProbeURL, text: str) -> float:
 
 
 def _host_and_port(url: str, parsed: ProbeURL) -> tuple[str, int]:
+    if parsed.target.count(":") > 1:
+        raise _bad(url, parsed.scheme, "that is an IPv6 address, and probes speak IPv4 alone")
     host, colon, text = parsed.target.rstrip("/").partition(":")
     port = _number(url, parsed, "port", text) if colon else DEFAULT_PORT
     if not host or "/" in host or port > 0xFFFF:

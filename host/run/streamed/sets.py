@@ -100,7 +100,7 @@ def send_sets(
     probe : StreamedDevice
     sets : Sets or mapping of int to Sets
         By port, all from the same tick; one alone is sent from the port of its stream. Other processes go through them: a script
-        begins with ``if __name__ == "__main__":``.
+        that puts functions or classes of its own into them begins with ``if __name__ == "__main__":``.
     options : SetsOptions or None
     show : callable or None
         Given a look, now and then.
