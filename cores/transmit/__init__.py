@@ -215,8 +215,6 @@ class TransmitPath(LiteXModule):
                 "count", "repeats", "length", "interval_fraction", "payload_offset", "fill", "checksum_enable", "checksum_seed")],
             self.schedule.interval.eq(interval),
             self.schedule.interval_gap.eq(interval_gap),
-            self.schedule.start.eq(self.begins & ~self.is_other),
-            self.schedule.stop.eq(self.is_stopped if self.sets is None else self.is_stopped | self.sets.ends),
         ]
         if self.streams is None and self.replay is None and self.sets is None:
             add_stamp_settings(self, shown)
@@ -239,9 +237,9 @@ class TransmitPath(LiteXModule):
             finished.i.eq(self.pace.finished),
             stopping.i.eq(is_stopped),
             self.pace.stop.eq(stopping.o),
-            self.pace.start_strobe.eq(self.start_strobe),
-            self.ready.eq(self.pace.ready),
+            *([] if self.forward is None else self.gate()),
             self.begins.eq(begin[-1]),
+            *(self.schedule_of_trains() if self.forward is None else []),
             If(self.is_busy,
                 self.state.eq(paced),
                 If((paced == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),
@@ -260,8 +258,20 @@ class TransmitPath(LiteXModule):
             ),
         ]
 
+    def schedule_of_trains(self):
+        """Return what begins and ends a train."""
+        is_stopped = self.is_stopped
+        return [
+            self.schedule.start.eq(self.begins & ~self.is_other),
+            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
+        ]
+
+    def gate(self):
+        """Return the handshake with the gate that starts ports together."""
+        return [self.pace.start_strobe.eq(self.start_strobe), self.ready.eq(self.pace.ready)]
+
     def add_time(self, clock, pad_ticks):
-        """Give pacer and stamp the one time."""
+        """Give pacer and stamp the one time, and the gate its handshake."""
         now = Signal(64, reset_less=True) # Half of the way across the chip.
         self.sync.timebase += now.eq(clock.now)
         sfd = self.mac.sfd
@@ -273,6 +283,7 @@ class TransmitPath(LiteXModule):
             self.pace.now.eq(now),
             self.stamp.now.eq(now),
             self.stamp.sfd.eq(sfd),
+            *self.gate(),
         ]
 
     def add_counters(self):

@@ -128,6 +128,7 @@ class TrainPacer(LiteXModule):
             self.line.choose_management.eq(self.start_management),
             self.line.probe_hold.eq(self.descriptors.hold),
             self.line.management_hold.eq(self.management_hold),
+            *([self.start_at.now.eq(self.now), self.start_at.start_time.eq(self.start_time)] if with_time else []),
             self.due.runs.eq(self.runs),
             self.due.lead.eq(Mux(self.timed, TIMED_LEAD_TICKS - pad_ticks, LEAD_TICKS) if with_time else LEAD_TICKS),
             self.due.due.eq(self.descriptors.due),
@@ -202,10 +203,6 @@ class TrainPacer(LiteXModule):
 
     def add_time(self):
         """Let a timed program wait for its time."""
-        self.comb += [
-            self.start_at.now.eq(self.now),
-            self.start_at.start_time.eq(self.start_time),
-        ]
         self.fsm.act("WAIT",
             self.state.eq(TransmitState.WAITING),
             self.in_program.eq(1),
