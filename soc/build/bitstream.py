@@ -97,16 +97,13 @@ class Design:
     router: dict[str, str] = field(default_factory=dict)
 
     def digest(self, *more: str) -> str:
-        """Return a hash of the sources and of ``more``.
-
-        Comments (they hold the date) and the order of lines don't count: LiteX writes instances in the order of a set.
-        """
+        """Return a hash of the sources and of ``more``, without comments, which hold the date and LiteX's tree of modules."""
         total = hashlib.sha256(json.dumps(more).encode())
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".v", ".init", ".lpf", ".ys"):
                 lines = path.read_text(encoding="utf-8").splitlines()
                 kept = [line for line in lines if not line.startswith("//") and "\u2500" not in line]
-                total.update("\n".join([path.name, *(sorted(kept) if path.suffix == ".v" else kept)]).encode())
+                total.update("\n".join([path.name, *kept]).encode())
         return total.hexdigest()
 
 
