@@ -1,0 +1,75 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands of the pages that take a board, a toolchain of minutes or Ctrl-C: run at a desk where all that is simulated.
+
+`desk_boards` has those that build and load, `desk_probes` those that ask a probe. As a program (``./run python
+tools/command_desk.py SESSION...``) this prints what the commands of a session print now.
+"""
+
+import doctest
+import re
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import desk_boards
+import desk_probes
+from command_runs import prepare
+from desk_step import Step
+from transcripts import plain
+
+from liteprobe.sim.bench.desk.desk import Desk
+
+#: Commands that follow one another in one folder, by the name of what they are.
+SESSIONS: dict[str, tuple[Step, ...]] = {**desk_boards.SESSIONS, **desk_probes.SESSIONS}
+
+
+def normal(text: str) -> str:
+    """Return a command as ``liteprobe`` gets it: ``./run liteprobe``, ``./run`` before ``build``, and spaces left out."""
+    return re.sub(r"^\./run (?:liteprobe )?", "liteprobe ", " ".join(text.split()))
+
+
+def how(text: str) -> str:
+    """Return how a command is run, "": it isn't."""
+    return _HOW.get(normal(text), "")
+
+
+def said(name: str, folder: Path) -> Iterator[tuple[Step, str]]:
+    """Run the commands of a session in a folder, and yield each with what it printed, and what the loader was asked."""
+    desk = Desk(folder)
+    prepare(desk.work)
+    (desk.work / "build").mkdir()
+    setting = None
+    with ExitStack() as probe:
+        for step in SESSIONS[name]:
+            if step.board:
+                desk.put_board(step.board)
+            for file, text in step.files.items():
+                (desk.work / file).write_text(text, encoding="utf-8")
+            if step.setting != setting:  # Else it is the same probe, and goes on.
+                probe.close()
+                setting = step.setting
+                if setting:
+                    probe.enter_context(desk.probe(setting))
+            with desk.image(Path(step.image)) if step.image else nullcontext():
+                printed = desk.run(step.typed or step.command, step.until, step.input, step.is_alone)
+            yield step, plain(printed + "".join(f"> {line}\n" for line in desk.asked()))
+
+
+def is_said(step: Step, printed: str) -> bool:
+    """Return whether a command printed what it is known to print."""
+    return doctest.OutputChecker().check_output(plain(textwrap.dedent(step.said)), printed, doctest.ELLIPSIS)
+
+
+_HOW = {text: step.how for steps in SESSIONS.values() for step in steps for text in (step.command, *step.also)}
+
+if __name__ == "__main__":
+    for session in sys.argv[1:] or SESSIONS:
+        with tempfile.TemporaryDirectory() as place:
+            for one, printed in said(session, Path(place)):
+                print(f"{'same ' if is_said(one, printed) else 'OTHER'} $ {one.typed or one.command}\n{printed}", flush=True)
