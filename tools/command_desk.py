@@ -8,11 +8,12 @@ tools/command_desk.py SESSION...``) this prints what the commands of a session p
 
 import doctest
 import re
+import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -25,6 +26,8 @@ from transcripts import plain
 
 from liteprobe.sim.bench.desk.desk import Desk
 
+ROOT = Path(__file__).resolve().parent.parent
+LOCKED = ("colorlight_i5", "colorlight_i9")  # Shipped with a write-protected flash.
 #: Commands that follow one another in one folder, by the name of what they are.
 SESSIONS: dict[str, tuple[Step, ...]] = {**desk_boards.SESSIONS, **desk_probes.SESSIONS}
 
@@ -41,14 +44,21 @@ def how(text: str) -> str:
 
 def said(name: str, folder: Path) -> Iterator[tuple[Step, str]]:
     """Run the commands of a session in a folder, and yield each with what it printed, and what the loader was asked."""
-    desk = Desk(folder)
+    with Desk(folder) as desk:
+        yield from _said(desk, SESSIONS[name])
+
+
+def _said(desk: Desk, steps: Sequence[Step]) -> Iterator[tuple[Step, str]]:
     prepare(desk.work)
+    shutil.copytree(ROOT / "docs" / "labs", desk.work / "docs" / "labs")
     (desk.work / "build").mkdir()
     setting = None
     with ExitStack() as probe:
-        for step in SESSIONS[name]:
+        for step in steps:
             if step.board:
-                desk.put_board(step.board)
+                desk.put_board(step.board, step.board in LOCKED)
+            if step.image:
+                desk.put_firmware(step.image)
             for file, text in step.files.items():
                 (desk.work / file).write_text(text, encoding="utf-8")
             if step.setting != setting:  # Else it is the same probe, and goes on.
@@ -56,8 +66,7 @@ def said(name: str, folder: Path) -> Iterator[tuple[Step, str]]:
                 setting = step.setting
                 if setting:
                     probe.enter_context(desk.probe(setting))
-            with desk.image(Path(step.image)) if step.image else nullcontext():
-                printed = desk.run(step.typed or step.command, step.until, step.input, step.is_alone)
+            printed = desk.run(step.typed or step.command, step.until, step.input, step.is_alone)
             yield step, plain(printed + "".join(f"> {line}\n" for line in desk.asked()))
 
 

@@ -6,13 +6,13 @@ Stand-ins take the place of yosys, nextpnr and ecppack (sim/bench/desk/toolchain
 for, 2 % more than the board's, and no place is taken. All else is done: Verilog, constraints, report, loader.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from desk_step import HERE, PROBE, TOOLCHAIN, Step
 
-from liteprobe.sim.bench.desk.desk import PINS, Setting
+from liteprobe.sim.bench.desk.desk import Setting
 
-SWITCH = Setting()
+PHYS_NS = 16  # What the models of two PHYs take, a tick each way.
 CABLE = Setting(wire="cable")
 PLACES = {
     "25": "lut4            0 of  24288    0.0 %\n  ff              0 of  24288    0.0 %\n  ebr             0 of     56    0.0 %\n"
@@ -22,18 +22,7 @@ PLACES = {
 }
 MHZ = {"sys": 50.0, "timebase": 125.0, "timebase2x": 250.0, "eth_rx0": 125.0, "eth_rx1": 125.0}
 RGMII = "0.25 ns, RGMII transmit, hold (typically 1.00 ns)"
-NO_SHEET = "0.20 ns, flash (data sheet not at hand), read hold (typically 0.70 ns)"
-TRAIN = """
-     length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity    owd ns ...
-     ───...
-         60    1000        1   100.00   1000.000        -   1000.000   1000.000    3576.0 ...      0     0       0      0
-       1514    1000        1   100.00   1000.000        -   1000.000   1000.000   15208.0 ...      0     0       0      0
-    Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
-    Clock free-running; a delay is within 8.0 ns.
-"""
-CALIBRATION = ""
-
-
+FLASH = "0.20 ns, flash {}, read hold (typically 0.70 ns)"
 @dataclass(frozen=True)
 class Page:
     """A board's page: the commands that differ from those of other boards, and what stands in their output.
@@ -49,6 +38,8 @@ class Page:
     options : str, of each build; folder : str, of its products.
     missing : str, what is not built in, and a new line; "": nothing.
     unlock : str, what else the first write takes.
+    seed : int
+    mhz : dict, what each clock is asked for (MHz).
     """
 
     board: str
@@ -61,6 +52,8 @@ class Page:
     folder: str = ""
     missing: str = ""
     unlock: str = ""
+    seed: int = 1
+    mhz: dict[str, float] = field(default_factory=lambda: MHZ)
 
     @property
     def out(self) -> str:
@@ -71,16 +64,18 @@ class Page:
         """Return what the loader is asked, as a line."""
         return f"> openFPGALoader --cable {self.cable} {' '.join(options)}\n"
 
-    def built(self, missing: str = "", mhz: dict[str, float] | None = None, device: str = "", out: str = "") -> str:
-        """Return what a build prints."""
+    def built(
+        self, missing: str = "", mhz: dict[str, float] | None = None, out: str = "", is_new: bool = True
+    ) -> str:
+        """Return what a build prints; one that is not new runs no tool."""
         clocks = "".join(
             f"  {name:<10} {asked if name.startswith('eth') else 1.02 * asked:>7.2f} MHz, {asked:g} MHz asked for\n"
-            for name, asked in sorted((mhz or MHZ).items())
+            for name, asked in sorted((mhz or self.mhz).items())
         )
+        tools = f"synthesis, yosys 0.0\nplace and route, nextpnr 0.0, seed {self.seed}\nbitstream, ecppack 0.0\n"
         return (
-            f"{missing or self.missing}Verilog of {self.board}, into {out or self.out}\nsynthesis, yosys 0.0\n"
-            f"place and route, nextpnr 0.0, seed ...\nbitstream, ecppack 0.0\n"
-            f"{self.board} ({self.device}), seed ..., ... s\n  {PLACES[self.size]}\n{clocks}"
+            f"{missing or self.missing}Verilog of {self.board}, into {out or self.out}\n{tools if is_new else ''}"
+            f"{self.board} ({self.device}), seed {self.seed}, ... s\n  {PLACES[self.size]}\n{clocks}"
             f"  least margin of I/O, by data sheets: {self.margin}\n"
         )
 
@@ -102,11 +97,11 @@ class Page:
         asked = 2 * self.ask("--detect") + self.ask(f"{self.out}/liteprobe.bit")
         return Step(f"liteprobe build {self.board}{self.options} --load{options}", said + asked, TOOLCHAIN, board=self.board)
 
-    def flash(self, built: str = "") -> Step:
+    def flash(self) -> Step:
         """Return a build that goes into the flash, which is kept before, once."""
         kept = "...liteprobe/flash/" + self.board + "-....bin"
         said = (
-            f"{built}writing the flash, JTAG cable {self.cable}\n"
+            f"{self.built(is_new=False)}writing the flash, JTAG cable {self.cable}\n"
             f"reading the {self.octets >> 20} MB of flash for a backup, which may take some minutes\n"
             f"backup of the flash: {kept}; 'liteprobe build {self.board} --restore {kept}' writes it back\n"
             f"{self.out}/liteprobe.bit is in the flash of {self.board}: switch it off and on\n"
@@ -126,10 +121,165 @@ class Page:
         return Step(f"liteprobe build {self.board} --restore vendor.bin", said + asked, TOOLCHAIN)
 
 
-A75B = Page("colorlight_5a_75b", "LFE5U-25F-6BG256C", "25", "ft232", 4 << 20, RGMII)
-I5 = Page("colorlight_i5", "LFE5U-25F-6BG381C", "25", "cmsisdap", 2 << 20, RGMII, unlock=" --unprotect")
+A75B = Page("colorlight_5a_75b", "LFE5U-25F-6BG256C", "25", "ft232", 4 << 20, RGMII, seed=4)
+I5 = Page("colorlight_i5", "LFE5U-25F-6BG381C", "25", "cmsisdap", 2 << 20, FLASH.format("GD25Q16C"), unlock=" --unprotect")
 I9 = Page(
-    "colorlight_i9", "LFE5U-45F-6BG381C", "45", "cmsisdap", 8 << 20, NO_SHEET,
-    " --preset tester", "colorlight_i9_tester", "not built in: streams to send (--traffic)\n", " --unprotect",
-)  # fmt: skip
-VERSA = Page("versa_ecp5", "LFE5UM5G-45F-8BG381C", "45", "ft2232", 16 << 20, NO_SHEET)
+    "colorlight_i9",
+    "LFE5U-45F-6BG381C",
+    "45",
+    "cmsisdap",
+    8 << 20,
+    FLASH.format("(data sheet not at hand)"),
+    options=" --preset tester",
+    folder="colorlight_i9_tester",
+    missing="not built in: streams to send (--traffic)\n",
+    unlock=" --unprotect",
+)
+VERSA = Page("versa_ecp5", "LFE5UM5G-45F-8BG381C", "45", "ft2232", 16 << 20, RGMII, mhz={**MHZ, "sys": 62.5})
+
+
+def slower(**mhz: float) -> dict[str, float]:
+    """Return the clocks of a build, those of 0 MHz left out."""
+    return {name: asked for name, asked in {**MHZ, **mhz}.items() if asked}
+
+
+def train(lines: str, command: str = "train --probe etherbone://192.168.1.50 --length 60,1514 --count 1000", **more: object) -> Step:
+    """Return a train over the network, of these lines of its table."""
+    said = f"""
+ length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity ...
+ ───...
+{lines}Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
+Clock free-running; a delay is within ... ns.
+"""
+    return Step(f"liteprobe {command}", said, PROBE, **more)  # type: ignore[arg-type]
+
+
+def line(length: int, owd: str, count: int = 1000) -> str:
+    """Return the line of a train of the whole line's rate, of which all frames had one delay (ns)."""
+    return (
+        f"   {length:>4}   {count:>5}        1   100.00   1000.000        -   1000.000   1000.000   {owd:>8}   0.0 ..."
+        f"{owd:>8}        0.0      0     0       0      0\n"
+    )
+
+
+def switched(setting: Setting, phys_ns: int = PHYS_NS) -> tuple[Step, Step]:
+    """Return train and calibration through a switch that stores 8 (L + 12) ns and takes 3 us, and PHYs."""
+    owd = [f"{8 * (length + 12) + 3000 + phys_ns}.0" for length in (60, 1514)]
+    said = f"""
+               measured   +- 95 %   theory   difference   unit
+ ───...
+ slope           8.0000    0.0000   8.0000       0.0000   ns/B
+ intercept    {3096 + phys_ns}.0000    0.0000   0.0000    {3096 + phys_ns}.0000     ns
+70 trains; scatter about the line 0.000 ns. Repeat after each link-up.
+"""
+    command = "liteprobe calibrate --probe etherbone://192.168.1.50 --slope 8 --json switch.json"
+    return train(line(60, owd[0]) + line(1514, owd[1]), setting=setting), Step(command, said, PROBE, setting=setting)
+
+
+NETWORK = "--probe etherbone://192.168.1.50"
+
+
+def on(page: Page) -> Setting:
+    """Return the board of a page on the desk, at a switch."""
+    return Setting("tester" if page.options else "train", board=page.board)
+
+
+def uart(device: str, lengths: tuple[int, ...] = (60, 1514), count: int = 1000) -> Step:
+    """Return a train by the serial port, with a cable between the ports of a probe without PHYs: a tick of 8 ns."""
+    lines = "".join(line(length, "8.0", count) for length in lengths)
+    asked = ",".join(map(str, lengths))
+    return train(lines, f"train --probe {device} --length {asked} --count {count}", setting=CABLE)
+
+
+def walk(page: Page, *after: Step) -> tuple[Step, ...]:
+    """Return the commands of a board's page, in its order."""
+    return (page.keep(), page.load(), *switched(on(page)), page.flash(), page.restore(), *after)
+
+
+INFO = """
+url               etherbone://192.168.1.50
+build             liteprobe on colorlight_5a_75b
+map               .../build/colorlight_5a_75b/csr.json
+map_hash          ...
+parts             3
+ports             2
+record_depth      1024
+ticks_per_second  125000000
+data_width        32
+now_ns            ...
+lease             ... (pid ...) since ... UTC
+tick_ns           8.0
+clock_state       free-running
+clock_error       error not known
+preset            train
+port0_link_up     True
+port1_link_up     True
+port0_phy         RTL8211F, MDIO 0
+port0_link        1000 Mb/s
+port0_eee         off
+port1_phy         RTL8211F, MDIO 1
+port1_link        1000 Mb/s
+port1_eee         off
+"""
+PHYS = """
+ port     PHY        MDIO     link        Energy Efficient Ethernet
+ ───...
+ 0        RTL8211F   0        1000 Mb/s   off
+ 1        RTL8211F   1        1000 Mb/s   off
+"""
+EYE = """
+tap 0 |####...####     ...     | 127
+# all frames, . some, blank none
+taps 0 to 99 (0.000 to 2.475 ns) bring all 20 frames; its first edge lies before tap 0, so the middle counts from the last, with the width of data sheets.
+Port 1 is set to tap 40 (1.000 ns) until the FPGA is loaded again.
+"""
+DESK = on(A75B)
+NO_DOUBLE = slower(timebase2x=0)
+A75B_UART = A75B.built(mhz=NO_DOUBLE)
+FIRMWARE = """
+...liteprobe.flash  ... bytes for the flash, version ..., gateware ...
+the flash of a colorlight_5a_75b was backed up before: ....bin (--backup FILE makes another)
+...liteprobe.flash is in the flash of colorlight_5a_75b, from 0x100000 on
+> openFPGALoader --cable ft232 --detect
+> openFPGALoader --cable ft232 --write-flash --verify --offset 0x100000 --file-type raw ...liteprobe.flash
+"""
+A75B_MAP = "build/colorlight_5a_75b/csr.json"
+SWITCHED, CALIBRATED = switched(DESK, PHYS_NS)
+SESSIONS: dict[str, tuple[Step, ...]] = {
+    "docs/boards/desk.md": (
+        A75B.keep(),
+        A75B.load(),
+        Step(f"liteprobe info {NETWORK}", INFO, PROBE, setting=DESK),
+        Step(f"liteprobe phy {NETWORK}", PHYS, PROBE, setting=DESK),
+        SWITCHED,
+        A75B.load(" --link uart", A75B_UART),
+        uart("uart:///dev/ttyUSB0"),
+        A75B.load(),
+        CALIBRATED,
+        train(line(1514, "12112.0"), f"train {NETWORK} --length 1514 --count 1000 --calibration switch.json", setting=DESK),
+        A75B.flash(),
+        Step(
+            f"liteprobe firmware flash --map {A75B_MAP} --board colorlight_5a_75b", FIRMWARE, TOOLCHAIN, image=A75B_MAP
+        ),
+        Step(f"liteprobe firmware state {NETWORK}", "firmware was started from flash", PROBE, setting=DESK),
+        A75B.restore(),
+    ),
+    "docs/boards/colorlight-5a-75b.md": walk(
+        A75B,
+        A75B.load(" --link uart --uart-baud 9600", A75B_UART),
+        uart("'uart:///dev/ttyUSB0?baud=9600'", (60,), 100),
+    ),
+    "docs/boards/colorlight-i5.md": walk(I5, I5.load(" --link uart"), uart("uart:///dev/ttyUSB0")),
+    "docs/boards/colorlight-i9.md": walk(I9),
+    "docs/boards/versa-ecp5.md": walk(VERSA, VERSA.load(" --link uart"), uart("uart:///dev/ttyUSB1")),
+    "docs/phys.md": (
+        A75B.load(),
+        Step(f"liteprobe phy sweep {NETWORK} --port 1", EYE, PROBE, setting=DESK, also=("liteprobe phy sweep --port 1",)),
+    ),
+    "docs/first-train.md": (
+        A75B.load(),
+        replace(
+            train(line(1514, f"{15208 + PHYS_NS}.0"), f"train {NETWORK} --length 1514 --count 1000 --report train.html", setting=DESK),
+        ),
+    ),
+}

@@ -8,6 +8,7 @@ A loader and a toolchain that answer as the real ones do are on PATH (`fake_load
 
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -38,6 +39,7 @@ from liteprobe.soc.assemble import assemble
 NETWORK = "etherbone://192.168.1.50"
 SERIAL = re.compile(r"/dev/ttyUSB\d")
 LONGEST_S = 600
+QUIET_S = 120
 READY_NS = 5_000_000  # PHYs are set up, and a short program is started.
 #: What JTAG tells of each board, and what a bitstream for it names.
 FPGAS = {
@@ -224,9 +226,12 @@ def arguments(command: str) -> list[str]:
 
 
 def _until(process: "subprocess.Popen[bytes]", end: bytes) -> bytes:
-    """Return what a program prints up to ``end``; or all, when it ends before."""
+    """Return what a program prints up to ``end``; or all, when it ends before, or prints nothing for a long time."""
     assert process.stdout
     said = b""
-    while end not in said and (octets := os.read(process.stdout.fileno(), 65536)):
+    while end not in said and select.select([process.stdout], [], [], QUIET_S)[0]:
+        octets = os.read(process.stdout.fileno(), 65536)
+        if not octets:
+            break
         said += octets
     return said
