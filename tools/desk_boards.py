@@ -6,6 +6,7 @@ Stand-ins take the place of yosys, nextpnr and ecppack (sim/bench/desk/toolchain
 for, 2 % more than the board's, and no place is taken. All else is done: Verilog, constraints, report, loader.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 
 from desk_step import HERE, PROBE, TOOLCHAIN, Step
@@ -143,37 +144,48 @@ def slower(**mhz: float) -> dict[str, float]:
     return {name: asked for name, asked in {**MHZ, **mhz}.items() if asked}
 
 
-def train(lines: str, command: str = "train --probe etherbone://192.168.1.50 --length 60,1514 --count 1000", **more: object) -> Step:
+def train(rows: str, command: str = "train --probe etherbone://192.168.1.50 --length 60,1514 --count 1000", **more: object) -> Step:
     """Return a train over the network, of these lines of its table."""
     said = f"""
  length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity ...
  ───...
-{lines}Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
+{rows}Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
 Clock free-running; a delay is within ... ns.
 """
     return Step(f"liteprobe {command}", said, PROBE, **more)  # type: ignore[arg-type]
 
 
-def line(length: int, owd: str, count: int = 1000) -> str:
-    """Return the line of a train of the whole line's rate, of which all frames had one delay (ns)."""
-    return (
-        f"   {length:>4}   {count:>5}        1   100.00   1000.000        -   1000.000   1000.000   {owd:>8}   0.0 ..."
-        f"{owd:>8}        0.0      0     0       0      0\n"
+def lines(owds: dict[int, str], count: int = 1000) -> str:
+    """Return the lines of trains at the line's whole rate: by length, the delay of all frames (ns)."""
+    widest = max(map(len, owds.values()))
+    return "".join(
+        f"   {length:>4}   {count:>5}        1   100.00   1000.000        -   1000.000   1000.000   {owd:>{max(widest, 6)}}"
+        f"   0.0   {owd:>{max(widest, 3)}}        0.0      0     0       0      0\n"
+        for length, owd in owds.items()
     )
 
 
 def switched(setting: Setting, phys_ns: int = PHYS_NS) -> tuple[Step, Step]:
     """Return train and calibration through a switch that stores 8 (L + 12) ns and takes 3 us, and PHYs."""
-    owd = [f"{8 * (length + 12) + 3000 + phys_ns}.0" for length in (60, 1514)]
+    owds = {length: f"{8 * (length + 12) + 3000 + phys_ns}.0" for length in (60, 1514)}
     said = f"""
-               measured   +- 95 %   theory   difference   unit
+              measured   +- 95 %   theory   difference   unit
  ───...
- slope           8.0000    0.0000   8.0000       0.0000   ns/B
- intercept    {3096 + phys_ns}.0000    0.0000   0.0000    {3096 + phys_ns}.0000     ns
+ slope          8.0000    0.0000   8.0000       0.0000   ns/B
+ intercept   {3096 + phys_ns}.0000    0.0000   0.0000    {3096 + phys_ns}.0000     ns
 70 trains; scatter about the line 0.000 ns. Repeat after each link-up.
 """
     command = "liteprobe calibrate --probe etherbone://192.168.1.50 --slope 8 --json switch.json"
-    return train(line(60, owd[0]) + line(1514, owd[1]), setting=setting), Step(command, said, PROBE, setting=setting)
+    return train(lines(owds), setting=setting), Step(command, said, PROBE, setting=setting)
+
+
+def build(page: Page, options: str = "", missing: str = "", mhz: dict[str, float] | None = None, also: tuple[str, ...] = ()) -> Step:
+    """Return a build with some options."""
+    preset = re.search(r"--preset (\w+)", options)
+    seed = re.search(r"--seed (\d+)", options)
+    one = replace(page, seed=int(seed[1]) if seed else page.seed, folder=f"{page.board}_{preset[1]}" if preset else "")
+    said = one.built(f"not built in: {missing}\n" if missing else "", mhz)
+    return Step(f"liteprobe build {page.board}{options}", said, TOOLCHAIN, also=also, board=page.board)
 
 
 NETWORK = "--probe etherbone://192.168.1.50"
@@ -186,9 +198,9 @@ def on(page: Page) -> Setting:
 
 def uart(device: str, lengths: tuple[int, ...] = (60, 1514), count: int = 1000) -> Step:
     """Return a train by the serial port, with a cable between the ports of a probe without PHYs: a tick of 8 ns."""
-    lines = "".join(line(length, "8.0", count) for length in lengths)
     asked = ",".join(map(str, lengths))
-    return train(lines, f"train --probe {device} --length {asked} --count {count}", setting=CABLE)
+    owds = dict.fromkeys(lengths, "8.0")
+    return train(lines(owds, count), f"train --probe {device} --length {asked} --count {count}", setting=CABLE)
 
 
 def walk(page: Page, *after: Step) -> tuple[Step, ...]:
@@ -233,6 +245,41 @@ tap 0 |####...####     ...     | 127
 taps 0 to 99 (0.000 to 2.475 ns) bring all 20 frames; its first edge lies before tap 0, so the middle counts from the last, with the width of data sheets.
 Port 1 is set to tap 40 (1.000 ns) until the FPGA is loaded again.
 """
+REPLAY_5A = " --preset replay --ports 1 --link own --no-cpu --no-sets --no-discipline --no-hash"
+NO_SETS = "configuration sets (--sets)"
+PLAIN_I9 = replace(I9, options="", folder="", missing="")
+ACORN = """
+Verilog of sqrl_acorn, into build/sqrl_acorn
+Verilog, constraints and script: build/sqrl_acorn/gateware
+register map: build/sqrl_acorn/csr.json
+Linux driver and C library: build/sqrl_acorn/driver
+next: docs/pcie.md says how to make the bitstream and the driver
+"""
+HELP = """
+usage: liteprobe build ...
+boards:
+  colorlight_5a_75b       Colorlight 5A-75B V8.0, LFE5U-25F: a receiver card with two sockets
+  colorlight_5a_75b_v8_2  Colorlight 5A-75B V8.2: the bitstream of V8.0
+  colorlight_5a_75b_v7_0  Colorlight 5A-75B V7.0, LFE5U-25F: other pins than V8.0
+  colorlight_5a_75e       Colorlight 5A-75E V7.1, LFE5U-25F: a receiver card with 16 LED connectors
+  colorlight_5a_75e_v6_0  Colorlight 5A-75E V6.0, LFE5U-25F: other pins than V7.1
+  colorlight_5a_75e_v8_0  Colorlight 5A-75E V8.0: the bitstream of V6.0
+  colorlight_i5           Colorlight i5 V7.0, LFE5U-25F: a module on its extension board, jacks to wire
+  colorlight_i9           Colorlight i9 V7.2, LFE5U-45F: a module on its extension board, jacks to wire
+  versa_ecp5              Lattice Versa ECP5-5G, LFE5UM5G-45F: two sockets, JTAG on board
+  sqrl_acorn              SQRL Acorn CLE-215+ on a baseboard, XC7A200T: Verilog only, for Vivado
+...
+options of the gateware come after BOARD: liteprobe build BOARD --help
+"""
+OF_I5 = ("liteprobe build colorlight_i5 --no-discipline", "liteprobe build colorlight_i5 --extend docs/labs/octet_counter.py")
+#: Commands of pages, and which of the above each is, with the reader's own put in.
+FILLED = {
+    "liteprobe build BOARD --backup vendor.bin": "liteprobe build colorlight_i5 --backup vendor.bin",
+    "liteprobe build BOARD --backup FILE": "liteprobe build colorlight_i5 --backup vendor.bin",
+    "liteprobe build BOARD --load": "liteprobe build colorlight_i5 --load",
+    "liteprobe build BOARD --flash": "liteprobe build colorlight_5a_75b --flash",
+    "liteprobe build BOARD --restore FILE": "liteprobe build colorlight_i5 --restore vendor.bin",
+}
 DESK = on(A75B)
 NO_DOUBLE = slower(timebase2x=0)
 A75B_UART = A75B.built(mhz=NO_DOUBLE)
@@ -256,12 +303,12 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         uart("uart:///dev/ttyUSB0"),
         A75B.load(),
         CALIBRATED,
-        train(line(1514, "12112.0"), f"train {NETWORK} --length 1514 --count 1000 --calibration switch.json", setting=DESK),
+        train(lines({1514: "12112.0"}), f"train {NETWORK} --length 1514 --count 1000 --calibration switch.json", setting=DESK),
         A75B.flash(),
         Step(
             f"liteprobe firmware flash --map {A75B_MAP} --board colorlight_5a_75b", FIRMWARE, TOOLCHAIN, image=A75B_MAP
         ),
-        Step(f"liteprobe firmware state {NETWORK}", "firmware was started from flash", PROBE, setting=DESK),
+        Step(f"liteprobe firmware state {NETWORK}", "firmware was started from flash\n", PROBE, setting=Setting()),
         A75B.restore(),
     ),
     "docs/boards/colorlight-5a-75b.md": walk(
@@ -279,7 +326,49 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
     "docs/first-train.md": (
         A75B.load(),
         replace(
-            train(line(1514, f"{15208 + PHYS_NS}.0"), f"train {NETWORK} --length 1514 --count 1000 --report train.html", setting=DESK),
+            train(lines({1514: f"{15208 + PHYS_NS}.0"}), f"train {NETWORK} --length 1514 --count 1000 --report train.html", setting=DESK),
         ),
+    ),
+    "builds": (
+        build(A75B, also=("liteprobe build colorlight_5a_75b",)),
+        build(
+            A75B,
+            " --preset emulator --directions 1 --no-cpu --no-discipline --seed 2",
+            "processor (--cpu), discipline of the clock (without --no-discipline)",
+            slower(timebase2x=0, memory=80.0),
+        ),
+        build(
+            A75B,
+            f"{REPLAY_5A} --seed 1",
+            "processor (--cpu), discipline of the clock (without --no-discipline), configuration sets (--sets), flow hash (--hash)",
+            slower(timebase2x=0, memory=80.0),
+            also=(f"liteprobe build colorlight_5a_75b{REPLAY_5A} --seed N",),
+        ),
+        build(A75B, " --replay --no-sets --ports 1 --link own --cpu --seed 1", "configuration sets (--sets)", slower(memory=80.0)),
+        A75B.load(" --ip-address 10.99.0.50"),
+        build(I5, also=("liteprobe build BOARD",)),
+        build(I5, " --no-discipline", "discipline of the clock (without --no-discipline)", NO_DOUBLE, also=("liteprobe build BOARD --no-discipline",)),
+        build(I5, " --extend docs/labs/octet_counter.py", also=("liteprobe build BOARD --extend FILE.py",)),
+        build(PLAIN_I9),
+        build(PLAIN_I9, " --preset tester", "streams to send (--traffic)"),
+        build(PLAIN_I9, " --preset tester --replay", f"processor (--cpu), streams to send (--traffic), {NO_SETS}", slower(memory=80.0)),
+        build(
+            PLAIN_I9,
+            " --preset emulator --no-cpu --no-discipline",
+            "processor (--cpu), discipline of the clock (without --no-discipline)",
+            slower(timebase2x=0, memory=80.0, sys=48.1),
+        ),
+        build(
+            PLAIN_I9, " --preset replay --extend docs/labs/octet_counter.py", f"processor (--cpu), {NO_SETS}", slower(memory=80.0)
+        ),
+        build(
+            PLAIN_I9,
+            " --preset replay --no-cpu --no-sets --seed 1",
+            f"processor (--cpu), {NO_SETS}",
+            slower(memory=80.0),
+            also=("liteprobe build BOARD --preset replay",),
+        ),
+        Step("liteprobe build sqrl_acorn", ACORN),
+        Step("liteprobe build --help", HELP),
     ),
 }

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 
 from liteprobe.boards import board
-from liteprobe.cores.formats import map_hash
+from liteprobe.cores.formats import flash_image, map_hash
 from liteprobe.host import folders
 from liteprobe.host.device.firmware import FIELDS, FORMAT, SIGNATURE
 from liteprobe.host.device.firmware_build import IMAGE, folder_of
@@ -105,6 +105,7 @@ class Desk:
         self._asked = 0
         self._board = ""
         self._flash = folder / "firmware.flash"
+        self._has_firmware = False
         self._port = 0
         self._serial = ""
 
@@ -143,16 +144,19 @@ class Desk:
             if "--unprotect-flash" in words:
                 self.put_board(self._board)
             if "--write-flash" in words and words[-1].endswith(".flash"):
-                shutil.copy(words[-1], self._flash)
+                self._has_firmware = True
         return [shlex.join(words) for words in new]
 
     @contextmanager
     def probe(self, setting: Setting) -> Iterator[None]:
-        """Have a probe on the network, and on the serial port; in its flash is the firmware that the loader was given."""
+        """Have a probe on the network, and on the serial port. Where the loader has written firmware, a SoC has some of its own."""
         with ExitStack() as stack:
             folder = setting.folder()
             options = ["--port", "0", "--wire", setting.wire, "--free-run"]
-            options += ["--flash", str(self._flash)] if self._flash.exists() else []
+            if self._has_firmware and not setting.board:
+                flash = flash_image(struct.pack(f"<{len(STILL)}I", *STILL), RAM, RAM, map_hash(load_map(folder / sim.MAP)))
+                self._flash.write_bytes(flash)
+                options += ["--flash", str(self._flash)]
             process = SimProcess([str(folder / sim.EXECUTABLE), *options])
             stack.callback(process.close)
             for port, name in enumerate(setting.play):
