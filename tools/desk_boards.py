@@ -70,7 +70,7 @@ class Page:
     ) -> str:
         """Return what a build prints; one that is not new runs no tool."""
         clocks = "".join(
-            f"  {name:<10} {asked if name.startswith('eth') else 1.02 * asked:>7.2f} MHz, {asked:g} MHz asked for\n"
+            f"  {name:<10} {asked if name.startswith('eth') else 1.02 * asked:>7.2f} MHz, {round(asked, 1):g} MHz asked for\n"
             for name, asked in sorted((mhz or self.mhz).items())
         )
         tools = f"synthesis, yosys 0.0\nplace and route, nextpnr 0.0, seed {self.seed}\nbitstream, ecppack 0.0\n"
@@ -279,10 +279,14 @@ FILLED = {
     "liteprobe build BOARD --load": "liteprobe build colorlight_i5 --load",
     "liteprobe build BOARD --flash": "liteprobe build colorlight_5a_75b --flash",
     "liteprobe build BOARD --restore FILE": "liteprobe build colorlight_i5 --restore vendor.bin",
+    "liteprobe phy": f"liteprobe phy {NETWORK}",
+    "liteprobe phy sweep": f"liteprobe phy sweep {NETWORK} --port 1",
+    "liteprobe firmware flash": "liteprobe firmware flash --map build/colorlight_5a_75b/csr.json --board colorlight_5a_75b",
 }
 DESK = on(A75B)
 NO_DOUBLE = slower(timebase2x=0)
 A75B_UART = A75B.built(mhz=NO_DOUBLE)
+PACKED = "...liteprobe.flash  ... bytes for the flash, version ..., gateware ...\n"
 FIRMWARE = """
 ...liteprobe.flash  ... bytes for the flash, version ..., gateware ...
 the flash of a colorlight_5a_75b was backed up before: ....bin (--backup FILE makes another)
@@ -356,7 +360,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             PLAIN_I9,
             " --preset emulator --no-cpu --no-discipline",
             "processor (--cpu), discipline of the clock (without --no-discipline)",
-            slower(timebase2x=0, memory=80.0, sys=48.1),
+            slower(timebase2x=0, memory=80.0, sys=1e3 / 20.8),
         ),
         build(
             PLAIN_I9, " --preset replay --extend docs/labs/octet_counter.py", f"processor (--cpu), {NO_SETS}", slower(memory=80.0)
@@ -368,6 +372,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             slower(memory=80.0),
             also=("liteprobe build BOARD --preset replay",),
         ),
+        Step("liteprobe firmware pack", PACKED, typed=f"liteprobe firmware pack --map {A75B_MAP}", image=A75B_MAP),
         Step("liteprobe build sqrl_acorn", ACORN),
         Step("liteprobe build --help", HELP),
     ),

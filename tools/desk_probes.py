@@ -4,8 +4,9 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
-from command_runs import QUICK
+from command_runs import QUICK, SLOW
 from desk_step import PROBE, Step
 
 from liteprobe.sim.bench.desk.desk import Setting
@@ -24,7 +25,7 @@ Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacit
 Clock free-running; a delay is within 8.0 ns.
 """
 DOCTOR = """
-ok      Python                3...., ...python...
+ok      Python                3..., ...python...
 ok      packages of the host  liteprobe ...
 ok      extra report          matplotlib, jinja2
 ok      extra parquet         pyarrow
@@ -81,7 +82,7 @@ fault        nobody disciplines this clock: 'liteprobe firmware load', or 'litep
 """
 READ = "129 frames, 15,172 octets, in OUT.pcapng\n"
 STOP = "port 0: {}\nport 1: nothing was sent\n"
-ROUTED = "router at tcp://127.0.0.1:5580: forwarding, queue_length, dropped...., dropped.lo, load, kernel\n0 requests\nexit code 0\n"
+ROUTED = "router at tcp://127.0.0.1:5580: forwarding, queue_length, dropped..., dropped.lo, load, kernel\n0 requests\nexit code 0\n"
 QUEUE = "router at tcp://127.0.0.1:5580: queue_length, traffic_load, queue_length_now, forwarded, dropped, queue_peak, mean_wait_us\n"
 QUEUE += "0 requests\nexit code 0\n"
 MONITORED = """
@@ -94,7 +95,16 @@ liteprobe sim://... clock free-running, error not known
 exit code 0
 """
 PLAY = "'sim://loopback?preset=monitor&play={},{}'"
+DISCIPLINE = "liteprobe clock discipline --probe 'sim://pair?pps=1ms&cpu=0' --for 120ms --log clock.csv"
 OFFICE = "docs/examples/office.pcapng"
+EMULATOR = Setting("emulator", "cable?loss=100%", play=("office.pcap", "uplink.pcap"))
+ATTACHED = """
+╭─ there: port 0 → port 1 ...
+│  rest ...
+╭─ back: port 1 → port 0 ...
+│  rest ...
+0.0... s, left running. Clock free-running.
+"""
 SERVED = Setting(wire="loopback")
 
 SESSIONS: dict[str, tuple[Step, ...]] = {
@@ -141,7 +151,30 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             setting=Setting("monitor", "loopback", play=("east.pcap", "west.pcap")),
         ),
     ),
+    "a recording": (
+        Step(
+            f"liteprobe capture --probe {PLAY.format('lan.pcap', 'uplink.pcap')} --keep both --duration 3400us --blocks office.blocks "
+            "-w office.pcapng",
+            "3,405 frames, 204,300 octets, in office.pcapng, office.blocks\n",
+        ),
+    ),
+    "a clock's log": (
+        Step(DISCIPLINE, dedent(SLOW[DISCIPLINE]), also=("liteprobe clock discipline",)),
+        Step(
+            "liteprobe clock plot FILE --out clock.svg",
+            dedent(SLOW["liteprobe clock plot clock.csv --out clock.png"]),
+            typed="liteprobe clock plot clock.csv --out clock.svg",
+        ),
+    ),
     "monitors": (
+        Step(
+            "liteprobe monitor",
+            MONITORED.replace("sim://", "etherbone://"),
+            STOPPED,
+            typed=f"liteprobe monitor {NETWORK}",
+            until="port 1",
+            setting=Setting("monitor", "loopback", play=("east.pcap", "west.pcap")),
+        ),
         Step(
             f"liteprobe monitor --probe {PLAY.format(OFFICE, OFFICE)} --interval 5ms --rates 1ms",
             MONITORED,
@@ -155,12 +188,30 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             until="port 1",
         ),
     ),
+    "networks": (
+        Step(
+            "liteprobe emulate --preset dsl --detach",
+            "running; liteprobe emulate --attach --probe etherbone://192.168.1.50 looks at it, "
+            "liteprobe stop --probe etherbone://192.168.1.50 ends it\n",
+            PROBE,
+            typed=f"liteprobe emulate --preset dsl --detach {NETWORK}",
+            setting=EMULATOR,
+        ),
+        Step(
+            "liteprobe emulate --attach",
+            ATTACHED,
+            PROBE,
+            typed=f"liteprobe emulate --attach --duration 1ms {NETWORK}",
+            setting=EMULATOR,
+        ),
+        Step("liteprobe stop", "port 0: stopped\nport 1: stopped\n", PROBE, typed=f"liteprobe stop {NETWORK}", setting=EMULATOR),
+    ),
     "agents": (
         Step("liteprobe agent run device.yaml", ROUTED, STOPPED, files={"device.yaml": DEVICE}, until="kernel"),
         Step("liteprobe agent run device.py", QUEUE, STOPPED, files={"device.py": ROUTER}, until="mean_wait_us"),
         Step("liteprobe agent run docs/examples/agent_queue/router.py", QUEUE, STOPPED, until="mean_wait_us"),
-        Step("liteprobe agent keys router", QUICK["liteprobe agent keys router"]),
-        Step("liteprobe agent keys bench", QUICK["liteprobe agent keys bench"]),
+        Step("liteprobe agent keys router", dedent(QUICK["liteprobe agent keys router"])),
+        Step("liteprobe agent keys bench", dedent(QUICK["liteprobe agent keys bench"])),
         Step(
             "liteprobe agent run device.yaml --address tcp://192.168.1.7:5580 --keys router.key_secret --clients bench.key",
             ROUTED,

@@ -214,6 +214,7 @@ class Desk:
     def _there(self, text: str) -> str:
         """Return what was printed with the real again."""
         for here, there in (
+            (f"'etherbone://127.0.0.1:{self._port}?timeout=20'", NETWORK),  # For a shell.
             (f"etherbone://127.0.0.1:{self._port}?timeout=20", NETWORK),
             (f"127.0.0.1:{self._port}", "192.168.1.50:1234"),
             (self._serial or "/dev/ttyUSB0", "/dev/ttyUSB0"),
