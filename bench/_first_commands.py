@@ -62,7 +62,13 @@ def scripts_that_differ() -> Iterator[Figure]:
             print(f"  {script.page}: {script.first}: {time.monotonic() - started:.0f} s", file=sys.stderr)
             if not is_right:
                 print(printed[-3000:], file=sys.stderr)
-    yield Figure("blocks_run_as_scripts", len(page_scripts.SCRIPTS) - left_out, "blocks", len(page_scripts.SCRIPTS), is_least=True)
+    yield Figure(
+        "blocks_run_as_scripts",
+        len(page_scripts.SCRIPTS) - left_out,
+        "blocks",
+        len(page_scripts.SCRIPTS),
+        is_least=True,
+    )
     yield Figure("blocks_that_print_another_thing", differ, "blocks", 0)
 
 

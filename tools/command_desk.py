@@ -77,11 +77,19 @@ def is_said(step: Step, printed: str) -> bool:
 #: How each command of a page is run, in the form of `normal`.
 HOW = {text: step.how for steps in SESSIONS.values() for step in steps for text in (step.command, *step.also)}
 #: Builds that a page doesn't name as they stand here: with a seed, and the i9 in the place of BOARD.
-ELSEWHERE = {f"liteprobe build colorlight_5a_75b{desk_boards.REPLAY_5A} --seed 1", "liteprobe build colorlight_i5", "liteprobe emulate --preset dsl --detach", *desk_boards.OF_I5}
+ELSEWHERE = {
+    f"liteprobe build colorlight_5a_75b{desk_boards.REPLAY_5A} --seed 1",
+    "liteprobe build colorlight_i5",
+    "liteprobe emulate --preset dsl --detach",
+    *desk_boards.OF_I5,
+}
 HOW |= {text: HOW[filled] for text, filled in desk_boards.FILLED.items()}
 
 if __name__ == "__main__":
     for session in sys.argv[1:] or SESSIONS:
         with tempfile.TemporaryDirectory() as place:
             for one, printed in said(session, Path(place)):
-                print(f"{'same ' if is_said(one, printed) else 'OTHER'} $ {one.typed or one.command}\n{printed}", flush=True)
+                print(
+                    f"{'same ' if is_said(one, printed) else 'OTHER'} $ {one.typed or one.command}\n{printed}",
+                    flush=True,
+                )

@@ -7,123 +7,19 @@ for, 2 % more than the board's, and no place is taken. All else is done: Verilog
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from desk_step import HERE, PROBE, TOOLCHAIN, Step
+from desk_page import FLASH, MHZ, RGMII, Page
+from desk_step import PROBE, TOOLCHAIN, Step
 
 from liteprobe.sim.bench.desk.desk import Setting
 
 PHYS_NS = 16  # What the models of two PHYs take, a tick each way.
 CABLE = Setting(wire="cable")
-PLACES = {
-    "25": "lut4            0 of  24288    0.0 %\n  ff              0 of  24288    0.0 %\n  ebr             0 of     56    0.0 %\n"
-    "  dsp             0 of     28    0.0 %\n  pll             0 of      2    0.0 %\n  io              0 of    197    0.0 %",
-    "45": "lut4            0 of  43848    0.0 %\n  ff              0 of  43848    0.0 %\n  ebr             0 of    108    0.0 %\n"
-    "  dsp             0 of     72    0.0 %\n  pll             0 of      4    0.0 %\n  io              0 of    245    0.0 %",
-}
-MHZ = {"sys": 50.0, "timebase": 125.0, "timebase2x": 250.0, "eth_rx0": 125.0, "eth_rx1": 125.0}
-RGMII = "0.25 ns, RGMII transmit, hold (typically 1.00 ns)"
-FLASH = "0.20 ns, flash {}, read hold (typically 0.70 ns)"
-@dataclass(frozen=True)
-class Page:
-    """A board's page: the commands that differ from those of other boards, and what stands in their output.
-
-    Attributes
-    ----------
-    board : str
-    device : str
-    size : str, 25 or 45.
-    cable : str, JTAG.
-    octets : int, of the flash.
-    margin : str, the least of I/O.
-    options : str, of each build; folder : str, of its products.
-    missing : str, what is not built in, and a new line; "": nothing.
-    unlock : str, what else the first write takes.
-    seed : int
-    mhz : dict, what each clock is asked for (MHz).
-    """
-
-    board: str
-    device: str
-    size: str
-    cable: str
-    octets: int
-    margin: str
-    options: str = ""
-    folder: str = ""
-    missing: str = ""
-    unlock: str = ""
-    seed: int = 1
-    mhz: dict[str, float] = field(default_factory=lambda: MHZ)
-
-    @property
-    def out(self) -> str:
-        """Folder of the products."""
-        return f"build/{self.folder or self.board}"
-
-    def ask(self, *options: str) -> str:
-        """Return what the loader is asked, as a line."""
-        return f"> openFPGALoader --cable {self.cable} {' '.join(options)}\n"
-
-    def built(
-        self, missing: str = "", mhz: dict[str, float] | None = None, out: str = "", is_new: bool = True
-    ) -> str:
-        """Return what a build prints; one that is not new runs no tool."""
-        clocks = "".join(
-            f"  {name:<10} {asked if name.startswith('eth') else 1.02 * asked:>7.2f} MHz, {round(asked, 1):g} MHz asked for\n"
-            for name, asked in sorted((mhz or self.mhz).items())
-        )
-        tools = f"synthesis, yosys 0.0\nplace and route, nextpnr 0.0, seed {self.seed}\nbitstream, ecppack 0.0\n"
-        return (
-            f"{missing or self.missing}Verilog of {self.board}, into {out or self.out}\n{tools if is_new else ''}"
-            f"{self.board} ({self.device}), seed {self.seed}, ... s\n  {PLACES[self.size]}\n{clocks}"
-            f"  least margin of I/O, by data sheets: {self.margin}\n"
-        )
-
-    def keep(self) -> Step:
-        """Return the backup."""
-        said = (
-            f"reading the {self.octets >> 20} MB of flash for a backup, which may take some minutes\n"
-            f"backup of the flash: vendor.bin; 'liteprobe build {self.board} --restore vendor.bin' writes it back\n"
-        )
-        asked = self.ask("--detect") + self.ask("--dump-flash --offset 0 --file-size", str(self.octets), ".../flash.bin")
-        return Step(f"liteprobe build {self.board} --backup vendor.bin", said + asked, TOOLCHAIN, board=self.board)
-
-    def load(self, options: str = "", said: str = "") -> Step:
-        """Return a build that is loaded."""
-        said = (
-            f"{said or self.built()}loading, JTAG cable {self.cable}\n"
-            f"{self.out}/liteprobe.bit is loaded into {self.board}, until its power goes\n"
-        )
-        asked = 2 * self.ask("--detect") + self.ask(f"{self.out}/liteprobe.bit")
-        return Step(f"liteprobe build {self.board}{self.options} --load{options}", said + asked, TOOLCHAIN, board=self.board)
-
-    def flash(self) -> Step:
-        """Return a build that goes into the flash, which is kept before, once."""
-        kept = "...liteprobe/flash/" + self.board + "-....bin"
-        said = (
-            f"{self.built(is_new=False)}writing the flash, JTAG cable {self.cable}\n"
-            f"reading the {self.octets >> 20} MB of flash for a backup, which may take some minutes\n"
-            f"backup of the flash: {kept}; 'liteprobe build {self.board} --restore {kept}' writes it back\n"
-            f"{self.out}/liteprobe.bit is in the flash of {self.board}: switch it off and on\n"
-        )
-        unlock = " --unprotect-flash" if self.unlock else ""
-        asked = 2 * self.ask("--detect") + self.ask("--dump-flash --offset 0 --file-size", str(self.octets), ".../flash.bin")
-        asked += self.ask(f"--write-flash --verify{unlock} --offset 0x0 {self.out}/liteprobe.bit")
-        return Step(f"liteprobe build {self.board}{self.options} --flash{self.unlock}", said + asked, TOOLCHAIN)
-
-    def restore(self) -> Step:
-        """Return the vendor's image written back."""
-        said = (
-            f"writing the whole flash, JTAG cable {self.cable}: this takes minutes\n"
-            f"vendor.bin is in the flash of {self.board}: switch it off and on\n"
-        )
-        asked = self.ask("--detect") + self.ask("--write-flash --verify --offset 0x0 --file-type raw vendor.bin")
-        return Step(f"liteprobe build {self.board} --restore vendor.bin", said + asked, TOOLCHAIN)
-
-
 A75B = Page("colorlight_5a_75b", "LFE5U-25F-6BG256C", "25", "ft232", 4 << 20, RGMII, seed=4)
-I5 = Page("colorlight_i5", "LFE5U-25F-6BG381C", "25", "cmsisdap", 2 << 20, FLASH.format("GD25Q16C"), unlock=" --unprotect")
+I5 = Page(
+    "colorlight_i5", "LFE5U-25F-6BG381C", "25", "cmsisdap", 2 << 20, FLASH.format("GD25Q16C"), unlock=" --unprotect"
+)
 I9 = Page(
     "colorlight_i9",
     "LFE5U-45F-6BG381C",
@@ -144,7 +40,9 @@ def slower(**mhz: float) -> dict[str, float]:
     return {name: asked for name, asked in {**MHZ, **mhz}.items() if asked}
 
 
-def train(rows: str, command: str = "train --probe etherbone://192.168.1.50 --length 60,1514 --count 1000", **more: object) -> Step:
+def train(
+    rows: str, command: str = "train --probe etherbone://192.168.1.50 --length 60,1514 --count 1000", **more: object
+) -> Step:
     """Return a train over the network, of these lines of its table."""
     said = f"""
  length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity ...
@@ -179,7 +77,9 @@ def switched(setting: Setting, phys_ns: int = PHYS_NS) -> tuple[Step, Step]:
     return train(lines(owds), setting=setting), Step(command, said, PROBE, setting=setting)
 
 
-def build(page: Page, options: str = "", missing: str = "", mhz: dict[str, float] | None = None, also: tuple[str, ...] = ()) -> Step:
+def build(
+    page: Page, options: str = "", missing: str = "", mhz: dict[str, float] | None = None, also: tuple[str, ...] = ()
+) -> Step:
     """Return a build with some options."""
     preset = re.search(r"--preset (\w+)", options)
     seed = re.search(r"--seed (\d+)", options)
@@ -244,7 +144,7 @@ tap 0 |####...####     ...     | 127
 # all frames, . some, blank none
 taps 0 to 99 (0.000 to 2.475 ns) bring all 20 frames; its first edge lies before tap 0, so the middle counts from the last, with the width of data sheets.
 Port 1 is set to tap 40 (1.000 ns) until the FPGA is loaded again.
-"""
+"""  # noqa: E501
 REPLAY_5A = " --preset replay --ports 1 --link own --no-cpu --no-sets --no-discipline --no-hash"
 NO_SETS = "configuration sets (--sets)"
 PLAIN_I9 = replace(I9, options="", folder="", missing="")
@@ -271,7 +171,10 @@ boards:
 ...
 options of the gateware come after BOARD: liteprobe build BOARD --help
 """
-OF_I5 = ("liteprobe build colorlight_i5 --no-discipline", "liteprobe build colorlight_i5 --extend docs/labs/octet_counter.py")
+OF_I5 = (
+    "liteprobe build colorlight_i5 --no-discipline",
+    "liteprobe build colorlight_i5 --extend docs/labs/octet_counter.py",
+)
 #: Commands of pages, and which of the above each is, with the reader's own put in.
 FILLED = {
     "liteprobe build BOARD --backup vendor.bin": "liteprobe build colorlight_i5 --backup vendor.bin",
@@ -307,7 +210,11 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         uart("uart:///dev/ttyUSB0"),
         A75B.load(),
         CALIBRATED,
-        train(lines({1514: "12112.0"}), f"train {NETWORK} --length 1514 --count 1000 --calibration switch.json", setting=DESK),
+        train(
+            lines({1514: "12112.0"}),
+            f"train {NETWORK} --length 1514 --count 1000 --calibration switch.json",
+            setting=DESK,
+        ),
         A75B.flash(),
         Step(
             f"liteprobe firmware flash --map {A75B_MAP} --board colorlight_5a_75b", FIRMWARE, TOOLCHAIN, image=A75B_MAP
@@ -325,12 +232,18 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
     "docs/boards/versa-ecp5.md": walk(VERSA, VERSA.load(" --link uart"), uart("uart:///dev/ttyUSB1")),
     "docs/phys.md": (
         A75B.load(),
-        Step(f"liteprobe phy sweep {NETWORK} --port 1", EYE, PROBE, setting=DESK, also=("liteprobe phy sweep --port 1",)),
+        Step(
+            f"liteprobe phy sweep {NETWORK} --port 1", EYE, PROBE, setting=DESK, also=("liteprobe phy sweep --port 1",)
+        ),
     ),
     "docs/first-train.md": (
         A75B.load(),
         replace(
-            train(lines({1514: f"{15208 + PHYS_NS}.0"}), f"train {NETWORK} --length 1514 --count 1000 --report train.html", setting=DESK),
+            train(
+                lines({1514: f"{15208 + PHYS_NS}.0"}),
+                f"train {NETWORK} --length 1514 --count 1000 --report train.html",
+                setting=DESK,
+            ),
         ),
     ),
     "builds": (
@@ -348,14 +261,30 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             slower(timebase2x=0, memory=80.0),
             also=(f"liteprobe build colorlight_5a_75b{REPLAY_5A} --seed N",),
         ),
-        build(A75B, " --replay --no-sets --ports 1 --link own --cpu --seed 1", "configuration sets (--sets)", slower(memory=80.0)),
+        build(
+            A75B,
+            " --replay --no-sets --ports 1 --link own --cpu --seed 1",
+            "configuration sets (--sets)",
+            slower(memory=80.0),
+        ),
         A75B.load(" --ip-address 10.99.0.50"),
         build(I5, also=("liteprobe build BOARD",)),
-        build(I5, " --no-discipline", "discipline of the clock (without --no-discipline)", NO_DOUBLE, also=("liteprobe build BOARD --no-discipline",)),
+        build(
+            I5,
+            " --no-discipline",
+            "discipline of the clock (without --no-discipline)",
+            NO_DOUBLE,
+            also=("liteprobe build BOARD --no-discipline",),
+        ),
         build(I5, " --extend docs/labs/octet_counter.py", also=("liteprobe build BOARD --extend FILE.py",)),
         build(PLAIN_I9),
         build(PLAIN_I9, " --preset tester", "streams to send (--traffic)"),
-        build(PLAIN_I9, " --preset tester --replay", f"processor (--cpu), streams to send (--traffic), {NO_SETS}", slower(memory=80.0)),
+        build(
+            PLAIN_I9,
+            " --preset tester --replay",
+            f"processor (--cpu), streams to send (--traffic), {NO_SETS}",
+            slower(memory=80.0),
+        ),
         build(
             PLAIN_I9,
             " --preset emulator --no-cpu --no-discipline",
@@ -363,7 +292,10 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             slower(timebase2x=0, memory=80.0, sys=1e3 / 20.8),
         ),
         build(
-            PLAIN_I9, " --preset replay --extend docs/labs/octet_counter.py", f"processor (--cpu), {NO_SETS}", slower(memory=80.0)
+            PLAIN_I9,
+            " --preset replay --extend docs/labs/octet_counter.py",
+            f"processor (--cpu), {NO_SETS}",
+            slower(memory=80.0),
         ),
         build(
             PLAIN_I9,

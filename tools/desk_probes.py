@@ -23,7 +23,7 @@ TRAIN = """
 {}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0        0.0      0     0       0      0
 Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
 Clock free-running; a delay is within 8.0 ns.
-"""
+"""  # noqa: E501
 DOCTOR = """
 ok      Python                3..., ...python...
 ok      packages of the host  liteprobe ...
@@ -83,7 +83,7 @@ fault        nobody disciplines this clock: 'liteprobe firmware load', or 'litep
 READ = "129 frames, 15,172 octets, in OUT.pcapng\n"
 STOP = "port 0: {}\nport 1: nothing was sent\n"
 ROUTED = "router at tcp://127.0.0.1:5580: forwarding, queue_length, dropped..., dropped.lo, load, kernel\n0 requests\nexit code 0\n"
-QUEUE = "router at tcp://127.0.0.1:5580: queue_length, traffic_load, queue_length_now, forwarded, dropped, queue_peak, mean_wait_us\n"
+QUEUE = "router at tcp://127.0.0.1:5580: queue_length, traffic_load, queue_length_now, forwarded, dropped, queue_peak, mean_wait_us\n"  # noqa: E501
 QUEUE += "0 requests\nexit code 0\n"
 MONITORED = """
 liteprobe sim://... clock free-running, error not known
@@ -93,7 +93,7 @@ liteprobe sim://... clock free-running, error not known
 │ unclassified, 0 damaged, 0 staging dropped, 0 headers lost, 0 unplaced ...
 ╭─ port 1 ...
 exit code 0
-"""
+"""  # noqa: E501
 PLAY = "'sim://loopback?preset=monitor&play={},{}'"
 DISCIPLINE = "liteprobe clock discipline --probe 'sim://pair?pps=1ms&cpu=0' --for 120ms --log clock.csv"
 OFFICE = "docs/examples/office.pcapng"
@@ -119,7 +119,10 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         Step("liteprobe stop", STOP.format("nothing was sent")),
         Step("liteprobe clock set --time now", "time: ... ns\n"),
         Step("liteprobe clock status", CLOCK),
-        Step("liteprobe firmware state", "nothing was started: the probe has no flash to look into, or is still reading it\n"),
+        Step(
+            "liteprobe firmware state",
+            "nothing was started: the probe has no flash to look into, or is still reading it\n",
+        ),
     ),
     "a probe on the network": (
         Step(
@@ -139,9 +142,21 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "recordings": (
-        Step("liteprobe capture --read FILE -w OUT.pcapng", READ, typed="liteprobe capture --read docs/examples/office.blocks -w OUT.pcapng"),
-        Step("liteprobe capture --read - -w OUT.pcapng", READ, typed="liteprobe capture --read - -w OUT.pcapng", input="docs/examples/office.blocks"),
-        Step("liteprobe capture", "liteprobe: nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE\nexit code 2\n"),
+        Step(
+            "liteprobe capture --read FILE -w OUT.pcapng",
+            READ,
+            typed="liteprobe capture --read docs/examples/office.blocks -w OUT.pcapng",
+        ),
+        Step(
+            "liteprobe capture --read - -w OUT.pcapng",
+            READ,
+            typed="liteprobe capture --read - -w OUT.pcapng",
+            input="docs/examples/office.blocks",
+        ),
+        Step(
+            "liteprobe capture",
+            "liteprobe: nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE\nexit code 2\n",
+        ),
     ),
     "captures": (
         Step(
@@ -153,7 +168,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
     ),
     "a recording": (
         Step(
-            f"liteprobe capture --probe {PLAY.format('lan.pcap', 'uplink.pcap')} --keep both --duration 3400us --blocks office.blocks "
+            f"liteprobe capture --probe {PLAY.format('lan.pcap', 'uplink.pcap')} --keep both --duration 3400us --blocks office.blocks "  # noqa: E501
             "-w office.pcapng",
             "3,... frames, 20...,... octets, in office.pcapng, office.blocks\n",
         ),
@@ -204,11 +219,23 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             typed=f"liteprobe emulate --attach --duration 1ms {NETWORK}",
             setting=EMULATOR,
         ),
-        Step("liteprobe stop", "port 0: stopped\nport 1: stopped\n", PROBE, typed=f"liteprobe stop {NETWORK}", setting=EMULATOR),
+        Step(
+            "liteprobe stop",
+            "port 0: stopped\nport 1: stopped\n",
+            PROBE,
+            typed=f"liteprobe stop {NETWORK}",
+            setting=EMULATOR,
+        ),
     ),
     "agents": (
         Step("liteprobe agent run device.yaml", ROUTED, STOPPED, files={"device.yaml": DEVICE}, until="kernel\n"),
-        Step("liteprobe agent run device.py", QUEUE.replace("router at", "device at"), STOPPED, files={"device.py": ROUTER}, until="mean_wait_us\n"),
+        Step(
+            "liteprobe agent run device.py",
+            QUEUE.replace("router at", "device at"),
+            STOPPED,
+            files={"device.py": ROUTER},
+            until="mean_wait_us\n",
+        ),
         Step("liteprobe agent run docs/examples/agent_queue/router.py", QUEUE, STOPPED, until="mean_wait_us\n"),
         Step("liteprobe agent keys router", dedent(QUICK["liteprobe agent keys router"])),
         Step("liteprobe agent keys bench", dedent(QUICK["liteprobe agent keys bench"])),

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Blocks of pages that use git and the network: each is run as a script, as it stands, by ``./run bench first-hour commands --full``.
+"""Blocks of pages that use git and the network, each run as a script, as it stands (``./run bench first-hour commands --full``).
 
 What stands for something of the reader's own is filled in: REPOSITORY by this clone, of which git gives what is committed,
 /media/stick by a folder, VERSION by that of pyproject.toml.
@@ -27,7 +27,7 @@ TRAIN = """
    {length}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0        0.0      0     0       0      0
 Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
 Clock free-running; a delay is within 8.0 ns.
-"""
+"""  # noqa: E501
 LAB1 = "...\n"
 
 
@@ -75,7 +75,12 @@ SCRIPTS = (
         is_offline=True,
         never="building the simulated probe",
     ),
-    Script("docs/release.md", "./run python setup.py", "release/liteprobe", "...\nliteprobe {version}" + TRAIN.format(length="  60")),
+    Script(
+        "docs/release.md",
+        "./run python setup.py",
+        "release/liteprobe",
+        "...\nliteprobe {version}" + TRAIN.format(length="  60"),
+    ),
 )
 
 

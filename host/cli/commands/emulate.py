@@ -3,8 +3,8 @@
 """Joins two ports by a degraded network, shows it while it runs, and what came of it."""
 
 import argparse
-import shlex
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator

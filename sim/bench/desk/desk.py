@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import flash_image, map_hash
@@ -76,8 +77,10 @@ class Setting:
 
     def folder(self) -> Path:
         """Return the folder of the simulation, built when it wasn't."""
-        if self.board:  # Streams find no room in the i9's tester.
-            return build_board(self.board, **({} if self.preset == "train" else {"preset": self.preset, "with_streams": False}))
+        if self.board:
+            # Streams find no room in the i9's tester.
+            options: dict[str, Any] = {"preset": self.preset, "with_streams": False} if self.preset != "train" else {}
+            return build_board(self.board, **options)
         return sim.build(sim.SimOptions(preset=self.preset, with_cpu=self.preset != "emulator"))
 
 
