@@ -57,7 +57,7 @@ class Script:
 
 SCRIPTS = (
     Script("docs/install.md", "git clone REPOSITORY", "first", TRAIN.format(length="1514")),
-    Script("docs/install.md", "pip download", "first", "...\nSuccessfully downloaded liteprobe ...\n"),
+    Script("docs/install.md", "pip download", "first", "...\nSuccessfully downloaded ... liteprobe ...\n"),
     Script(
         "docs/install.md",
         "python3 -m venv probe && ",
