@@ -142,9 +142,10 @@ PHYS = """
 EYE = """
 tap 0 |####...####     ...     | 127
 # all frames, . some, blank none
-taps 0 to 99 (0.000 to 2.475 ns) bring all 20 frames; its first edge lies before tap 0, so the middle counts from the last, with the width of data sheets.
+taps 0 to 99 (0.000 to 2.475 ns) bring all 20 frames; its first edge lies before tap 0, so the middle counts\
+ from the last, with the width of data sheets.
 Port 1 is set to tap 40 (1.000 ns) until the FPGA is loaded again.
-"""  # noqa: E501
+"""
 REPLAY_5A = " --preset replay --ports 1 --link own --no-cpu --no-sets --no-discipline --no-hash"
 NO_SETS = "configuration sets (--sets)"
 PLAIN_I9 = replace(I9, options="", folder="", missing="")

@@ -18,12 +18,13 @@ STOPPED = "run, --full: until Ctrl-C"
 DEVICE = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs/agent.md").read_text(encoding="utf-8"), re.M | re.S)[0]
 ROUTER = (ROOT / "docs/examples/agent_queue/router.py").read_text(encoding="utf-8")
 TRAIN = """
- length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std   lost   dup   reord   late
+ length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std\
+   lost   dup   reord   late
  ───...
 {}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0        0.0      0     0       0      0
 Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
 Clock free-running; a delay is within 8.0 ns.
-"""  # noqa: E501
+"""
 DOCTOR = """
 ok      Python                3..., ...python...
 ok      packages of the host  liteprobe ...
@@ -83,17 +84,19 @@ fault        nobody disciplines this clock: 'liteprobe firmware load', or 'litep
 READ = "129 frames, 15,172 octets, in OUT.pcapng\n"
 STOP = "port 0: {}\nport 1: nothing was sent\n"
 ROUTED = "router at tcp://127.0.0.1:5580: forwarding, queue_length, dropped..., dropped.lo, load, kernel\n0 requests\nexit code 0\n"
-QUEUE = "router at tcp://127.0.0.1:5580: queue_length, traffic_load, queue_length_now, forwarded, dropped, queue_peak, mean_wait_us\n"  # noqa: E501
+QUEUE = "router at tcp://127.0.0.1:5580: queue_length, traffic_load, queue_length_now, forwarded, dropped, queue_peak, "
+QUEUE += "mean_wait_us\n"
 QUEUE += "0 requests\nexit code 0\n"
 MONITORED = """
 liteprobe sim://... clock free-running, error not known
 ╭─ port 0 ...
 │ ... frames, ... octets ...
-│ 0 fcs errors, 0 length errors, 0 bad probes, 0 runts, 0 giants, 0 preamble errors, 0 symbol errors, 0 overflows, 0 stamp errors, 0 management dropped, 0     │
+│ 0 fcs errors, 0 length errors, 0 bad probes, 0 runts, 0 giants, 0 preamble errors, 0 symbol errors, 0\
+ overflows, 0 stamp errors, 0 management dropped, 0     │
 │ unclassified, 0 damaged, 0 staging dropped, 0 headers lost, 0 unplaced ...
 ╭─ port 1 ...
 exit code 0
-"""  # noqa: E501
+"""
 PLAY = "'sim://loopback?preset=monitor&play={},{}'"
 DISCIPLINE = "liteprobe clock discipline --probe 'sim://pair?pps=1ms&cpu=0' --for 120ms --log clock.csv"
 OFFICE = "docs/examples/office.pcapng"
@@ -168,8 +171,8 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
     ),
     "a recording": (
         Step(
-            f"liteprobe capture --probe {PLAY.format('lan.pcap', 'uplink.pcap')} --keep both --duration 3400us --blocks office.blocks "  # noqa: E501
-            "-w office.pcapng",
+            f"liteprobe capture --probe {PLAY.format('lan.pcap', 'uplink.pcap')} --keep both --duration 3400us "
+            "--blocks office.blocks -w office.pcapng",
             "3,... frames, 20...,... octets, in office.pcapng, office.blocks\n",
         ),
     ),

@@ -17,18 +17,40 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-OFFLINE = ("unshare", "--map-root-user", "--net")
+#: No network but this machine itself.
+OFFLINE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 LONGEST_S = 3600
 
 TRAIN = """
 ...
- length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std   lost   dup   reord   late
+ length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std\
+   lost   dup   reord   late
  ───...
-   {length}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0        0.0      0     0       0      0
+   {length}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0\
+        0.0      0     0       0      0
 Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not queued.
 Clock free-running; a delay is within 8.0 ns.
-"""  # noqa: E501
-LAB1 = "...\n"
+"""
+LAB1 = """
+...
+   60 octets:      672 ns   1488095.24 /s 0.2143
+  512 octets:     4288 ns    233208.96 /s 0.8769
+ 1514 octets:    12304 ns     81274.38 /s 0.9571
+...
+  "frames_60_per_s": 1488095.238095238,
+  "frames_1514_per_s": 81274.3823146944,
+  "payload_share_60": 0.21428571428571427,
+  "payload_share_1514": 0.9570871261378413,
+  "measured_60_per_s": 1488095.238095238,
+  "measured_1514_per_s": 81274.3823146944,
+  "delay_slope_ns_per_octet": 8.0,
+  "delay_intercept_ns": 3096.0,
+  "interval_333_ns": 36915.691569156916,
+  "measured_333_mbps": 333.3002758463635,
+  "cycles_per_frame": 2016.0,
+  "surplus_frames_per_s": 297.61904761904765
+}
+"""
 
 
 @dataclass(frozen=True)
