@@ -6,6 +6,7 @@ What stands for something of the reader's own is filled in: REPOSITORY by this c
 /media/stick by a folder, VERSION by that of pyproject.toml.
 """
 
+import doctest
 import os
 import re
 import shutil
@@ -14,6 +15,10 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from transcripts import plain
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -124,6 +129,13 @@ def lines_of(page: str) -> set[str]:
 def version() -> str:
     """Return the version of the package."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def is_said(script: Script, printed: str) -> bool:
+    """Return whether a script printed what it is known to print."""
+    expected = plain(script.says.replace("{version}", version()))
+    is_right = doctest.OutputChecker().check_output(expected, plain(printed), doctest.ELLIPSIS)
+    return is_right and not (script.never and script.never in printed)
 
 
 def has_offline() -> bool:
