@@ -63,7 +63,7 @@ def lines(owds: dict[int, str], count: int = 1000) -> str:
     )
 
 
-def switched(setting: Setting, phys_ns: int = PHYS_NS) -> tuple[Step, Step]:
+def switched(setting: Setting, phys_ns: int = PHYS_NS, count: int = 1000) -> tuple[Step, Step]:
     """Return train and calibration through a switch that stores 8 (L + 12) ns and takes 3 us, and PHYs."""
     owds = {length: f"{8 * (length + 12) + 3000 + phys_ns}.0" for length in (60, 1514)}
     said = f"""
@@ -74,7 +74,8 @@ def switched(setting: Setting, phys_ns: int = PHYS_NS) -> tuple[Step, Step]:
 70 trains; scatter about the line 0.000 ns. Repeat after each link-up.
 """
     command = "liteprobe calibrate --probe etherbone://192.168.1.50 --slope 8 --json switch.json"
-    return train(lines(owds), setting=setting), Step(command, said, PROBE, setting=setting)
+    first = train(lines(owds, count), f"train {NETWORK} --length 60,1514 --count {count}", setting=setting)
+    return first, Step(command, said, PROBE, setting=setting)
 
 
 def build(
@@ -103,9 +104,9 @@ def uart(device: str, lengths: tuple[int, ...] = (60, 1514), count: int = 1000) 
     return train(lines(owds, count), f"train --probe {device} --length {asked} --count {count}", setting=CABLE)
 
 
-def walk(page: Page, *after: Step) -> tuple[Step, ...]:
+def walk(page: Page, *after: Step, count: int = 1000) -> tuple[Step, ...]:
     """Return the commands of a board's page, in its order."""
-    return (page.keep(), page.load(), *switched(on(page)), page.flash(), page.restore(), *after)
+    return (page.keep(), page.load(), *switched(on(page), count=count), page.flash(), page.restore(), *after)
 
 
 INFO = """
@@ -230,7 +231,9 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
     ),
     "docs/boards/colorlight-i5.md": walk(I5, I5.load(" --link uart"), uart("uart:///dev/ttyUSB0")),
     "docs/boards/colorlight-i9.md": walk(I9),
-    "docs/boards/versa-ecp5.md": walk(VERSA, VERSA.load(" --link uart"), uart("uart:///dev/ttyUSB1")),
+    "docs/boards/versa-ecp5.md": walk(
+        VERSA, VERSA.load(" --link uart"), uart("uart:///dev/ttyUSB1", count=500), count=500
+    ),
     "docs/phys.md": (
         A75B.load(),
         Step(

@@ -27,8 +27,7 @@ OFFLINE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up
 LONGEST_S = 3600
 
 TRAIN = """
-...
- length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std\
+...length   count   repeat   load %       Mb/s   +-95 %    sent at   capacity   owd ns   std   p99   ipdv std\
    lost   dup   reord   late
  ───...
    {length}     100        1   100.00   1000.000        -   1000.000   1000.000      8.0   0.0   8.0\
