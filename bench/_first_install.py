@@ -27,6 +27,7 @@ from liteprobe.host.cli.main import COMMANDS
 SIZES_MB = {"": 150, "report": 250, "parquet": 330, "clock": 480, "sim": 400, "build": 560, "all": 1200}
 INSTALL_S = 180
 FIRST_TRAIN_S = 180
+BOARD, ROUTE_S = "colorlight_5a_75b", 7200
 NOBODY = 65534
 SHELL = ("sh", "env", "dirname", "readlink", "ip")  # What the launcher and discover use; no compiler.
 NOBODY_ANSWERS = "etherbone://127.0.0.1:9?timeout=0.05"
@@ -119,7 +120,7 @@ class Installed:
         return len(self._files() ^ self.files)
 
     def run(
-        self, arguments: Sequence[str], is_bare: bool = False, **environment: str
+        self, arguments: Sequence[str], is_bare: bool = False, most_s: float = 900, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """Run ``liteprobe`` in the working folder; ``is_bare``: with hardly a program on PATH, and no compiler."""
         as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
@@ -132,7 +133,7 @@ class Installed:
             capture_output=True,
             text=True,
             check=False,
-            timeout=900,
+            timeout=most_s,
             **as_nobody,  # type: ignore[call-overload]
         )
         return done
@@ -194,16 +195,20 @@ def train(_: bool) -> Iterator[Figure]:
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
-def build(_: bool) -> Iterator[Figure]:
-    """Write a board's Verilog with the extra build: products go to the working folder."""
+def build(is_full: bool) -> Iterator[Figure]:
+    """Write a board's Verilog with the extra build; products go to the working folder. ``--full``: to the bitstream, too."""
     with installed("build") as there:
-        done, seconds = timed(there, ["build", "colorlight_5a_75b", "--no-compile"])
+        done, seconds = timed(there, ["build", BOARD, "--no-compile"])
         print(done.stderr[-400:], file=sys.stderr, end="")
-        products = ("csr.json", "gateware/liteprobe.v")
-        folder = there.work / "build" / "colorlight_5a_75b"
-        there_are = [name for name in products if next(folder.rglob(name.split("/")[-1]), None)]
-        yield Figure("build_products", len(there_are), f"of {len(products)}", len(products), is_least=True)
+        folder = there.work / "build" / BOARD
+        yield found(folder, "build_products", "csr.json", "gateware/liteprobe.v")
         yield Figure("build_no_compile", seconds, "s", INSTALL_S)
+        if is_full:
+            done, seconds = timed(there, ["build", BOARD], ROUTE_S)
+            print(done.stdout, done.stderr[-400:], file=sys.stderr, sep="", end="")
+            yield Figure("bitstream_exit_code", done.returncode, "", 0)
+            yield found(folder, "bitstream_products", "report.json", "liteprobe.bit", "liteprobe.svf")
+            yield Figure("bitstream", seconds, "s", ROUTE_S)
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
@@ -244,15 +249,24 @@ def installed(extra: str, with_cache: bool = True) -> Iterator[Installed]:
                     path.chmod(path.stat().st_mode | 0o200)
 
 
+def found(folder: Path, name: str, *products: str) -> Figure:
+    """Return how many of some products are in a folder."""
+    return Figure(
+        name, sum((folder / one).is_file() for one in products), f"of {len(products)}", len(products), is_least=True
+    )
+
+
 def octets(folder: Path) -> int:
     """Return what the files of a folder hold, each counted once."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def timed(there: Installed, arguments: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+def timed(
+    there: Installed, arguments: Sequence[str], most_s: float = 900
+) -> tuple[subprocess.CompletedProcess[str], float]:
     """Run ``liteprobe``, and return what it said and how long it took (s)."""
     started = time.monotonic()
-    done = there.run(arguments)
+    done = there.run(arguments, most_s=most_s)
     return done, time.monotonic() - started
 
 

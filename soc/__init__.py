@@ -1,0 +1,4 @@
+
+from liteprobe.soc import same_names
+
+same_names.install()

@@ -22,6 +22,7 @@ from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statist
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.frames.tshark import TRUTHS
 from liteprobe.sim.bench.tools.full_disk import room_for
 from liteprobe.sim.models.toeplitz import flow_hash
 from liteprobe.sim.models.unified import unified_header
@@ -75,7 +76,7 @@ def tshark(path: Path, *arguments: str) -> tuple[str, str]:
 def fields(path: Path, *names: str) -> list[list[str]]:
     found, said = tshark(path, "-T", "fields", *(word for name in names for word in ("-e", name)))
     assert said == ""
-    return [line.split("\t") for line in found.splitlines()]
+    return [[TRUTHS.get(field, field) for field in line.split("\t")] for line in found.splitlines()]
 
 
 # tshark -------------------------------------------------------------------------------------------

@@ -20,14 +20,23 @@ from liteprobe.host.capture.filter.words import port_of, protocol_of
 LAYERS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
 
 
-def test_names_of_ports_are_those_that_tshark_prints(tmp_path: Path) -> None:
-    named = [(protocol, name) for protocol, names in PORTS.items() for name in names if name not in ALIASES.values()]
+def names_of_tshark(named: list[tuple[str, str]], folder: Path) -> list[str]:
+    """Return what tshark calls the port of each protocol and name: by its list, which an older one shows in frames alone."""
+    listed = subprocess.run(["tshark", "-G", "services"], capture_output=True, text=True, check=False).stdout
+    rows = [line.split("\t") for line in listed.splitlines()]
+    if names := {(protocol, int(port)): name for name, port, protocol, *_ in rows}:
+        return [names.get((protocol, PORTS[protocol][name]), "") for protocol, name in named]
     frame = Ether(src="02:4c:50:00:00:01", dst="02:4c:50:00:00:02") / IP(src="192.0.2.1", dst="192.0.2.2")
     frames = [frame / LAYERS[protocol](sport=60000, dport=PORTS[protocol][name]) for protocol, name in named]
-    wrpcap(str(tmp_path / "ports.pcap"), frames)
-    command = ["tshark", "-N", "t", "-r", str(tmp_path / "ports.pcap"), "-O", "tcp,udp,sctp"]
+    wrpcap(str(folder / "ports.pcap"), frames)
+    command = ["tshark", "-N", "t", "-r", str(folder / "ports.pcap"), "-O", "tcp,udp,sctp"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"^ +Destination [Pp]ort: (\S+) \(", text, re.MULTILINE) == [name for _, name in named]
+    return re.findall(r"^ +Destination [Pp]ort: (\S+) \(", text, re.MULTILINE)
+
+
+def test_names_of_ports_are_those_of_tshark(tmp_path: Path) -> None:
+    named = [(protocol, name) for protocol, names in PORTS.items() for name in names if name not in ALIASES.values()]
+    assert names_of_tshark(named, tmp_path) == [name for _, name in named]
 
 
 def test_numbers_of_protocols_are_those_of_the_socket_module() -> None:

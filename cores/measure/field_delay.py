@@ -121,7 +121,7 @@ class FieldDelay(LiteXModule):
         left        = Signal(5, reset_less=True)         # Nibbles of the field that are not fetched.
         skipped     = Signal(4, reset_less=True)         # Nibbles of the stamp below the field.
         is_enabled  = Signal(reset_less=True)
-        is_timed    = self.is_timed = Signal(reset_less=True)
+        self.is_timed = is_timed = Signal(reset_less=True)
         self.takes  = takes  = Signal()                  # A nibble of the field was fetched.
         picks       = Signal(3, reset_less=True)         # In its word.
         fetches     = Signal()

@@ -70,11 +70,11 @@ class BinFinder(LiteXModule):
             shift_of[kind]  = shift.eq(self.shifts[kind])
         difference = Signal(34)
         borrow     = Signal()
-        low        = self.low      = Signal(32, reset_less=True)
-        high       = self.high     = Signal(32, reset_less=True)
-        is_below   = self.is_below = Signal()
-        whole      = self.whole    = Signal()
-        chosen     = self.chosen   = Signal(5)
+        self.low      = low      = Signal(32, reset_less=True)
+        self.high     = high     = Signal(32, reset_less=True)
+        self.is_below = is_below = Signal()
+        self.whole    = whole    = Signal()
+        self.chosen   = chosen   = Signal(5)
         self.comb += [
             Case(sample.kind, cases),
             Case(sample.kind, shift_of),

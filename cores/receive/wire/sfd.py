@@ -53,7 +53,7 @@ class SFDDetector(LiteXModule):
         carrier = Signal()
         octet   = Signal(8)
         symbol  = Signal()
-        spacing = self.spacing = Signal(max=least_sfd_spacing) # Ticks in which no SFD is taken.
+        self.spacing = spacing = Signal(max=least_sfd_spacing) # Ticks in which no SFD is taken.
         refused = Signal()
         # Comparisons are registers: their verdict goes far.
         is_sfd      = Signal()

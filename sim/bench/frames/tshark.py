@@ -48,6 +48,8 @@ FIELDS = TABLE.split()
 Row = dict[str, list[str]]
 Values = dict[str, object]
 
+#: Wireshark 4.0 prints 1 and 0, 4.4 the words.
+TRUTHS = {"True": "1", "False": "0"}
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
 EXTENSION_FIELDS = {
     unified.HOP_BY_HOP: "ipv6.hopopts.nxt",
@@ -87,7 +89,12 @@ def read(frames: Iterable[bytes]) -> Iterator[Row]:
         command += [word for name in FIELDS for word in ("-e", name)]
         for line in run(command, environment).splitlines():
             values = line.split("\t")
-            yield {name: value.split(",") if value else [] for name, value in zip(FIELDS, values, strict=True)}
+            yield {name: told(value) for name, value in zip(FIELDS, values, strict=True)}
+
+
+def told(value: str) -> list[str]:
+    """Return the occurrences of a field, those that are true or false as 1 and 0."""
+    return [TRUTHS.get(one, one) for one in value.split(",")] if value else []
 
 
 def run(command: Sequence[str], environment: dict[str, str]) -> str:
@@ -155,7 +162,7 @@ class Reading:
 
     def layer3(self) -> Layer3:
         """Return which layer 3 tshark read in full, of those that a unified header has."""
-        name, ethernet_ipv4 = self.pop("arp", "ip", "ipv6"), [1, 0x0800, 6, 4]
+        name, ethernet_ipv4 = self.unnamed() or self.pop("arp", "ip", "ipv6"), [1, 0x0800, 6, 4]
         if name == "arp":
             sort = [first(self.row, f"arp.{part}") for part in ("hw.type", "proto.type", "hw.size", "proto.size")]
             is_ours = sort == ethernet_ipv4 and self.values["type"] == unified.ARP and self.row["arp.dst.proto_ipv4"]
@@ -164,6 +171,11 @@ class Reading:
         if not name or not self.row[f"{name}.dst"]:
             return Layer3.NONE
         return Layer3.IPV4 if name == "ip" else Layer3.IPV6
+
+    def unnamed(self) -> str:
+        """Return what Wireshark 4.4 dissects behind labels, but leaves out of the protocols that it lists."""
+        shown = {name: len(self.row[f"{name}.dst"]) for name in ("ip", "ipv6")}
+        return next((name for name in shown if self.values["labels"] and shown[name] > self.chain.count(name)), "")
 
     def take(self, **names: str) -> None:
         """Take the first occurrence of each field under another name."""
