@@ -201,6 +201,11 @@ the flash of a colorlight_5a_75b was backed up before: ....bin (--backup FILE ma
 """
 A75B_MAP = "build/colorlight_5a_75b/csr.json"
 SWITCHED, CALIBRATED = switched(DESK, PHYS_NS)
+REPORTED = train(
+    lines({1514: f"{15208 + PHYS_NS}.0"}),
+    f"train {NETWORK} --length 1514 --count 1000 --report train.html",
+    setting=DESK,
+)
 SESSIONS: dict[str, tuple[Step, ...]] = {
     "docs/boards/desk.md": (
         A75B.keep(),
@@ -240,16 +245,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
             f"liteprobe phy sweep {NETWORK} --port 1", EYE, PROBE, setting=DESK, also=("liteprobe phy sweep --port 1",)
         ),
     ),
-    "docs/first-train.md": (
-        A75B.load(),
-        replace(
-            train(
-                lines({1514: f"{15208 + PHYS_NS}.0"}),
-                f"train {NETWORK} --length 1514 --count 1000 --report train.html",
-                setting=DESK,
-            ),
-        ),
-    ),
+    "docs/first-train.md": (A75B.load(), replace(REPORTED, said=f"{REPORTED.said}report: train.html\n")),
     "builds": (
         build(A75B, also=("liteprobe build colorlight_5a_75b",)),
         build(
