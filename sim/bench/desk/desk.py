@@ -39,6 +39,8 @@ from liteprobe.soc.assemble import assemble
 
 NETWORK = "etherbone://192.168.1.50"
 SERIAL = re.compile(r"/dev/ttyUSB\d")
+#: Said on stderr where a simulated probe is not in the cache yet.
+BUILDING = re.compile(r"^(?:  \d+ s: )?liteprobe: (?:building the simulated|built in|another program builds).*\n", re.MULTILINE)
 LONGEST_S = 600
 QUIET_S = 120
 READY_NS = 5_000_000  # PHYs are set up, and a short program is started.
@@ -201,7 +203,7 @@ class Desk:
             if until:
                 process.send_signal(signal.SIGINT)
             rest, _ = process.communicate(timeout=LONGEST_S)
-        text = self._there((said + rest).decode())
+        text = BUILDING.sub("", self._there((said + rest).decode()))
         return text + (f"exit code {process.returncode}\n" if process.returncode or until else "")
 
     # # #
