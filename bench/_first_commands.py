@@ -6,6 +6,7 @@ import doctest
 import sys
 import tempfile
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,10 @@ from _figures import ROOT, Figure, Row
 
 sys.path.insert(0, str(ROOT / "tools"))
 
+import command_desk
 import command_runs
 import commands as tool
+import page_scripts
 import transcripts
 
 
@@ -30,10 +33,48 @@ def says_it_again(command: str, expected: str) -> bool:
     return False
 
 
+def sessions_that_differ() -> int:
+    """Run all sessions at the simulated desk; return how many commands print another thing than they are known to print."""
+    others = 0
+    for name in command_desk.SESSIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            for step, printed in command_desk.said(name, Path(folder)):
+                if not command_desk.is_said(step, printed):
+                    others += 1
+                    print(f"{step.typed or step.command} prints:\n{printed}", file=sys.stderr)
+    return others
+
+
+def scripts_that_differ() -> Iterator[Figure]:
+    """Run the blocks of pages that use git and the network, each as a script in a folder of its own."""
+    differ = left_out = 0
+    with tempfile.TemporaryDirectory(prefix="liteprobe-pages-") as folder:
+        for script in page_scripts.SCRIPTS:
+            if script.is_offline and not page_scripts.has_offline():
+                left_out += 1
+                continue
+            started = time.monotonic()
+            printed = page_scripts.run(script, Path(folder))
+            is_right = page_scripts.is_said(script, printed)
+            differ += not is_right
+            print(f"  {script.page}: {script.first}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+            if not is_right:
+                print(printed[-3000:], file=sys.stderr)
+    yield Figure(
+        "blocks_run_as_scripts",
+        len(page_scripts.SCRIPTS) - left_out,
+        "blocks",
+        len(page_scripts.SCRIPTS),
+        is_least=True,
+    )
+    yield Figure("blocks_that_print_another_thing", differ, "blocks", 0)
+
+
 def commands(is_full: bool) -> Iterator[Figure]:
     """Count the commands of each kind, say why others are not run, and run those whose output no page shows.
 
-    Those of ``command_runs.SLOW`` run with ``--full`` alone. Transcripts on pages are compared by test_house_docs.py.
+    Those of ``command_runs.SLOW``, the sessions at the simulated desk and the blocks that use git and the network run with
+    ``--full`` alone. Transcripts on pages are compared by test_house_docs.py.
     """
     kinds: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
@@ -51,14 +92,19 @@ def commands(is_full: bool) -> Iterator[Figure]:
         print(f"  {count:>4} {kind}: {why}", file=sys.stderr)
     total = sum(kinds.values()) + wrong
     yield Figure("commands_shown", total, "commands", 1, is_least=True)
-    for kind in ("compared", "parsed", "named", "not run"):
+    for kind in ("compared", "run", "parsed", "named", "not run"):
         yield Figure(f"commands_{kind.replace(' ', '_')}", kinds[kind], "commands", total)
     yield Figure("commands_wrong", wrong, "commands", 0)
     ran = {**command_runs.QUICK, **(command_runs.SLOW if is_full else {})}
     others = sum(not says_it_again(*item) for item in ran.items())
     yield Figure("commands_run_that_print_another_thing", others, "commands", 0)
-    if not is_full:
-        print(f"  excluded without --full: {len(command_runs.SLOW)} commands that are run", file=sys.stderr)
+    if is_full:
+        yield Figure("commands_at_the_desk_that_print_another_thing", sessions_that_differ(), "commands", 0)
+        yield from scripts_that_differ()
+        return
+    steps = sum(map(len, command_desk.SESSIONS.values()))
+    left = f"{len(command_runs.SLOW)} commands that are run, {steps} at a simulated desk, {len(page_scripts.SCRIPTS)} blocks"
+    print(f"  excluded without --full: {left} that use git and the network", file=sys.stderr)
 
 
 def rows() -> dict[str, Row]:

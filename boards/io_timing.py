@@ -116,7 +116,7 @@ class Flash:
 W25Q32JV = Flash("W25Q32JV", 6.0, 1.5, 2.0, 3.0, 5.0) # Rev. C, 9.6, p. 62.
 GD25Q16C = Flash("GD25Q16C", 8.0, 0.7, 2.0, 2.0, 5.0) # Rev. 3.0, AC characteristics: the slowest of its ranges of temperature.
 # W25Q64JV (i9) and the Versa's N25Q128A were not at hand: the worst of the others.
-FLASH_NOT_AT_HAND = Flash("flash, data sheet not at hand", 8.0, 0.7, 2.0, 3.0, 5.0)
+FLASH_NOT_AT_HAND = Flash("(data sheet not at hand)", 8.0, 0.7, 2.0, 3.0, 5.0)
 
 @dataclass(frozen=True)
 class Parts:

@@ -133,9 +133,14 @@ def test_netem_is_translated_and_what_differs_is_said_on_stderr(run: Run, model:
 
 def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: EmulatorProbe, document: str) -> None:
     code, out, _ = run("emulate", document, "--detach")
-    assert (code, out) == (0, "running; liteprobe emulate --attach looks at it, liteprobe stop ends it\n")
+    where = "--probe sim://emulator"
+    assert (code, out) == (
+        0,
+        f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it\n",
+    )
     code, out, _ = run("emulate", "--attach", "--duration", "300ms")
     assert code == 0 and len(lines_with(out, "class 0")) == 3 and all(model.running)
+    assert " s, left running. " in out
     code, out, _ = run("stop")
     assert (code, out, model.running) == (0, "port 0: stopped\nport 1: stopped\n", [None, None])
     code, _, err = run("emulate", "--attach")

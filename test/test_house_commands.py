@@ -4,6 +4,7 @@
 
 import doctest
 import importlib.util
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -25,6 +26,7 @@ def load_tool(name: str) -> ModuleType:
 transcripts = load_tool("transcripts")
 runs = load_tool("command_runs")
 tool = load_tool("commands")
+desk = sys.modules["command_desk"]
 
 PAGE = """\
 # A page
@@ -66,9 +68,15 @@ def test_commands_of_a_page_are_found_in_blocks_and_in_prose() -> None:
 @pytest.mark.parametrize(
     ("text", "block", "fate"),
     [
-        ("liteprobe info --probe etherbone://192.168.1.50", True, ("parsed", "a board")),
-        ("./run build colorlight_i9 --preset tester", True, ("parsed", "minutes of place and route")),
-        ("./run build BOARD --restore FILE", False, ("parsed", "a board")),
+        ("liteprobe info --probe pcie:///dev/litepcie0", True, ("parsed", "a board")),
+        ("./run build colorlight_i9 --preset generator", True, ("parsed", "minutes of place and route")),
+        ("liteprobe bring-up", False, ("parsed", "seconds of a probe's time: hours of simulation")),
+        ("./run build BOARD --restore FILE", False, ("compared", "run, --full: stand-ins for toolchain and board")),
+        (
+            "liteprobe phy --probe etherbone://192.168.1.50",
+            True,
+            ("compared", "run, --full: a simulated probe for a board"),
+        ),
         ("liteprobe owd --from URL --to URL", False, ("parsed", "prose: how a command is called")),
         ("liteprobe build --replay", False, ("named", "the name of a command, or of some options of it")),
         ("./run bench clock two_clocks", False, ("not run", "minutes")),
@@ -118,7 +126,21 @@ def test_no_page_shows_a_command_that_can_not_be_right() -> None:
 
 
 def test_what_is_run_is_on_a_page() -> None:
-    assert {*runs.QUICK, *runs.SLOW} <= {command.text for command in tool.all_commands()}
+    shown = {command.text for command in tool.all_commands()}
+    assert {*runs.QUICK, *runs.SLOW} <= shown
+    assert {*desk.HOW} - desk.ELSEWHERE <= {desk.normal(text) for text in shown}
+
+
+@pytest.mark.parametrize("page", [name for name in desk.SESSIONS if name.startswith("docs/boards/")])
+def test_the_desk_follows_a_board_page_in_its_order(page: str) -> None:
+    """Only commands that need what no desk has are left out."""
+    shown = [
+        command for command in tool.all_commands() if command.page == page and command.block and not command.is_compared
+    ]
+    typed = [desk.normal(one.text) for one in shown if one.text.startswith("./run")]
+    assert [step.command for step in desk.SESSIONS[page]] == [
+        text for text in typed if not re.search("bring-up|firmware build", text)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -129,3 +151,14 @@ def test_a_command_prints_what_it_is_known_to_print(command: str, expected: str,
     real = transcripts.plain(runs.printed(command, tmp_path))
     shown = transcripts.plain(textwrap.dedent(expected))
     assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"it prints:\n{real}"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("session", desk.SESSIONS)
+def test_a_session_at_the_desk_prints_what_it_is_known_to_print(session: str, tmp_path: Path) -> None:
+    others = [
+        f"$ {step.command}\n{printed}"
+        for step, printed in desk.said(session, tmp_path)
+        if not desk.is_said(step, printed)
+    ]
+    assert others == [], "\n".join(others)

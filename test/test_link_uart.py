@@ -7,60 +7,11 @@ import random
 import pytest
 from litex.tools.remote.comm_uart import CommUART
 
-from liteprobe.host.device.link.uart import UARTLink
+from liteprobe.host.device.link.uart import UARTLink, open_line
 from liteprobe.host.errors import NoProbeError
+from liteprobe.sim.bench.desk.bridge import Bridge, SerialPort
 
 SEED = 115200
-
-
-class Bridge:
-    """LiteX's Stream2Wishbone, seen from the line: commands in, words out."""
-
-    def __init__(self) -> None:
-        self.memory: dict[int, int] = {}
-        self.commands: list[tuple[int, int, int]] = []
-        self.lost = 0  # Octets of the next replies that get lost.
-        self.is_mute = False
-        self.is_closed = False
-        self._in = b""
-        self._out = b""
-
-    def write(self, data: bytes) -> int:
-        self._in += bytes(data)
-        while len(self._in) >= 6:
-            command, count, address = self._in[0], self._in[1], 4 * int.from_bytes(self._in[2:6], "big")
-            end = 6 + 4 * count * (command == 1)
-            if len(self._in) < end:
-                break
-            octets, self._in = self._in[6:end], self._in[end:]
-            self.commands.append((command, address, count))
-            self._obey(command, address, count, octets)
-        return len(data)
-
-    def _obey(self, command: int, address: int, count: int, octets: bytes) -> None:
-        assert count > 0  # The bridge would take 0 for 256.
-        addresses = range(address, address + 4 * count, 4)
-        if command == 1:
-            words = [int.from_bytes(octets[at : at + 4], "big") for at in range(0, 4 * count, 4)]
-            self.memory |= dict(zip(addresses, words, strict=True))
-        elif not self.is_mute:
-            assert command == 2
-            reply = b"".join(self.memory.get(at, 0).to_bytes(4, "big") for at in addresses)
-            self._out += reply[self.lost :]
-            self.lost = 0
-
-    def read(self, size: int) -> bytes:
-        octets, self._out = self._out[:size], self._out[size:]
-        return octets
-
-    def reset_input_buffer(self) -> None:
-        self._out = b""
-
-    def inWaiting(self) -> int:
-        return len(self._out)
-
-    def close(self) -> None:
-        self.is_closed = True
 
 
 def litex_client(bridge: Bridge) -> CommUART:
@@ -137,3 +88,16 @@ def test_closing_closes_the_line() -> None:
     bridge = Bridge()
     UARTLink(bridge, "a line").close()
     assert bridge.is_closed
+
+
+def test_a_serial_port_leads_to_the_bridge_for_one_program_after_the_other() -> None:
+    bridge = Bridge()
+    port = SerialPort(bridge)
+    try:
+        for base in (0, 0x100000):
+            link = UARTLink(open_line(port.path, 115200), port.path)
+            assert link.write(base, range(base, base + 300)).tolist() == [*range(base, base + 300)]
+            link.close()
+    finally:
+        port.close()
+    assert sorted(bridge.memory.values()) == [*range(300), *range(0x100000, 0x100000 + 300)]

@@ -175,7 +175,9 @@ def test_a_backup_alone_reads_the_flash_and_neither_builds_nor_writes(machine, m
     assert soc_build.main(["colorlight_i5", "--backup", "vendor.bin", "--cable", "tigard"]) == 0
     assert Path("vendor.bin").read_bytes() == VENDOR_I5 and machine.backups == []
     assert [asked[2:4] for asked in machine.asked] == [["tigard", "--detect"], ["tigard", "--dump-flash"]]
-    assert "the flash of colorlight_i5 is in vendor.bin" in capsys.readouterr().out
+    said = capsys.readouterr()
+    line = "backup of the flash: vendor.bin; 'liteprobe build colorlight_i5 --restore vendor.bin' writes it back"
+    assert (said.out, said.err.splitlines()[1:]) == ("", [line])
     assert soc_build.main(["colorlight_i5", "--backup", "vendor.bin"]) == 2
     assert "vendor.bin is there already, and is not replaced" in capsys.readouterr().err
 

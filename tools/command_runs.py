@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FRAMES = 200
 #: Files of the reader's own in the pages' commands: captures of small UDP datagrams.
-CAPTURES = ("a.pcap", "office.pcap", "office.pcapng", "uplink.pcap", "east.pcap", "west.pcap")
+CAPTURES = ("a.pcap", "office.pcap", "office.pcapng", "lan.pcap", "uplink.pcap", "east.pcap", "west.pcap")
 
 QUICK = {
     "./run help": """

@@ -19,6 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import command_desk
+import page_scripts
 from command_runs import QUICK, SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,7 +93,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a command: ``kind`` is "compared", "parsed", "named" or "not run"; ``why`` says more."""
+    """What becomes of a command: ``kind`` is "compared", "run", "parsed", "named" or "not run"; ``why`` says more."""
 
     kind: str
     why: str = ""
@@ -263,6 +265,10 @@ def fate_of(command: Command) -> Fate:
         return Fate(
             "compared", "run" if command.text in QUICK else "run, --full" if command.text in SLOW else "transcript"
         )
+    if how := command_desk.how(command.text):
+        return Fate("compared", how)
+    if command.block and in_script(command):
+        return Fate("run", "its block as a script: ./run bench first-hour commands --full")
     text = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command.text)
     words = filled(text)
     if words[0] not in OURS and not words[0].endswith("bin/liteprobe"):
@@ -283,12 +289,23 @@ def fate_of(command: Command) -> Fate:
     raise ValueError(why)
 
 
+def in_script(command: Command) -> bool:
+    """Return whether a command stands in a block that the bench of the first hour runs as a script."""
+    return any(command.text in " ".join(line.split()) for line in scripted(command.page))
+
+
+@cache
+def scripted(page: str) -> set[str]:
+    """Return the lines of a page that are run in a script."""
+    return page_scripts.lines_of(page)
+
+
 def need_of(command: Command, arguments: list[str]) -> str:
     """Return why a command that is parsed isn't run."""
     line = " ".join(arguments)
-    if re.search(
-        r"etherbone:|uart:|pcie:|--(?:load|flash|restore|backup)\b|^firmware (?:flash|load)|^(?:phy|bring-up)\b", line
-    ):
+    if re.search(r"--duration \d+s\b|--count 1000000\b|--for 3600s|--(?:watch|follow) 10s|^bring-up", line):
+        return "seconds of a probe's time: hours of simulation"
+    if re.search(r"etherbone:|uart:|pcie:|--(?:load|flash|restore|backup)\b|^firmware (?:flash|load)|^phy\b", line):
         return "a board"
     if arguments[0] == "build":
         return "minutes of place and route"

@@ -24,7 +24,7 @@ from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
 from liteprobe.soc.extension import extend_with
 from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
-from liteprobe.soc.build.load import Way, detect, flash_bitstream, keep, load, restore, way_of
+from liteprobe.soc.build.load import backup_only, detect, load_or_flash, restore_only, way_of
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.build.report import GUARD, area_of, clocks_of, guarded, late_crossings, margin_lines, misses
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
@@ -329,29 +329,10 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
     claim(out)
     say(f"Verilog of {args.board}, into {out}")
-    _, folder = write_sources(args.board, config, out, args.extend)
-    print(f"Verilog, constraints and script: {folder}\nregister map: {out / 'csr.json'}")
+    write_sources(args.board, config, out, args.extend)
+    print(f"Verilog, constraints and script: {out / 'gateware'}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
-    return 0
-
-
-def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
-    """Write a backup of the flash back; return the exit code."""
-    if args.board in VERILOG_ONLY:
-        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
-    say(f"writing the whole flash, JTAG cable {way.cable or target.cable}: this takes minutes")
-    restore(target, args.restore, way)
-    print(f"{args.restore} is in the flash of {args.board}: switch it off and on")
-    return 0
-
-
-def backup_only(args: argparse.Namespace, target: Any, way: Way) -> int:
-    """Keep the flash in a file; return the exit code."""
-    if args.board in VERILOG_ONLY:
-        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
-    keep(target, args.backup, way)
-    print(f"the flash of {args.board} is in {args.backup}")
     return 0
 
 
@@ -379,8 +360,7 @@ def main(arguments: list[str] | None = None) -> int:
         report = build(args.board, config, args.seed, out, args.extend)
         print(summary(report), flush=True)
         if args.load or args.flash:
-            say(f"{'writing the flash' if args.flash else 'loading'}, JTAG cable {way.cable or target.cable}")
-            (flash_bitstream if args.flash else load)(target, out / f"{TOP}.bit", way)
+            load_or_flash(args, target, out / f"{TOP}.bit", way)
     except ValueError as error:
         say(f"build: {error}")
         return 2

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from liteprobe.boards import BOARDS, OTHER_NAMES, board
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.soc.build.backup import WITHOUT, back_up
 from liteprobe.soc.build.images import check_backup, check_bitstream, check_firmware
 from liteprobe.soc.build.loaders import LOCKED, NO_PERMISSION, Answer, Loader, is_of, loader_for, name_of, part_of, run_loader
@@ -137,6 +137,38 @@ def restore(target: Any, file: Path, way: Way) -> None:
     """Write a backup into the flash of ``target``, and keep nothing of what is there; BuildError as of ``load``."""
     check_backup(file, target)
     _write(target, file, 0, Way(way.cable, way.unprotect, with_backup=False))
+
+
+def load_or_flash(args: argparse.Namespace, target: Any, file: Path, way: Way) -> None:
+    """Write a bitstream into the flash, or load it, as was asked for, and say when it is there."""
+    cable = way.cable or target.cable
+    if args.flash:
+        print(f"writing the flash, JTAG cable {cable}", file=sys.stderr, flush=True)
+        flash_bitstream(target, file, way)
+        print(f"{file} is in the flash of {args.board}: switch it off and on")
+    else:
+        print(f"loading, JTAG cable {cable}", file=sys.stderr, flush=True)
+        load(target, file, way)
+        print(f"{file} is loaded into {args.board}, until its power goes")
+
+
+def backup_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+    """Keep the flash in a file; return the exit code."""
+    if args.board in VERILOG_ONLY:
+        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
+    keep(target, args.backup, way)
+    return 0
+
+
+def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+    """Write a backup of the flash back; return the exit code."""
+    if args.board in VERILOG_ONLY:
+        raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
+    check_backup(args.restore, target)
+    print(f"writing the whole flash, JTAG cable {way.cable or target.cable}: this takes minutes", file=sys.stderr, flush=True)
+    restore(target, args.restore, way)
+    print(f"{args.restore} is in the flash of {args.board}: switch it off and on")
+    return 0
 
 
 def _write(target: Any, file: Path, offset: int, way: Way) -> None:

@@ -41,8 +41,8 @@ def _run(args: argparse.Namespace) -> None:
     offer(agent)
     if not agent.names:
         raise UsageError(f"{args.file} offers nothing: register settings and values in {OFFER}(agent)")
-    print(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
+        print(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
         agent.run()
     faults = [f"{count} {what}" for what, count in agent.counts.items() if count and what not in PLAIN]
     print(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", file=sys.stderr)

@@ -4,6 +4,7 @@
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> None:
         emulation = probe.emulate(network)
         if args.detach:
             emulation.detach()
-            print("running; liteprobe emulate --attach looks at it, liteprobe stop ends it")
+            where = f"--probe {shlex.quote(args.probe)}"
+            print(f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it")
             return
         _follow(args, emulation, facts, probe.link.stations)
 
@@ -123,14 +125,19 @@ def _follow(
         _let_go(args, emulation)
         is_meant = seconds is None and end.exit_code == Interrupted().exit_code
         for part in end.results:
-            finish(args, replace(part, end="stopped") if is_meant else part, facts)
+            finish(args, _ended(args, replace(part, end="stopped")) if is_meant else part, facts)
         if is_meant and end.results:
             return
         end.args = (f"{end}; what is shown is until then",)
         raise
     finally:
         _let_go(args, emulation)
-    finish(args, result, facts)
+    finish(args, _ended(args, result), facts)
+
+
+def _ended(args: argparse.Namespace, result: EmulationResult) -> EmulationResult:
+    """Return a result with the end of its network: one that was only looked at runs on."""
+    return replace(result, end="detached") if args.attach else result
 
 
 def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:

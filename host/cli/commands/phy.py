@@ -64,4 +64,4 @@ def _sweep(args: argparse.Namespace, probe: Probe) -> None:
 def _drawn(eye: Eye, step: int) -> str:
     """Return a line of the eye: a mark each delay."""
     marks = "".join("#" if frames == eye.sent else "." if frames else " " for frames in eye.whole)
-    return f"tap 0 |{marks}| {(len(eye.whole) - 1) * step}   # all frames, . some, blank none"
+    return f"tap 0 |{marks}| {(len(eye.whole) - 1) * step}\n# all frames, . some, blank none"

@@ -3,6 +3,7 @@
 """Sends packet trains and measures them."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
         seconds = (end_ns - probe.timebase.now_ns) / 1e9
     print(
         f"port {request.transmit} sends {request.total} frames for {max(seconds, 0):.3g} s; "
-        f"liteprobe stop --port {request.transmit} ends it sooner"
+        f"liteprobe stop --probe {shlex.quote(request.url)} --port {request.transmit} ends it sooner"
     )
 
 

@@ -1,0 +1,2 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
