@@ -239,7 +239,10 @@ class TransmitPath(LiteXModule):
             self.pace.stop.eq(stopping.o),
             *([] if self.forward is None else self.gate()),
             self.begins.eq(begin[-1]),
-            *(self.schedule_of_trains() if self.forward is None else []),
+            *([] if self.forward is not None else [
+                self.schedule.start.eq(self.begins & ~self.is_other),
+                self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
+            ]),
             If(self.is_busy,
                 self.state.eq(paced),
                 If((paced == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),
@@ -256,14 +259,6 @@ class TransmitPath(LiteXModule):
                 is_over.eq(0),
                 is_stopped.eq(0),
             ),
-        ]
-
-    def schedule_of_trains(self):
-        """Return what begins and ends a train."""
-        is_stopped = self.is_stopped
-        return [
-            self.schedule.start.eq(self.begins & ~self.is_other),
-            self.schedule.stop.eq(is_stopped if self.sets is None else is_stopped | self.sets.ends),
         ]
 
     def gate(self):
