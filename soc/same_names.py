@@ -18,6 +18,7 @@ from opcode import opname
 
 FIRST_TO_DIFFER = (3, 12)
 PACKAGES = ("migen", "litex", "litedram", "liteeth", "litepcie", "liteprobe.boards", "liteprobe.cores", "liteprobe.soc")
+TRACER = "migen.fhdl.tracer"
 STORES_FIRST = ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST") # The upper half of their number is the first of the two.
 LOADS_BOTH = ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
 
@@ -53,6 +54,11 @@ class Loader(SourceFileLoader):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning) # Of LiteX's sources.
             return compiled(self.get_data(path), path)
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        if module.__name__ == TRACER:
+            module.get_var_name = get_var_name
 
 
 class Finder(MetaPathFinder):
@@ -92,6 +98,5 @@ def install():
     """Let what is imported from now on name its signals as on Python 3.11; does nothing there, or when it was done before."""
     if sys.version_info >= FIRST_TO_DIFFER and not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
-        from migen.fhdl import tracer
-
-        tracer.get_var_name = get_var_name
+        if TRACER in sys.modules:
+            sys.modules[TRACER].get_var_name = get_var_name
