@@ -62,7 +62,7 @@ def test_flash_hands_the_packed_file_to_the_gatewares_loader(tmp_path: Path, mon
     image = write_image(tmp_path, 8)
     assert cli.main(["firmware", "flash", str(image), "--board", "colorlight_i5"]) == 3
     file = str(tmp_path / "liteprobe.flash")
-    assert asked == [[sys.executable, "-m", "liteprobe.soc.build.load", "colorlight_i5", file]]
+    assert asked == [[*programs.module("liteprobe.soc.build.load"), "colorlight_i5", file]]
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,8 @@ def test_liteprobe_build_passes_its_options_on(monkeypatch):
     asked = []
 
     def run(arguments):
-        asked.append(arguments[3:])
+        assert arguments[:4] == programs.module("liteprobe.soc.build.bitstream")
+        asked.append(arguments[4:])
         return programs.Ended(0, "", "")
 
     monkeypatch.setattr(programs, "run", run)
