@@ -20,6 +20,8 @@ from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
     Design,
+    NotMetError,
+    build,
     elaborate,
     is_hopeless,
     place_and_route,
@@ -183,7 +185,7 @@ def test_clock_that_nextpnr_does_not_report_is_a_miss():
     assert misses(MET[1:], ASKED) == ["clock eth_rx0 is not in the timing report, 125 MHz asked for"]
 
 
-def test_digest_follows_the_sources_but_not_comments_or_order(tmp_path):
+def test_digest_follows_the_sources_and_their_order_but_not_comments(tmp_path):
     design = tiny(tmp_path / "gateware", 50.0)
     path = design.folder / f"{TOP}.v"
     before = design.digest()
@@ -191,7 +193,40 @@ def test_digest_follows_the_sources_but_not_comments_or_order(tmp_path):
     assert design.digest() == before
     path.write_text(TINY.replace("* 3", "* 5"))
     assert design.digest() != before
+    path.write_text("\n".join([*TINY.splitlines()[:-2:-1], *TINY.splitlines()[:-1]]))
+    assert design.digest() != before
     assert design.digest("seed 2") != design.digest("seed 1")
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "met", "tried"),
+    [(4, None, {4}, [4]), (4, None, {2}, [4, 1, 2]), (4, 2, {2}, [2]), (4, 2, {4}, [2]), (2, None, {9}, [2, 1, 3])],
+)
+def test_other_seeds_are_tried_where_none_is_asked_for(own, asked, met, tried, tmp_path, monkeypatch, capsys):
+    made = []
+
+    def implement(design, facts, seed, run):
+        made.append(seed)
+        if seed not in met:
+            raise NotMetError("timing is not met:\n  clock sys")
+        for product in (f"{TOP}.bit", f"{TOP}.svf"):
+            (run / product).write_text(str(seed))
+        (run / "report.json").write_text(json.dumps({"key": facts["key"], "seed": facts["seed"]}))
+
+    design = replace(tiny(tmp_path / "gateware", 50.0), seed=own)
+    monkeypatch.setattr(soc_build, "elaborate", lambda *_: (design, {}))
+    monkeypatch.setattr(soc_build, "version_of", lambda tool: "0")
+    monkeypatch.setattr(soc_build, "implement", implement)
+    for _ in range(2):  # What was met is not made again.
+        if met.isdisjoint(tried):
+            with pytest.raises(NotMetError):
+                build("a board", seed=asked, out=tmp_path / "out")
+            break
+        assert build("a board", seed=asked, out=tmp_path / "out")["seed"] == tried[-1]
+        assert (tmp_path / "out" / f"{TOP}.bit").read_text() == str(tried[-1])
+    assert made == tried
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("seed")]
+    assert said == [f"seed {one}: timing is not met; the next one is tried" for one in tried[:-1]]
 
 
 def run_build(*arguments):

@@ -51,7 +51,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
     add_options(parser)
-    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own)")
+    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own, then two others)")
     add_built_in(parser, default)
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)

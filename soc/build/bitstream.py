@@ -80,6 +80,11 @@ ROUTER_SETTINGS = {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5
 # is left: a round takes a second then, and one was done after 201.
 ROUTER_ROUNDS = 200
 FEW_WIRES = 10
+SEEDS_TRIED = 3 # Where none is asked for.
+
+
+class NotMetError(BuildError):
+    """A seed with which not all is routed, or not in time."""
 
 
 @dataclass(frozen=True)
@@ -202,10 +207,10 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
                 (run / f"{TOP}.json").unlink()
                 return report
         elif not more and is_hopeless(log):
-            raise BuildError(f"nextpnr has not routed all in {router_rounds(log)} rounds: leave a part out, or try another --seed")
+            raise NotMetError(f"nextpnr has not routed all in {router_rounds(log)} rounds: leave a part out, or try another --seed")
         if not lines:
             raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
-    raise BuildError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {log}, or try another --seed")
+    raise NotMetError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {log}, or try another --seed")
 
 
 def with_settings(netlist: str, settings: dict[str, str]) -> str:
@@ -238,34 +243,50 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
 
     Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
-    logs for each seed in ``seed<N>``. Without ``seed`` it is the board's own.
+    logs for each seed in ``seed<N>``. Without ``seed`` it is the board's own; where that isn't met others are tried.
 
     Raises
     ------
     ValueError
         If the board can't hold the configuration.
+    NotMetError
+        If not all is routed, or a timing constraint is missed, with the last seed that was tried.
     BuildError
-        If a tool fails or a timing constraint is missed.
+        If a tool fails.
     """
     out = out or BUILD / name
     claim(out)
     started = time.monotonic()
     say(f"Verilog of {name}, into {out}")
     design, facts = elaborate(name, config or ProbeConfig(), out, extension)
-    seed = design.seed if seed is None else seed
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
-    key = design.digest(*versions.values(), str(seed), json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD]))
-    run = out / f"seed{seed}"
-    if not is_current(run, key):
+    facts |= {"date": date.today().isoformat(), "tools": versions, "seconds": {"elaborate": since(started)}}
+    how = json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD])
+    seeds = seeds_of(design.seed) if seed is None else [seed]
+    keys = {number: design.digest(*versions.values(), str(number), how) for number in seeds}
+    built = next((number for number in seeds if is_current(out / f"seed{number}", keys[number])), None)
+    for number in seeds if built is None else []:
+        run = out / f"seed{number}"
         shutil.rmtree(run, ignore_errors=True)
         run.mkdir()
-        facts |= {"seed": seed, "key": key, "date": date.today().isoformat(), "tools": versions}
-        facts["seconds"] = {"elaborate": since(started)}
-        implement(design, facts, seed, run)
+        try:
+            implement(design, facts | {"seed": number, "key": keys[number]}, number, run)
+        except NotMetError as error:
+            if number == seeds[-1]:
+                raise
+            say(f"seed {number}: {str(error).splitlines()[0].removesuffix(':')}; the next one is tried")
+        else:
+            built = number
+            break
     for product in ("report.json", f"{TOP}.bit", f"{TOP}.svf"):
-        shutil.copy(run / product, out / product)
+        shutil.copy(out / f"seed{built}" / product, out / product)
     report: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
     return report
+
+
+def seeds_of(own: int) -> list[int]:
+    """Return the seeds that are tried where none is asked for: the board's own, then others."""
+    return [own, *(number for number in range(1, SEEDS_TRIED + 1) if number != own)][:SEEDS_TRIED]
 
 
 def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> None:
