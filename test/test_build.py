@@ -106,7 +106,7 @@ def test_what_is_late_is_routed_anew_only_when_a_constraint_is_missed(fmax_mhz, 
     def fake(_, arguments, run, log, is_hopeless):
         made.append("--tmg-ripup" in arguments)
         found = fmax_mhz[len(made) - 1]
-        (run / "nextpnr.log").write_text(f"Info:     iter={50 if found else 201} wires=30 overused=20")
+        (run / "nextpnr.log").write_text(f"Info:     iter={50 if found else 201} wires=99 overused=99")
         assert is_hopeless() == (found is None)
         if found:
             clocks = {"$glbnet$sys_clk": {"achieved": found, "constraint": 51.0}}
@@ -143,10 +143,10 @@ def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
     [
         (200, "overused=900 overuse=900", False),
         (201, "overused=900 overuse=900", True),
-        (201, "overused=11 overuse=11", True),
+        (201, "overused=51 overuse=51", True),
         (201, "overused=1 overuse=1", False),
-        (400, "overused=10 overuse=12 tmgfail=0", False),
-        (300, "overused=1 overuse=1 tmgfail=40", True),
+        (400, "overused=50 overuse=52 tmgfail=0", False),
+        (300, "overused=1 overuse=1 tmgfail=50", True),
         (401, "overused=1 overuse=1 tmgfail=0", True),
     ],
 )
