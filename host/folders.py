@@ -42,7 +42,7 @@ def build_folder() -> Path:
 
 
 def check_here() -> None:
-    """Raise UsageError where the working directory is no more: then no relative path leads anywhere."""
+    """Raise UsageError where the working directory was deleted: no relative path can be used then."""
     try:
         os.getcwd()
     except FileNotFoundError:

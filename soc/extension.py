@@ -22,7 +22,7 @@ def extend_with(soc: Any, path: Path) -> None:
     Raises
     ------
     ValueError
-        If there is no such file, no such function in it, or it fails: the message has its line.
+        If there is no such file, if it has no such function, or if it fails. The message names the line.
     """
     if not path.is_file():
         raise ValueError(f"there is no {path} to extend the probe with: name a Python file")

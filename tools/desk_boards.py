@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from desk_page import FLASH, MHZ, RGMII, Page
-from desk_step import PROBE, TOOLCHAIN, Step
+from desk_step import PROBE, TOOLCHAIN, Step, info
 
 from liteprobe.sim.bench.desk.desk import Setting
 
@@ -109,24 +109,7 @@ def walk(page: Page, *after: Step, count: int = 1000) -> tuple[Step, ...]:
     return (page.keep(), page.load(), *switched(on(page), count=count), page.flash(), page.restore(), *after)
 
 
-INFO = """
-url               etherbone://192.168.1.50
-build             liteprobe on colorlight_5a_75b
-map               .../build/colorlight_5a_75b/csr.json
-map_hash          ...
-parts             3
-ports             2
-record_depth      1024
-ticks_per_second  125000000
-data_width        32
-now_ns            ...
-lease             ... (pid ...) since ... UTC
-tick_ns           8.0
-clock_state       free-running
-clock_error       error not known
-preset            train
-port0_link_up     True
-port1_link_up     True
+LINKS = """
 port0_phy         RTL8211F, MDIO 0
 port0_link        1000 Mb/s
 port0_eee         off
@@ -134,6 +117,7 @@ port1_phy         RTL8211F, MDIO 1
 port1_link        1000 Mb/s
 port1_eee         off
 """
+INFO = info("etherbone://192.168.1.50", "colorlight_5a_75b", "build/colorlight_5a_75b/") + LINKS.lstrip()
 PHYS = """
  port     PHY        MDIO     link        Energy Efficient Ethernet
  ───...

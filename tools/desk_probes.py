@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from command_runs import QUICK, SLOW
-from desk_step import PROBE, Step
+from desk_step import PROBE, Step, info
 
 from liteprobe.sim.bench.desk.desk import Setting
 
@@ -46,25 +46,6 @@ DISCOVER = """
  probe                   what                     preset   ports    map        MAC
  ───...
  etherbone://127.0.0.1   liteprobe on simulated   train    2        ...   -
-"""
-INFO = """
-url               {url}
-build             liteprobe on simulated
-map               .../csr.json
-map_hash          ...
-parts             3
-ports             2
-record_depth      1024
-ticks_per_second  125000000
-data_width        32
-now_ns            ...
-lease             ... (pid ...) since ... UTC
-tick_ns           8.0
-clock_state       free-running
-clock_error       error not known
-preset            train
-port0_link_up     True
-port1_link_up     True
 """
 CALIBRATION = """
              measured   +- 95 %   theory   difference   unit
@@ -116,7 +97,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         Step("liteprobe discover", DISCOVER, ALONE, is_alone=True),
     ),
     "a probe of sim://": (
-        Step("liteprobe info", INFO.format(url="sim://loopback")),
+        Step("liteprobe info", info("sim://loopback")),
         Step("liteprobe calibrate", CALIBRATION),
         Step("liteprobe train --length 512", TRAIN.format("    512")),
         Step("liteprobe stop", STOP.format("nothing was sent")),
@@ -138,7 +119,7 @@ SESSIONS: dict[str, tuple[Step, ...]] = {
         Step("liteprobe stop", STOP.format("stopped"), PROBE, typed=f"liteprobe stop {NETWORK}", setting=SERVED),
         Step(
             "liteprobe info --probe uart://...",
-            INFO.format(url="uart:///dev/ttyUSB0"),
+            info("uart:///dev/ttyUSB0"),
             PROBE,
             typed="liteprobe info --probe uart:///dev/ttyUSB0",
             setting=SERVED,

@@ -9,6 +9,25 @@ from liteprobe.sim.bench.desk.desk import Setting
 TOOLCHAIN = "run, --full: stand-ins for toolchain and board"
 PROBE = "run, --full: a simulated probe for a board"
 HERE = "run, --full"
+INFO = """
+url               {url}
+build             liteprobe on {board}
+map               .../{folder}csr.json
+map_hash          ...
+parts             3
+ports             2
+record_depth      1024
+ticks_per_second  125000000
+data_width        32
+now_ns            ...
+lease             ... (pid ...) since ... UTC
+tick_ns           8.0
+clock_state       free-running
+clock_error       error not known
+preset            train
+port0_link_up     True
+port1_link_up     True
+"""
 
 
 @dataclass(frozen=True)
@@ -43,3 +62,8 @@ class Step:
     until: str = ""
     input: str = ""
     is_alone: bool = False
+
+
+def info(url: str, board: str = "simulated", folder: str = "") -> str:
+    """Return what ``liteprobe info`` prints of a train's probe; what its PHYs say comes behind it."""
+    return INFO.format(url=url, board=board, folder=folder)

@@ -68,7 +68,7 @@ class Script:
     folder : str, where it is run; those of one folder follow one another in it.
     says : str, what it prints, by doctest's rules with ELLIPSIS.
     before : str, lines of the page's prose, or of the one before, that are typed first.
-    is_offline : bool, run where there is no network.
+    is_offline : bool, whether it is run without a network.
     never : str, what it must not print; "": nothing is forbidden.
     """
 

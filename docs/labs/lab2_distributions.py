@@ -194,7 +194,7 @@ results["poisson_distance"] = float(distance)
 # ## Questions
 #
 # 1. For voice a packet is useless when it comes 10 us late. Which part of the packets is that, in each network? Which
-#    one figure of step 1 would have told you so?
+#    one figure of step 1 shows it, if any?
 # 2. The deviation of both is larger than the mean. What does "mean ± deviation" suggest to a reader, and why is it
 #    wrong here?
 # 3. Make the bins of the histogram 100 ns and 10,000 ns wide. What appears, what vanishes?

@@ -133,9 +133,9 @@ def run(command: list[str], folder: Path, log: Path) -> None:
         code = subprocess.run(command, cwd=folder, stdout=file, stderr=file, env=environment, check=False).returncode
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        told = [line.strip() for line in lines[-400:] if "rror" in line or "undefined" in line]
+        errors = [line.strip() for line in lines[-400:] if "rror" in line or "undefined" in line]
         raise RuntimeError(
-            f"{Path(command[0]).name} failed with {code}, log {log}: {' / '.join(told)[:1000] or 'it says nothing'}"
+            f"{Path(command[0]).name} failed with {code}, log {log}: {' / '.join(errors)[:1000] or 'it says nothing'}"
         )
 
 

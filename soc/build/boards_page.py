@@ -41,9 +41,9 @@ A section says when it was built, and with which seeds. With the present gatewar
 `train` of the Colorlight 5A-75B 8.0 and 7.0 and of the Versa, the `monitor` of the 5A-75B, the `tester` of the i9, and
 both emulators. All others are of the gateware before and were not met again: the parser of headers has changed for
 replays, the `generator` of the i9 has some LUTs more, and the sections of the i5 and the 5A-75E are of the 24th.
-**The i5's seeds 1, 2 and 3 did not settle on the 25th.** Seed 1 was met on the 24th. The netlist of the 5A-75B is the
-same on both days, but the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5): [why is not
-known](design/same-names.md).
+**The i5's seeds 1, 2 and 3 did not settle on the 25th**; the first of them was met on the 24th. The netlist of the
+5A-75B is the same on both days, but the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5):
+[why is not known](design/same-names.md).
 """
 
 

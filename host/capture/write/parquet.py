@@ -156,9 +156,8 @@ class HeaderWriter:
         begun, and what others write meanwhile does no harm.
         """
         try:
-            taken = os.open(
-                self.path, os.O_WRONLY
-            )  # By its name: before pyarrow 25 OSFile has no number that could be asked for.
+            # By its name: before pyarrow 25 an OSFile does not tell its descriptor.
+            taken = os.open(self.path, os.O_WRONLY)
             try:
                 os.posix_fallocate(taken, self._file.tell(), ROOM_ROWS * rows + ROOM)
             finally:

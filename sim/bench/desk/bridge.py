@@ -148,7 +148,7 @@ class SerialPort:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._ours, self._theirs = pty.openpty()  # Theirs stays open: a program that leaves is no hang-up for the next one.
+        self._ours, self._theirs = pty.openpty()  # Theirs stays open, so that the next program finds the line, too.
         tty.setraw(self._theirs)
         self.path = os.ttyname(self._theirs)
         self._is_open = True

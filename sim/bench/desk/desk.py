@@ -211,7 +211,7 @@ class Desk:
     def _here(self, word: str) -> str:
         """Return a word of a page's command with the simulated in the place of the real."""
         if NETWORK in word or SERIAL.search(word):
-            assert self._port, "there is no probe on the desk"
+            assert self._port, "this step names no probe: give it a setting"
         # A simulation is slow, and its host may be busy.
         word = word.replace(NETWORK, f"etherbone://127.0.0.1:{self._port}?timeout=20")
         return SERIAL.sub(self._serial, word)

@@ -89,10 +89,10 @@ def read(frames: Iterable[bytes]) -> Iterator[Row]:
         command += [word for name in FIELDS for word in ("-e", name)]
         for line in run(command, environment).splitlines():
             values = line.split("\t")
-            yield {name: told(value) for name, value in zip(FIELDS, values, strict=True)}
+            yield {name: occurrences(value) for name, value in zip(FIELDS, values, strict=True)}
 
 
-def told(value: str) -> list[str]:
+def occurrences(value: str) -> list[str]:
     """Return the occurrences of a field, those that are true or false as 1 and 0."""
     return [TRUTHS.get(one, one) for one in value.split(",")] if value else []
 
