@@ -13,8 +13,7 @@ from rich.console import Console
 
 from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.replay.flow import Pace
-from liteprobe.host.replay.target import UdpTarget
+from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.streamed.figures import Delays
 from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay

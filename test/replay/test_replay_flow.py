@@ -14,13 +14,21 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, DatagramFlag, StatusFlag
-from liteprobe.host.replay import flow as flows
 from liteprobe.host.replay import slots as places
-from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, Status
-from liteprobe.host.replay.flow import SILENCE_S, Flow
-from liteprobe.host.replay.slots import LOOK_S, REAL_TIME, Cell, Slots, Urgency
+from liteprobe.host.replay import udp as flows
+from liteprobe.host.replay.slots import (
+    LOOK_S,
+    REAL_TIME,
+    SLOT_OCTETS,
+    Cell,
+    ReplaySession,
+    ReplayStatus,
+    Slots,
+    Urgency,
+)
+from liteprobe.host.replay.udp import SILENCE_S, Flow
 
-SESSION = Session(0, 7, 3)
+SESSION = ReplaySession(0, 7, 3)
 SLOTS = 4
 A_SILENCE_S = SILENCE_S + 0.001
 
@@ -74,7 +82,7 @@ def wait_until_written(flow: Flow, datagrams: int) -> None:
 
 def answer(flow: Flow, accepted: int, limit: int) -> None:
     """Let the probe answer: datagrams that it has, and up to which it has room."""
-    flow.take(Status(SESSION, StatusFlag.NONE, accepted * DATAGRAM_WORDS, limit * DATAGRAM_WORDS, 0, 0, 0))
+    flow.take(ReplayStatus(SESSION, StatusFlag.NONE, accepted * DATAGRAM_WORDS, limit * DATAGRAM_WORDS, 0, 0, 0))
 
 
 def sent(flow: Flow) -> list[tuple[int, int, bool]]:

@@ -19,11 +19,9 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.pcie import PcieLink
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
-from liteprobe.host.replay.datagrams import DMA_SLOT, Session
-from liteprobe.host.replay.dma_sender import DmaFlow, PortAddresses
-from liteprobe.host.replay.slots import Cell, Fault, Slots
+from liteprobe.host.replay.dma import DmaFlow, DmaTarget, PortAddresses
+from liteprobe.host.replay.slots import DMA_SLOT, Cell, Fault, ReplaySession, Slots
 from liteprobe.host.replay.streamer import Streamer
-from liteprobe.host.replay.target import DmaTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.pcie.card_server import CardServer
@@ -70,7 +68,7 @@ def addresses(card: ReplayCard) -> tuple[PortAddresses, ...]:
 def flow_of(card: ReplayCard, words: RandomWords, port: int = 0, ring: Ring | None = None) -> DmaFlow:
     """Return a flow whose slots are all made, to a ring of a session that is open."""
     card.rings[port] = ring or Ring(SESSION, LEASE)
-    session = Session(port, SESSION, LEASE)
+    session = ReplaySession(port, SESSION, LEASE)
     slots = Slots(4 * DMA_SLOTS, shape=DMA_SLOT)
     slots.fill(words, session)
     path = f"/dev/litepcie{port}"
@@ -203,7 +201,7 @@ def _trace() -> Trace:
 def test_a_card_that_is_pulled_out_ends_the_stream(card: ReplayCard, server: CardServer) -> None:
     card.rings[0] = Ring(SESSION, LEASE, words=4096, words_a_second=1.0, since_s=time.monotonic())
     target = DmaTarget(PATH, addresses(card), server.open_device)
-    with Streamer(target, {Session(0, SESSION, LEASE): RandomWords(1, 3_000_000)}) as streamer:
+    with Streamer(target, {ReplaySession(0, SESSION, LEASE): RandomWords(1, 3_000_000)}) as streamer:
         wait_for(lambda: streamer.state(0).accepted)
         card.is_gone = True
         with pytest.raises(ProbeError, match="/dev/litepcie0 is gone"):
@@ -242,7 +240,7 @@ def test_a_host_that_is_killed_leaves_the_card_to_the_next_one(
     target = DmaTarget(PATH, addresses(card), server.open_device)
     script, given = tmp_path / "stream.py", tmp_path / "given"
     script.write_text(SCRIPT)
-    given.write_bytes(pickle.dumps((target, {Session(0, SESSION, LEASE): RandomWords(1, 20_000_000)})))
+    given.write_bytes(pickle.dumps((target, {ReplaySession(0, SESSION, LEASE): RandomWords(1, 20_000_000)})))
     process = subprocess.Popen([sys.executable, str(script), str(given)])
     wait_for(lambda: card.rings[0].taken > 3)
     process.kill()

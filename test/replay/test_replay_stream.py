@@ -18,14 +18,10 @@ import pytest
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
 from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
-from liteprobe.host.replay import flow as flows
-from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session, Status
-from liteprobe.host.replay.flow import Flow, Pace
-from liteprobe.host.replay.sender import Sender, open_sender
-from liteprobe.host.replay.slots import Cell, Fault, Slots
+from liteprobe.host.replay import udp as flows
+from liteprobe.host.replay.slots import SLOT_OCTETS, Cell, Fault, ReplaySession, ReplayStatus, Slots, TraceWords
 from liteprobe.host.replay.streamer import Streamer
-from liteprobe.host.replay.target import UdpTarget
-from liteprobe.host.replay.words import TraceWords
+from liteprobe.host.replay.udp import Flow, Pace, UdpSender, UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
@@ -39,9 +35,11 @@ SESSION, LEASE = 0x1234, 0x0567
 @contextmanager
 def sending(port: int, sources: dict[int, RandomWords], slots: int = 1024, **how: bool) -> Iterator[dict[int, Flow]]:
     """Stream from threads of this process, which is started at once."""
-    made = {number: Flow(Slots(slots), Session(number, SESSION, LEASE), Pace(patience_s=0.6)) for number in sources}
-    sock = open_sender("127.0.0.1", port)
-    threads = [threading.Thread(target=Sender(sock, list(made.values()), **how).run)]
+    made = {
+        number: Flow(Slots(slots), ReplaySession(number, SESSION, LEASE), Pace(patience_s=0.6)) for number in sources
+    }
+    sock = UdpTarget("127.0.0.1", port).open()
+    threads = [threading.Thread(target=UdpSender(sock, list(made.values()), **how).run)]
     for number, source in sources.items():
         threads.append(threading.Thread(target=made[number].slots.fill, args=(source, made[number].session)))
     for thread in threads:
@@ -91,14 +89,14 @@ def test_two_ports_share_a_socket_and_a_bad_network() -> None:
 
 def test_no_more_are_on_their_way_than_the_pace_allows() -> None:
     """What isn't accepted stays at the flight, whatever room there is, also after a loss."""
-    session, flight = Session(0, SESSION, LEASE), 20
+    session, flight = ReplaySession(0, SESSION, LEASE), 20
     made = Flow(Slots(256), session, Pace(flight=flight, timeout_s=60))
     made.slots.fill(RandomWords(1, 200 * DATAGRAM_WORDS), session)
     sent, accepted, outstanding = 0, 0, []
 
     def answer(flags: int = 0) -> None:
         words = accepted * DATAGRAM_WORDS
-        made.take(Status(session, StatusFlag(flags), words, words + 1000 * DATAGRAM_WORDS, 0, 0, 0))
+        made.take(ReplayStatus(session, StatusFlag(flags), words, words + 1000 * DATAGRAM_WORDS, 0, 0, 0))
 
     while not made.is_done:
         while (octets := made.burst()) is not None:
@@ -149,10 +147,10 @@ def test_what_is_prepared_slowly_is_awaited_and_counted() -> None:
 
 def test_positions_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of 2^32 words takes half an hour: here they wrap at 2^17, as the ring's words are fewer."""
-    from liteprobe.host.replay import datagrams
+    from liteprobe.host.replay import slots
     from liteprobe.sim.bench.replay import fake_receiver
 
-    for module in (datagrams, flows, fake_receiver):
+    for module in (slots, flows, fake_receiver):
         monkeypatch.setattr(module, "POSITIONS", 1 << 17)
     streamed({0: Ring(SESSION, LEASE, words=20_000)}, Hostility(0.01, 0.01, 0.01), 300_000)
 
@@ -239,7 +237,7 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
         FakeReceiver(rings) as receiver,
         HostileRelay(receiver.port, Hostility(0.02, 0.02, 0.02, stall_each_s=0.1)) as relay,
         Streamer(
-            UdpTarget("127.0.0.1", relay.port), {Session(port, SESSION, LEASE): words for port in rings}
+            UdpTarget("127.0.0.1", relay.port), {ReplaySession(port, SESSION, LEASE): words for port in rings}
         ) as streamer,
     ):
         wait_for(lambda: all(streamer.state(port).is_done for port in rings))
@@ -255,7 +253,7 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
 def test_a_stream_stops_at_once_and_leaves_nothing_behind() -> None:
     endless = TraceWords(Trace.cbr(Interval(), 1514, None))
     with FakeReceiver({0: Ring(SESSION, LEASE, words_a_second=1e6)}) as receiver:
-        streamer = Streamer(UdpTarget("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): endless})
+        streamer = Streamer(UdpTarget("127.0.0.1", receiver.port), {ReplaySession(0, SESSION, LEASE): endless})
         wait_for(lambda: streamer.state(0).accepted > 10_000)
         pids = streamer.pids
         began_s = time.monotonic()
@@ -273,16 +271,16 @@ def test_a_stream_stops_at_once_and_leaves_nothing_behind() -> None:
 def test_when_the_host_is_killed_its_processes_end() -> None:
     script = f"""
 import time
-from liteprobe.host.replay.datagrams import Session
+from liteprobe.host.replay.slots import ReplaySession
 from liteprobe.host.replay.streamer import Streamer
-from liteprobe.host.replay.target import UdpTarget
-from liteprobe.host.replay.words import TraceWords
+from liteprobe.host.replay.udp import UdpTarget
+from liteprobe.host.replay.slots import TraceWords
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 
 if __name__ == "__main__":
     words = TraceWords(Trace.cbr(Interval(), 1514, None))
-    streamer = Streamer(UdpTarget("127.0.0.1", PORT), {{Session(0, {SESSION}, {LEASE}): words}})
+    streamer = Streamer(UdpTarget("127.0.0.1", PORT), {{ReplaySession(0, {SESSION}, {LEASE}): words}})
     print(*streamer.pids, flush=True)
     time.sleep(60)
 """
@@ -319,7 +317,10 @@ def test_errors_say_what_to_do(change: dict[str, int], error: type[ProbeError], 
         receiver.is_mute = "is_mute" in change
         target = UdpTarget("127.0.0.1", receiver.port, Pace(patience_s=0.3))
         source = TraceWords(Trace.cbr(Interval(), 60, 1000))
-        with Streamer(target, {Session(0, SESSION, LEASE): source}) as streamer, pytest.raises(error, match=words):
+        with (
+            Streamer(target, {ReplaySession(0, SESSION, LEASE): source}) as streamer,
+            pytest.raises(error, match=words),
+        ):
             wait_for(lambda: streamer.state(0).is_done)
 
 
@@ -329,7 +330,7 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
     source = TraceWords(Trace.from_pcap(path))
     with (
         FakeReceiver({0: Ring(SESSION, LEASE)}) as receiver,
-        Streamer(UdpTarget("127.0.0.1", receiver.port), {Session(0, SESSION, LEASE): source}) as streamer,
+        Streamer(UdpTarget("127.0.0.1", receiver.port), {ReplaySession(0, SESSION, LEASE): source}) as streamer,
         pytest.raises(UsageError, match="packet 50 .* is cut after"),
     ):
         wait_for(lambda: streamer.state(0).is_done)

@@ -16,8 +16,7 @@ from liteprobe.host.packets import files, window
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.ticks import fitting, scaled
-from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
 from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section
 from liteprobe.sim.models.trace_words import Record, decode
 

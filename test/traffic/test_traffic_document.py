@@ -19,6 +19,7 @@ from liteprobe.host.traffic.intervals import exact
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
 from liteprobe.host.traffic.stamps import PLACES
 from liteprobe.host.traffic.stream import (
+    CHECKSUMS,
     IMIX,
     Burst,
     Decrement,
@@ -37,7 +38,6 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
-from liteprobe.host.traffic.stream_checks import CHECKSUMS
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.tools.json_schema import problems
 

@@ -8,8 +8,7 @@ import pytest
 
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.layout import port_words
-from liteprobe.host.traffic.load import check_port, percent, share_of
-from liteprobe.host.traffic.places import receiver_settings
+from liteprobe.host.traffic.load import check_port, percent, receiver_settings, share_of
 from liteprobe.host.traffic.stream import (
     IMIX,
     Burst,

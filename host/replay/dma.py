@@ -2,33 +2,44 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Sends what is ready for all ports by LitePCIe's DMA readers: into rings of this machine's memory, which the probe reads.
 
-Nothing gets lost or reordered on this way, and a probe without room leaves slots in the ring: there is nothing to send again.
+Nothing gets lost or reordered on this way, and a probe without space leaves slots in the ring: there is nothing to send again.
 Source: docs/design/replay.md ("Over PCIe"); docs/pcie.md ("Rings").
 """
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from liteprobe.cores.formats import DMA_SLOTS, StatusFlag, TransmitState
-from liteprobe.host import interrupt
-from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.device.link.dma import ENABLED, DmaDevice, device_of_channel, wrong_channel
-from liteprobe.host.device.link.pcie import Device, PcieLink
+from liteprobe.host.device.link.pcie import Device, DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import NoProbeError, ProbeError
-from liteprobe.host.replay.datagrams import DMA_SLOT, POSITIONS, Session
-from liteprobe.host.replay.slots import REAL_TIME, Cell, Fault, Slots
+from liteprobe.host.replay.slots import (
+    DMA_SLOT,
+    POSITIONS,
+    SLOTS,
+    Cell,
+    Fault,
+    Parts,
+    ReplaySession,
+    Shape,
+    Slots,
+    taken,
+)
 
+DMA_SLOTS_READY = SLOTS // 4  # 16 MB a port, and more than a tenth of a second of a line.
 WAIT_S = 0.0005  # The ring lasts 8 ms of a full line.
 COUNTS = ("accepted", "repeated", "early", "strange", "underruns", "frames")
 
 
 @dataclass(frozen=True)
 class PortAddresses:
-    """Where registers of a port are that replays, and of its DMA reader: those that are looked at, and two others."""
+    """Addresses of the registers of a port that replays, and of its DMA reader: those that are looked at, and two others."""
 
     looked_at: dict[str, int]
     filled: int
@@ -51,7 +62,7 @@ class DmaFlow:
     ----------
     slots : Slots
         Of shape DMA_SLOT.
-    session : Session
+    session : ReplaySession
     device : Device
         Of the port's channel, open.
     name : str
@@ -66,7 +77,7 @@ class DmaFlow:
         When the device is gone.
     """
 
-    def __init__(self, slots: Slots, session: Session, device: Device, name: str, at: PortAddresses) -> None:
+    def __init__(self, slots: Slots, session: ReplaySession, device: Device, name: str, at: PortAddresses) -> None:
         self.slots, self.session, self._at = slots, session, at
         self._cells = slots.cells
         self._link = PcieLink(device, name)
@@ -125,12 +136,12 @@ class DmaFlow:
 
     def _fill(self) -> bool:
         cells, words = self._cells, self.slots.words
-        ready, room = cells[Cell.WRITTEN] - self._filled, DMA_SLOTS - (self._filled - self._taken)
-        is_starved = not ready and room == DMA_SLOTS and not cells[Cell.IS_ALL]
+        ready, free = cells[Cell.WRITTEN] - self._filled, DMA_SLOTS - (self._filled - self._taken)
+        is_starved = not ready and free == DMA_SLOTS and not cells[Cell.IS_ALL]
         if is_starved and not self._is_starved and self._filled:
             cells[Cell.STARVED] += 1
         self._is_starved = is_starved
-        count = min(ready, room)
+        count = min(ready, free)
         for _ in range(count):
             self._ring[self._filled % DMA_SLOTS] = words[self._filled % self.slots.count]
             self._filled += 1
@@ -157,35 +168,59 @@ def run(flows: Sequence[DmaFlow], is_wanted: Callable[[], bool] = lambda: True) 
             time.sleep(WAIT_S)
 
 
-def send_by_dma(
-    path: str,
-    parts: Sequence[tuple[Session, int, SharedMemory, PortAddresses]],
-    open_device: Callable[[str], Device],
-    parent: int,
-) -> None:
-    """Send until stopped, or until the parent has gone: the process.
+@dataclass(frozen=True)
+class DmaTarget:
+    """PCIe: the path of the probe's first device, and where the registers of each port are.
 
-    ``path`` : of the probe's first device. ``parts``: of each port its session, its places for slots, their memory, its registers.
+    Parameters
+    ----------
+    path : str
+    ports : tuple of PortAddresses
+        By number.
+    open_device : callable
+        From a path to a device; it goes along to the process that sends.
     """
-    interrupt.be_worker()
-    with contextlib.suppress(OSError):  # Where the system lets it.
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME + 1))
-    all_slots = [Slots(count, memory, DMA_SLOT) for _, count, memory, _ in parts]
-    flows: list[DmaFlow] = []
-    with contextlib.ExitStack() as stack:
-        for slots, (session, _, _, addresses) in zip(all_slots, parts, strict=True):
-            name = device_of_channel(path, session.port)
-            try:
-                device = open_device(name)
-                stack.callback(device.close)
-                flows.append(DmaFlow(slots, session, device, name, addresses))
-                stack.callback(flows[-1].close)
-            except ProbeError as error:
-                slots.fail(str(error))
-                slots.cells[Cell.FAULT] = Fault.DEVICE
-        while not flows and not all(slots.cells[Cell.STOP] for slots in all_slots) and os.getppid() == parent:
-            time.sleep(WAIT_S)
-        run(flows, lambda: os.getppid() == parent)
-    del flows
-    for slots in all_slots:
-        slots.close()
+
+    path: str
+    ports: tuple[PortAddresses, ...]
+    open_device: Callable[[str], Device] = DeviceFile
+    shape: ClassVar[Shape] = DMA_SLOT
+    slots: ClassVar[int] = DMA_SLOTS_READY
+
+    def open(self) -> None:
+        """Open nothing: the process that sends does."""
+
+    def send(self, sock: socket.socket | None, parts: Parts, parent: int) -> None:
+        """Send until stopped, or until the parent has gone: the process."""
+        assert sock is None
+        with taken(parts, self.shape) as all_slots:
+            self._send(all_slots, [session for session, _ in parts], lambda: os.getppid() == parent)
+
+    def error(self, fault: Fault, accepted: int) -> ProbeError | None:
+        """Return what to say of a fault of the card."""
+        if fault == Fault.GONE:
+            return ProbeError(
+                f"the probe was reset after {accepted} words, or its card is gone: look at it (liteprobe info), and run again"
+            )
+        return None
+
+    # # #
+
+    def _send(
+        self, all_slots: Sequence[Slots], sessions: Sequence[ReplaySession], is_wanted: Callable[[], bool]
+    ) -> None:
+        flows: list[DmaFlow] = []
+        with contextlib.ExitStack() as stack:
+            for slots, session in zip(all_slots, sessions, strict=True):
+                name = device_of_channel(self.path, session.port)
+                try:
+                    device = self.open_device(name)
+                    stack.callback(device.close)
+                    flows.append(DmaFlow(slots, session, device, name, self.ports[session.port]))
+                    stack.callback(flows[-1].close)
+                except ProbeError as error:
+                    slots.fail(str(error))
+                    slots.cells[Cell.FAULT] = Fault.DEVICE
+            while not flows and not all(slots.cells[Cell.STOP] for slots in all_slots) and is_wanted():
+                time.sleep(WAIT_S)
+            run(flows, is_wanted)

@@ -1,18 +1,39 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What of a port's words has been sent, accepted and lost: go-back-N against the probe's one comparator.
+"""Sends words to a probe by UDP from a process of its own: go-back-N against the probe's one comparator, all ports by one socket.
 
-The probe takes the datagram that it waits for if it has room, and does nothing but answer otherwise; so a wrong guess here
+The probe takes the datagram that it waits for if it has space, and does nothing but answer otherwise; so a wrong guess here
 costs time and never a word. Source: docs/design/replay.md.
 """
 
+import os
+import select
+import socket
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
+from liteprobe.cores.formats import DATAGRAM_WORDS, REPLAY_PORT, StatusFlag
 from liteprobe.host.device.link.etherbone import RoundTrip
-from liteprobe.host.replay.datagrams import HEADER_OCTETS, POSITIONS, SLOT_OCTETS, Session, Status, ask
-from liteprobe.host.replay.slots import Cell, Fault, Slots
+from liteprobe.host.errors import NoProbeError, ProbeError
+from liteprobe.host.replay.slots import (
+    DATAGRAM,
+    HEADER_OCTETS,
+    POSITIONS,
+    SLOT_OCTETS,
+    SLOTS,
+    Cell,
+    Fault,
+    Parts,
+    ReplaySession,
+    ReplayStatus,
+    Shape,
+    Slots,
+    ask,
+    decode_status,
+    taken,
+)
 
 BURST = 44  # Datagrams at once: what the kernel cuts up is 64 KiB at most.
 TIMEOUT_LEAST_S, TIMEOUT_MOST_S = 0.002, 0.25
@@ -21,11 +42,15 @@ FLIGHT_GAIN = 0.25  # By which that grows with each one that is accepted.
 PATIENCE_S = 3.0
 SILENCE_S = 0.1  # Without an answer, while the probe has no room: it answers each 10 ms.
 COUNTS = 1 << 16  # Of the counts in an answer.
+UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
+BUFFER_OCTETS = 4 << 20  # Asked of the kernel, for what it sends and receives.
+WAIT_S = 0.001
+ANSWERS_MOST = 64  # At once: then it is sent again.
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How words are sent to a probe.
+    """Limits how words are sent to a probe.
 
     Parameters
     ----------
@@ -49,11 +74,11 @@ class Flow:
     ----------
     slots : Slots
         Where its datagrams are.
-    session : Session
+    session : ReplaySession
     pace : Pace
     """
 
-    def __init__(self, slots: Slots, session: Session, pace: Pace | None = None) -> None:
+    def __init__(self, slots: Slots, session: ReplaySession, pace: Pace | None = None) -> None:
         pace = pace or Pace()
         self.slots, self.session = slots, session
         self._cells = slots.cells
@@ -158,7 +183,7 @@ class Flow:
 
     # In ---------------------------------------------------------------------------------------
 
-    def take(self, status: Status) -> None:
+    def take(self, status: ReplayStatus) -> None:
         """Take an answer."""
         now_s = time.monotonic()
         if self._is_strange(status):
@@ -189,7 +214,7 @@ class Flow:
 
     # # #
 
-    def _is_strange(self, status: Status) -> bool:
+    def _is_strange(self, status: ReplayStatus) -> bool:
         """Return whether an answer is of another session or lease; the probe says so of ours, too."""
         if status.session == self.session:
             return False
@@ -225,7 +250,7 @@ class Flow:
         self._next = first
         self._timed = None  # Whether the first or the second one was answered can't be told.
 
-    def _note(self, status: Status) -> None:
+    def _note(self, status: ReplayStatus) -> None:
         """Keep what else an answer says; its counts wrap."""
         more = [(new - old) % COUNTS for new, old in zip((status.refused, status.underruns), self._counts, strict=True)]
         if max(more) >= COUNTS // 2:
@@ -236,3 +261,155 @@ class Flow:
         self._cells[Cell.FLAGS] = status.flags
         self._cells[Cell.FRAMES] = max(self._cells[Cell.FRAMES], status.frames)
         self._cells[Cell.LIMIT] = self._limit
+
+
+class UdpSender:
+    """Sends until it is stopped.
+
+    Parameters
+    ----------
+    sock : socket
+        Of `UdpTarget.open`; closed by who opened it.
+    flows : sequence of Flow
+        One a port.
+    with_segments : bool
+        Let the kernel cut large pieces into datagrams, where it can: a tenth of the work.
+
+    Attributes
+    ----------
+    has_segments : bool
+        Whether it does.
+    """
+
+    def __init__(self, sock: socket.socket, flows: Sequence[Flow], with_segments: bool = True) -> None:
+        self._socket, self._flows = sock, flows
+        self._by_port = {flow.session.port: flow for flow in flows}
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._is_full = False  # The kernel takes no more for now.
+        sock.setblocking(False)
+        self.has_segments = with_segments and self._cut(SLOT_OCTETS)
+
+    def run(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Send, until every flow is stopped or it is not wanted any more."""
+        while not all(flow.slots.cells[Cell.STOP] for flow in self._flows) and is_wanted():
+            has_sent = False
+            for flow in self._flows:
+                if not flow.slots.cells[Cell.STOP]:
+                    has_sent |= self._pump(flow)
+            self._poll.modify(self._socket, select.POLLIN | (select.POLLOUT if self._is_full else 0))
+            if self._poll.poll(0 if has_sent else 1000 * WAIT_S):
+                self._is_full = False
+                self._take()
+
+    # # #
+
+    def _pump(self, flow: Flow) -> bool:
+        """Send what a flow has to send; return whether there was anything."""
+        if flow.slots.cells[Cell.ERROR]:
+            flow.fail(Fault.PREPARATION)
+        if self._is_full or (octets := flow.burst()) is None:
+            return False
+        try:
+            self._send(octets)
+        except BlockingIOError:
+            self._is_full = True  # What was not sent counts as lost: the probe asks for it.
+        except ConnectionRefusedError:
+            pass  # The refusal of an earlier datagram.
+        except OSError:
+            flow.fail(Fault.SOCKET)
+        return True
+
+    def _send(self, octets: memoryview) -> None:
+        if self.has_segments or len(octets) <= SLOT_OCTETS:
+            try:
+                self._socket.send(octets)
+                return
+            except OSError as error:
+                if isinstance(error, BlockingIOError | ConnectionRefusedError) or len(octets) <= SLOT_OCTETS:
+                    raise
+                self.has_segments = False  # Its interface can't.
+                self._cut(0)
+        for first in range(0, len(octets), SLOT_OCTETS):
+            self._socket.send(octets[first : first + SLOT_OCTETS])
+
+    def _cut(self, octets: int) -> bool:
+        try:
+            self._socket.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, octets)
+        except OSError:
+            return False
+        return True
+
+    def _take(self) -> None:
+        """Take answers that have come."""
+        for _ in range(ANSWERS_MOST):
+            try:
+                datagram = self._socket.recv(2048)
+            except BlockingIOError:
+                return
+            except ConnectionRefusedError:
+                time.sleep(WAIT_S)
+                return
+            except OSError:
+                for flow in self._flows:
+                    flow.fail(Fault.SOCKET)
+                return
+            status = decode_status(datagram)
+            if status and status.session.port in self._by_port:
+                self._by_port[status.session.port].take(status)
+
+
+@dataclass(frozen=True)
+class UdpTarget:
+    """UDP: the probe's address, its UDP port; and how words are sent, the flight that of all ports together.
+
+    ``with_segments``: the kernel cuts large pieces into datagrams, where it can.
+    """
+
+    address: str
+    port: int = REPLAY_PORT
+    pace: Pace = field(default_factory=Pace)
+    with_segments: bool = True
+    shape: ClassVar[Shape] = DATAGRAM
+    slots: ClassVar[int] = SLOTS
+
+    def open(self) -> socket.socket:
+        """Return a socket that sends to the probe; NoProbeError where there is no route to it."""
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_OCTETS)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_OCTETS)
+            made.connect((self.address, self.port))
+        except OSError as error:
+            made.close()
+            raise NoProbeError(
+                f"can't send to {self.address}, UDP port {self.port} ({error.strerror}): check the address and the network"
+            ) from None
+        return made
+
+    def send(self, sock: socket.socket | None, parts: Parts, parent: int) -> None:
+        """Send until stopped, or until the parent has gone: the process."""
+        assert sock
+        pace = replace(self.pace, flight=self.pace.flight // len(parts))
+        with taken(parts, self.shape) as slots:
+            flows = [Flow(one, session, pace) for one, (session, _) in zip(slots, parts, strict=True)]
+            UdpSender(sock, flows, self.with_segments).run(lambda: os.getppid() == parent)
+            sock.close()
+            del flows
+
+    def error(self, fault: Fault, accepted: int) -> ProbeError | None:
+        """Return what to say of a fault of the network."""
+        where = f"{self.address}, UDP port {self.port}"
+        if fault == Fault.SILENT:
+            return NoProbeError(
+                f"nothing answers at {where}: let the firewalls of this host and on the way pass UDP port {self.port} both "
+                "ways, and check that the probe's gateware has the part replay (liteprobe info)"
+            )
+        if fault == Fault.GONE:
+            return ProbeError(
+                f"the probe has not answered for {self.pace.patience_s:g} s after {accepted} words: check its power "
+                "and the cable of its management port; it stops at the underrun"
+            )
+        if fault == Fault.SOCKET:
+            return ProbeError(f"the network to {where} has broken: check the cable and the address, and run again")
+        return None
