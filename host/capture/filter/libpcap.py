@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.errors import UsageError
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, starts
+from liteprobe.host.packets.frames import WORD_OCTETS, starts
 
 NAMES = ("libpcap.so.0.8", "libpcap.so.1", "libpcap.dylib")  # Debian's, Fedora's, that of macOS.
 LINK_ETHERNET = 1
