@@ -21,7 +21,7 @@ from rich.console import Console
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
-from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture

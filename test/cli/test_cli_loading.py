@@ -9,7 +9,7 @@ import pytest
 import shtab
 
 from liteprobe.cores.formats import ClockMode
-from liteprobe.host.capture.settings import Keep
+from liteprobe.host.capture.request import Keep
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import clock as clock_command
 from liteprobe.host.cli.commands import firmware as firmware_command

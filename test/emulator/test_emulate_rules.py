@@ -28,7 +28,7 @@ def test_rules_ask_in_the_order_of_classes_each_way_by_itself() -> None:
     there = Direction(classes=[TrafficClass("a", "udp"), TrafficClass("b", "tcp port 80")])
     back = Direction(classes=[TrafficClass("a", "icmp"), TrafficClass("b", "tcp port 80")])
     rules = rules_of(Network(there, back))
-    assert [(one.text, one.channel, one.probe_ports) for one in rules] == [
+    assert [(one.match.text, one.channel, one.probe_ports) for one in rules] == [
         ("udp", 0, 1), ("icmp", 0, 2), ("tcp port 80", 1, 3),
     ]  # fmt: skip
 

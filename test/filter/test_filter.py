@@ -16,14 +16,10 @@ from liteprobe.cores.formats import (
     UnifiedFlag,
 )
 from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import (
-    Filter,
-    FilterDoesNotFit,
-    fit_trigger,
-    libpcap,
-    parse,
-)
-from liteprobe.host.capture.filter.numbers import Numbers
+from liteprobe.host.capture.filter import libpcap
+from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, Numbers
+from liteprobe.host.capture.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.filter.fit import Filter
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.bench.frames import stacks

@@ -13,9 +13,8 @@ from scapy.layers.l2 import Ether
 from scapy.layers.sctp import SCTP
 from scapy.utils import wrpcap
 
-from liteprobe.host.capture.filter import parse
-from liteprobe.host.capture.filter.names import ALIASES, PORTS, PROTOCOLS
-from liteprobe.host.capture.filter.words import port_of, protocol_of
+from liteprobe.host.capture.filter.expression import parse
+from liteprobe.host.capture.filter.words import ALIASES, PORTS, PROTOCOLS, port_of, protocol_of
 
 LAYERS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
 

@@ -13,8 +13,7 @@ import pytest
 
 from liteprobe.host.capture import run as capture_run
 from liteprobe.host.capture.decode.stream import BlockDecoder, no_blocks
-from liteprobe.host.capture.request import CaptureRequest
-from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.probe import Probe

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +15,16 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from liteprobe.host import interrupt
-from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, Transport
+from liteprobe.host.capture.request import (
+    BEFORE_NS,
+    SNAP_MOST,
+    CaptureRequest,
+    CaptureSettings,
+    Keep,
+    Sampling,
+    Transport,
+)
 from liteprobe.host.capture.run import capture_recording
-from liteprobe.host.capture.settings import SNAP_MOST, CaptureSettings, Keep, Sampling
 from liteprobe.host.cli.output import write_text
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
@@ -61,10 +67,18 @@ def check(args: argparse.Namespace) -> None:
 
 def request_of(args: argparse.Namespace) -> CaptureRequest:
     """Return what is asked for."""
-    request = CaptureRequest(
+    settings = CaptureSettings(
+        channels=tuple(args.channels or (0,)),
+        snap_length=SNAP_MOST if args.snap is None else args.snap,
+        keep=Keep[args.keep.upper()] if args.keep else None,
+        sampling=Sampling.of(args.sample) if args.sample else Sampling(),
+        with_damaged=bool(args.damaged),
+    )
+    return CaptureRequest(
         args.write,
         args.headers,
         args.blocks,
+        settings,
         filter=args.filter,
         host_filter=bool(args.host_filter),
         trigger=args.trigger,
@@ -76,14 +90,6 @@ def request_of(args: argparse.Namespace) -> CaptureRequest:
         tai_utc_s=_seconds(args.utc),
         transport=Transport(args.via, args.udp_port or 0),
     )
-    settings = CaptureSettings(
-        channels=tuple(args.channels or (0,)),
-        snap_length=SNAP_MOST if args.snap is None else args.snap,
-        keep=Keep[args.keep.upper()] if args.keep else request.keep,
-        sampling=Sampling.of(args.sample) if args.sample else Sampling(),
-        with_damaged=bool(args.damaged),
-    )
-    return replace(request, settings=settings)
 
 
 def _seconds(text: str | None) -> int | Literal["probe"] | None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS
-from liteprobe.host.capture.filter import parse
+from liteprobe.host.capture.filter.expression import parse
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Flag, Quantity, Text, Whole
 from liteprobe.host.traffic.document.sections import AnyOf, Either, Key, Named, Section, Several
 from liteprobe.host.traffic.network.network import (

@@ -13,10 +13,11 @@ import pytest
 from scapy.all import IP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
 
 from liteprobe.host.capture import live
-from liteprobe.host.capture.expression import set_trigger
+from liteprobe.host.capture.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.filter.fit import write_filter
 from liteprobe.host.capture.live import Transport
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.settings import CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.triggered import ProbeTrigger
 from liteprobe.host.errors import UsageError
 from liteprobe.host.measure.monitor import Monitor
@@ -119,7 +120,7 @@ def test_trigger_in_the_probe_keeps_the_newest_before_it_and_all_that_follows(
     frames = [[shortest(number, port) for number in range(600)] for port in range(PORTS)]
     wanted = bytes(Ether(**MACS) / IP(src="10.0.0.1", dst="192.0.2.99") / UDP() / Raw(bytes(18)))
     frames[1][570] = wanted  # What follows finds room in the last quarter, so the host may come late.
-    set_trigger(monitor.probe.registers, None, "host 192.0.2.99", channel=3)
+    write_filter(monitor.probe.registers, fit_trigger(parse(""), parse("host 192.0.2.99"), channel=3))
 
     def traffic() -> None:
         for port in range(PORTS):
@@ -138,7 +139,7 @@ def test_trigger_in_the_probe_keeps_the_newest_before_it_and_all_that_follows(
 
 
 def test_capture_whose_trigger_never_fires_ends_when_it_is_told_to(monitor: Monitored) -> None:
-    set_trigger(monitor.probe.registers, "udp", "host 192.0.2.99", channel=1)
+    write_filter(monitor.probe.registers, fit_trigger(parse("udp"), parse("host 192.0.2.99"), channel=1))
     frames = [shortest(number, 0) for number in range(50)]
     traffic = partial(monitor.play, 0, frames, 20_000)
     got, _ = monitor.capture(CaptureSettings(), traffic, 2_000_000, trigger=ProbeTrigger(channel=1))

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS, RING_WORDS, Part, TransmitState
 from liteprobe.host.capture.request import CaptureRequest
-from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.device.link.url import open_link, sim_url
 from liteprobe.host.device.registers import load_map
 from liteprobe.host.errors import LeaseLostError, ProbeError

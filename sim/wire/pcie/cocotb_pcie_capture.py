@@ -17,7 +17,7 @@ from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
 from liteprobe.host.capture.session import Capture
-from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.pcie.host import map_of_run
