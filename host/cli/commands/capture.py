@@ -8,7 +8,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +31,6 @@ from liteprobe.host.errors import UsageError
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
-    from liteprobe.host.capture import settings
     from liteprobe.host.cli import tables
 
 if TYPE_CHECKING:
@@ -140,10 +138,18 @@ def check(args: argparse.Namespace) -> None:
 
 def request_of(args: argparse.Namespace) -> CaptureRequest:
     """Return what is asked for."""
-    request = requests.CaptureRequest(
+    settings = requests.CaptureSettings(
+        channels=tuple(args.channels or (0,)),
+        snap_length=requests.SNAP_MOST if args.snap is None else args.snap,
+        keep=requests.Keep[args.keep.upper()] if args.keep else None,
+        sampling=requests.Sampling.of(args.sample) if args.sample else requests.Sampling(),
+        with_damaged=bool(args.damaged),
+    )
+    return requests.CaptureRequest(
         args.write,
         args.headers,
         args.blocks,
+        settings,
         filter=args.filter,
         host_filter=bool(args.host_filter),
         trigger=args.trigger,
@@ -155,14 +161,6 @@ def request_of(args: argparse.Namespace) -> CaptureRequest:
         tai_utc_s=_seconds(args.utc),
         transport=requests.Transport(args.via, args.udp_port or 0),
     )
-    chosen = settings.CaptureSettings(
-        channels=tuple(args.channels or (0,)),
-        snap_length=settings.SNAP_MOST if args.snap is None else args.snap,
-        keep=settings.Keep[args.keep.upper()] if args.keep else request.keep,
-        sampling=settings.Sampling.of(args.sample) if args.sample else settings.Sampling(),
-        with_damaged=bool(args.damaged),
-    )
-    return replace(request, settings=chosen)
 
 
 def _seconds(text: str | None) -> int | Literal["probe"] | None:
