@@ -69,7 +69,11 @@ def test_completion_is_made_without_anything_slow_and_knows_every_option() -> No
 
 def test_a_command_loads_no_other_command() -> None:
     _, packages, modules = loaded("regs", "read")
-    others = {name for name in modules if name.startswith(("liteprobe.host.probe", "liteprobe.host.suites", "liteprobe.host.run"))}
+    others = {
+        name
+        for name in modules
+        if name.startswith(("liteprobe.host.probe", "liteprobe.host.suites", "liteprobe.host.run"))
+    }
     assert "liteprobe.host.cli.commands.regs" in modules and others == set()
     assert packages & {"scipy", "matplotlib", "pyarrow", "prometheus_client", "allantools"} == set()
 
