@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.output import STDOUT
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-STDOUT = Path("-")
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 PLACED = {
     "streams": "what is sent",

@@ -17,8 +17,7 @@ from liteprobe.host.measure.follow import better
 from liteprobe.host.measure.monitor import BinSetting, Histogram, Monitor, PortMeasurement
 from liteprobe.host.measure.streams import Stream
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import CHANGES, Look, Poller
-from liteprobe.host.serve.worst import Worst
+from liteprobe.host.serve.poll import CHANGES, Look, Poller, Worst
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.monitor_probe import MonitorProbe
 from liteprobe.sim.models.streams import MeasuredFrame

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from liteprobe.host.cli.arguments import STDOUT, add_json
+from liteprobe.host.cli.arguments import add_json
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_json
 from liteprobe.host.doctor.check import Check, State
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.output import STDOUT, write_json
 
 with lazily():
     import rich.text
