@@ -14,8 +14,7 @@ import yaml
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document import network_schema, read_network, write_network
-from liteprobe.host.traffic.document.network_keys import NETWORK_SECTIONS
+from liteprobe.host.traffic.document import PAGES, network_schema, read_network, write_network
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,
@@ -342,7 +341,7 @@ def load_tool() -> ModuleType:
 def test_the_page_has_the_keys_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert load_tool().current(PAGE) == PAGE
-    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in NETWORK_SECTIONS]
+    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in PAGES["emulator.md"]]
 
 
 def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document.network import read_network
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import read_network, write_network
 from liteprobe.host.traffic.network import (
     Bernoulli,
     Direction,

@@ -19,7 +19,7 @@ from liteprobe.host.run.streamed.program import StreamLook
 from liteprobe.host.run.streamed.run import StreamedRun
 from liteprobe.host.run.streamed.sets import SetsOptions
 from liteprobe.host.run.streamed.sets_figures import PortSets
-from liteprobe.host.traffic.document.sets import read_sets
+from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream

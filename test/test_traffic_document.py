@@ -13,9 +13,7 @@ import pytest
 import yaml
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document import read_document, schema, write_document
-from liteprobe.host.traffic.document.keys import SECTIONS
-from liteprobe.host.traffic.intervals import exact
+from liteprobe.host.traffic.document import PAGES, read_document, schema, write_document
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
 from liteprobe.host.traffic.stamps import PLACES
 from liteprobe.host.traffic.stream import (
@@ -38,6 +36,7 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
+from liteprobe.host.units import exact
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.tools.json_schema import problems
 
@@ -262,7 +261,7 @@ def load_tool() -> ModuleType:
 def test_the_tables_of_the_page_are_those_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert load_tool().current(PAGE) == PAGE
-    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in SECTIONS]
+    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in PAGES["traffic.md"]]
 
 
 def test_the_page_has_each_field_place_and_checksum() -> None:

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import SET_PLACES, SET_SUMMED, STREAM_FIELDS, SetEr
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.streamed.sets_port import SetsCounts, SetsPort
-from liteprobe.host.traffic.document.sets import read_sets, sets_schema
+from liteprobe.host.traffic.document import read_sets, sets_schema
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Burst, Fixed, Increment, Interval, RandomLength, Stream

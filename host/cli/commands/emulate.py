@@ -24,11 +24,10 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import LOOK_S, Emulation, Show, filter_of
 from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
-from liteprobe.host.traffic.document.network import network_schema, read_network
-from liteprobe.host.traffic.document.network_keys import CHANGE_MOST
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import network_schema, read_network, write_network
 from liteprobe.host.traffic.network import Network
 from liteprobe.host.traffic.network.netem import from_netem
+from liteprobe.host.traffic.network.network import CHANGE_MOST
 from liteprobe.host.traffic.presets import preset
 
 STATIONS_LOOK_S = 0.01

@@ -12,9 +12,9 @@ from liteprobe.host.report import files
 from liteprobe.host.run.streamed.program import Show
 from liteprobe.host.run.streamed.replay import ReplayOptions
 from liteprobe.host.run.streamed.replay_figures import ReplayResult
-from liteprobe.host.traffic.intervals import exact
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.units import exact
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from liteprobe.host.report import files
 from liteprobe.host.run.streamed.program import Show
 from liteprobe.host.run.streamed.sets import SetsOptions
 from liteprobe.host.run.streamed.sets_figures import SetsResult, SetsSummary
-from liteprobe.host.traffic.document.sets import read_sets, sets_schema
+from liteprobe.host.traffic.document import read_sets, sets_schema
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.sets import Sets
 
