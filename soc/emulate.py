@@ -10,9 +10,8 @@ from litex.gen import *
 from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.back import WayBack
 from liteprobe.cores.emulate.forward import ForwardSource
-from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
-from liteprobe.cores.emulate.store import BlockStore, SdramStore
-from liteprobe.cores.emulate.trace import BlockTrace, SdramTrace
+from liteprobe.cores.emulate.direction import DirectionPort, Limits, Origin
+from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.forward_path import ForwardTransmit
