@@ -18,7 +18,7 @@ from liteprobe.cores.transmit.forward_path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places
-from liteprobe.soc.network import LONGEST
+from liteprobe.soc.config import LONGEST
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.

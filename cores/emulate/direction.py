@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.emulate.background import BackgroundTraffic
 from liteprobe.cores.emulate.counts import ClassCounts
