@@ -164,7 +164,7 @@ _baseboard = [
 
 # CRG ----------------------------------------------------------------------------------------------
 
-class _Clocks(LiteXModule):
+class _AcornClocks(LiteXModule):
     """Makes ``sys`` and ``timebase`` from the oscillator of 200 MHz.
 
     Attributes
@@ -213,8 +213,8 @@ class _Transceivers(LiteXModule):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board:
-    """What a SoC may ask of this board, and nothing of what it does with it."""
+class SqrlAcorn:
+    """Gives a SoC what it may ask of this board, and knows nothing of what the SoC does with it."""
     name         = "sqrl_acorn"
     ports        = 2
     sys_clk_freq = 125e6
@@ -238,7 +238,7 @@ class Board:
 
     def crg(self):
         """Return the clocks and resets; the clocks of the transceivers with them."""
-        self.clocks = _Clocks(self.platform, self.sys_clk_freq)
+        self.clocks = _AcornClocks(self.platform, self.sys_clk_freq)
         self.clocks.transceivers = self.transceivers = _Transceivers(self.pcie_refclk)
         return self.clocks
 
