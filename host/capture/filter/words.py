@@ -90,7 +90,7 @@ PORTS = {"tcp": _read(_BOTH, _TCP), "udp": _read(_BOTH, _UDP), "sctp": _read(_SC
 Network = IPv4Network | IPv6Network
 
 
-WITH_PORTS = ("tcp", "udp", "sctp")
+WITH_PORTS: tuple[str, ...] = ("tcp", "udp", "sctp")
 DOTTED = re.compile(r"\d+(\.\d+){0,3}")
 WORD = re.compile(r"[^\s()\[\]!<>=&|+*]+")
 NAMED = ("port", "portrange", "proto", "protochain")  # Names of these are looked up; libpcap asks the lists in /etc.
