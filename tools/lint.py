@@ -50,7 +50,7 @@ def check_types() -> bool:
 def check_shell() -> bool:
     """Run shellcheck over the shell scripts."""
     shellcheck = Path(sys.executable).parent / "shellcheck"
-    return subprocess.run([shellcheck, "run", ".ci/run", *tracked("*.sh")], check=False).returncode == 0
+    return subprocess.run([shellcheck, "run", ".ci/run", "tools/bare_machine", *tracked("*.sh")], check=False).returncode == 0
 
 
 def check_links() -> bool:
