@@ -9,7 +9,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.parsers.build import BOARDS as LINES
+from liteprobe.host.cli.commands.build import BOARDS as LINES
 from liteprobe.soc.build.arguments import config_of, left_out, parse
 
 
