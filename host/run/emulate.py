@@ -346,7 +346,9 @@ class Emulation:
         is_running = state in (TransmitState.WAITING, TransmitState.RUNNING)
         if self.network is None:
             classes = [
-                kept for kept in classes if kept.counts.arrived or kept.counts.ghosts or kept.number == UNMATCHED_CLASS
+                kept
+                for kept in classes
+                if kept.counts.arrived or kept.counts.background or kept.number == UNMATCHED_CLASS
             ]
         return DirectionLook(
             one.way,
