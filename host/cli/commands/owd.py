@@ -16,7 +16,7 @@ from liteprobe.host.cli.results import Results
 from liteprobe.host.device.link.url import other_of_pair
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.serve.discipline import Discipline, settle
 from liteprobe.host.suites import owd, owd_figures
 from liteprobe.host.suites.sweep import Sweep, SweepRequest

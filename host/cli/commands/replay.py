@@ -9,9 +9,9 @@ from liteprobe.host.cli import streamed, streamed_view, tables
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed.program import Show
-from liteprobe.host.run.streamed.replay import ReplayOptions
-from liteprobe.host.run.streamed.replay_figures import ReplayResult
+from liteprobe.host.run.replay import ReplayOptions
+from liteprobe.host.run.replay_figures import ReplayResult
+from liteprobe.host.run.streamed import Show
 from liteprobe.host.traffic.intervals import exact
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace

@@ -22,7 +22,7 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.figures import TrafficLook, TrafficResult
-from liteprobe.host.run.traffic import Show, Traffic
+from liteprobe.host.run.streams import Show, Traffic
 from liteprobe.host.traffic import document
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.intervals import Burst, Interval

@@ -10,9 +10,9 @@ from liteprobe.host.cli.arguments import read_text
 from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed.program import Show
-from liteprobe.host.run.streamed.sets import SetsOptions
-from liteprobe.host.run.streamed.sets_figures import SetsResult, SetsSummary
+from liteprobe.host.run.sets import SetsOptions
+from liteprobe.host.run.sets_figures import SetsResult, SetsSummary
+from liteprobe.host.run.streamed import Show
 from liteprobe.host.traffic.document.sets import read_sets, sets_schema
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.sets import Sets

@@ -6,7 +6,7 @@ import argparse
 
 from liteprobe.cores.formats import Part
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streams_port import RunningStream
+from liteprobe.host.run.streams import RunningStream
 
 
 def run(args: argparse.Namespace) -> None:
