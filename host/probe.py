@@ -105,7 +105,8 @@ class Probe:
 
     def _open_ports(self) -> list[ProbePort]:
         kind = StreamsPort if Part.STREAMS in self.parts else TransmitPort
-        return [ProbePort(number, kind(self.registers, number), one) for number, one in enumerate(self._open_receivers())]
+        receivers = self._open_receivers()
+        return [ProbePort(number, kind(self.registers, number), one) for number, one in enumerate(receivers)]
 
     def _open_receivers(self) -> list[ReceivePort]:
         numbers, registers = range(self.port_count), self.registers

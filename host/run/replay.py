@@ -20,8 +20,7 @@ from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
 from liteprobe.host.errors import UsageError
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, starts
-from liteprobe.host.packets.frames import MASKS
+from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Index, move, starts
 from liteprobe.host.replay.slots import TraceWords
 from liteprobe.host.replay.streamer import Target
 from liteprobe.host.run.engine import START_MARGIN_NS, ErrorWording, RunDevice, check_ports
@@ -29,8 +28,7 @@ from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
 from liteprobe.host.run.streamed import Show, StreamedPort, StreamedRun, StreamOptions, target_of
 from liteprobe.host.run.streamed_figures import Delays, ScheduledDelays
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.stamping import NOWHERE, stamp_offsets
-from liteprobe.host.traffic.trace.summary import starts_of
+from liteprobe.host.traffic.trace.records import NOWHERE, stamp_offsets, starts_of
 from liteprobe.host.traffic.trace.trace import Trace
 
 LOOPS_MOST = 0xFFFF  # Of a trace in the ring.

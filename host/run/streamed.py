@@ -19,7 +19,7 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS
+from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import ReplaySession, WordSource
 from liteprobe.host.replay.streamer import Streamer, Target
@@ -27,7 +27,7 @@ from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, Run, RunDevice, is_shared
 from liteprobe.host.run.streamed_figures import Delays, FiguresT, ReplayCounts, Sent, StreamedResult
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.stamping import delays_ns, has_octets
+from liteprobe.host.traffic.trace.records import delays_ns, has_octets
 
 PRIME_WORDS = RING_WORDS - RING_WORDS // 16  # All that is sure to be taken: the rest may be in the next datagram.
 PRIME_S = 30.0

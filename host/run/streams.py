@@ -49,8 +49,7 @@ from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures, Traf
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.layout import PortWords, port_words
-from liteprobe.host.traffic.load import end_ticks, share_of
-from liteprobe.host.traffic.places import receiver_settings
+from liteprobe.host.traffic.load import end_ticks, receiver_settings, share_of
 from liteprobe.host.traffic.stream import Stream
 
 Show = Callable[[TrafficLook], None]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.capture.filter import names, words
+from liteprobe.host.capture.filter import words
 from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
@@ -258,7 +258,7 @@ class Parser:
         if protocol in KINDS:
             return Kind(text, KINDS[protocol])
         if protocol in PROTOCOLS:
-            return Protocol(text, names.PROTOCOLS[protocol], PROTOCOLS[protocol])
+            return Protocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
         raise UsageError(f"'{text}' says nothing: write 'ether host', 'ether src' or 'ether dst' and a MAC")
 
     def named(self, head: Head, first: int) -> Node:
@@ -277,7 +277,7 @@ class Parser:
         if head.protocol in KINDS:
             return And("", (Kind(head.protocol, KINDS[head.protocol]), node))
         if head.protocol in PROTOCOLS:
-            return And("", (Protocol(head.protocol, names.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
+            return And("", (Protocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
         return node
 
     def mac(self, head: Head) -> Node:
