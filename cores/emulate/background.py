@@ -7,13 +7,15 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.draws import field, word_address
-from liteprobe.cores.emulate.ghost_intervals import add_draws, add_interval
-from liteprobe.cores.emulate.kept import KeptClasses
+from liteprobe.cores.emulate.fates import happens
 from liteprobe.cores.emulate.layouts import CLASS_BITS, LENGTH_BITS, TICKS_BITS, ghost_layout
+from liteprobe.cores.emulate.memories import KeptClasses
+from liteprobe.cores.emulate.settings import field, word_address
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, FINE_BITS, TIME_BITS, Background
+from liteprobe.cores.transmit.sources.streams.exponential import ExponentialInterval
 
 COUNT_BITS = 32
+MEAN_BITS  = 5 # Of a fraction of a tick, as ExponentialInterval has it.
 
 class_layout = [ # What is kept of a class from ghost to ghost.
     ("count",  COUNT_BITS), # Ghosts of the burst, or position in the pattern.
@@ -75,8 +77,8 @@ class BackgroundTraffic(LiteXModule):
         self.add_search()
         self.add_seeds()
         self.add_switch()
-        add_draws(self)
-        add_interval(self)
+        self.add_draws()
+        self.add_interval()
         self.comb += [
             settings.words["ghosts"].eq(word_address(self.bank ^ self.looks_back, self.word, self.number)),
             classes.number.eq(self.number),
@@ -243,4 +245,124 @@ class BackgroundTraffic(LiteXModule):
                 self.put("time", Cat(Constant(0, FINE_BITS), switch.at)),
                 NextState("BEGIN"),
             )
+        )
+
+    def add_draws(self):
+        """Draw for a ghost, while what it takes is read."""
+        fsm = self.fsm
+        self.u      = Signal(32, reset_less=True)
+        self.ends   = Signal(reset_less=True) # By the draw, the burst is over.
+        self.burst  = Signal(32, reset_less=True)
+        self.ticks  = Signal(32, reset_less=True)
+        self.rest   = Signal(FINE_BITS, reset_less=True)
+        generators   = self.generators
+        draw         = generators.draw
+        step         = [generators.uses.eq(1), generators.steps["ghosts"].eq(1)]
+        fsm.act("READ",
+            self.at("background"),
+            NextState("READ_BURST"),
+        )
+        fsm.act("READ_BURST",
+            self.at("ghost_burst"),
+            NextValue(self.kind, self.of("background")),
+            NextValue(self.u, Mux(draw == 0, 1, draw)),
+            *step,
+            NextState("READ_TICKS"),
+        )
+        fsm.act("READ_TICKS",
+            self.at("ghost_ticks"),
+            NextValue(self.burst, self.data),
+            NextValue(self.ends, happens(draw, self.data)),
+            *step,
+            NextState("READ_REST"),
+        )
+        fsm.act("READ_REST",
+            self.at("ghost_fraction"),
+            NextValue(self.ticks, self.data),
+            *step,
+            NextState("READ_PAUSE"),
+        )
+        fsm.act("READ_PAUSE",
+            self.at("ghost_pause"),
+            NextValue(self.rest, self.of("ghost_fraction")),
+            self.put("length", self.of("ghost_length")),
+            NextState("CHOOSE"),
+        )
+
+    def add_interval(self):
+        """Work out how long after the ghost before it this one comes."""
+        fsm, kept = self.fsm, self.kept
+        self.exponential = exponential = ExponentialInterval()
+        is_over = Signal()
+        waited  = Cat(self.rest, self.ticks) # First the interval of the settings, then what comes of it.
+        at_none = [NextValue(waited, 0), NextState("ADD")]
+        at_once = NextState("ADD")
+        paused  = NextValue(waited, Cat(Constant(0, FINE_BITS), self.data))
+        drawn   = NextState("DRAW")
+        self.comb += [
+            is_over.eq(kept.count >= Mux(self.burst == 0, 1, self.burst)),
+            exponential.u.eq(self.u),
+            exponential.mean.eq(Cat(self.rest[FINE_BITS - MEAN_BITS:], self.ticks)),
+        ]
+        fsm.act("CHOOSE",
+            self.at("ghost_start"),
+            Case(self.kind, {
+                int(Background.CONSTANT): If(self.is_first, at_none).Else(at_once),
+                int(Background.EXPONENTIAL): drawn,
+                int(Background.ON_OFF): [
+                    self.put("count", Mux(is_over | self.is_first, 1, kept.count + 1)),
+                    at_once,
+                    If(is_over, paused),
+                    If(self.is_first, at_none),
+                ],
+                int(Background.RANDOM_ON_OFF): [
+                    at_once,
+                    If(self.ends, paused, drawn),
+                    If(self.is_first, at_none),
+                ],
+                "default": NextState("PATTERN"),
+            }),
+        )
+        fsm.act("DRAW",
+            exponential.start.eq(1),
+            NextState("DRAWN"),
+        )
+        fsm.act("DRAWN",
+            If(exponential.is_ready,
+                NextValue(waited, Cat(exponential.fraction[32 - FINE_BITS:], exponential.ticks)),
+                NextState("ADD"),
+            ),
+        )
+        fsm.act("ADD",
+            self.put("time", kept.time + waited),
+            If(self.is_seeding | self.is_switching,
+                NextState("ADVANCE"),
+            ).Else(
+                NextState("FIND"),
+            )
+        )
+        self.add_pattern(waited)
+
+    def add_pattern(self, waited):
+        """Take time and length from the pattern memory."""
+        fsm, kept = self.fsm, self.kept
+        place = Signal(max=512, reset_less=True)
+        start, count = self.of("ghost_start"), self.of("ghost_count")
+        self.comb += self.settings.patterns["ghosts"].eq(place)
+        fsm.act("PATTERN",
+            NextValue(place, start + Cat(Constant(0, 1), Mux(kept.count < count, kept.count, 0))),
+            self.put("count", Mux(kept.count < count, kept.count, 0) + 1),
+            NextState("PATTERN_TICKS"),
+        )
+        fsm.act("PATTERN_TICKS",
+            NextValue(place, place + 1),
+            NextState("PATTERN_LENGTH"),
+        )
+        fsm.act("PATTERN_LENGTH",
+            NextValue(waited, Cat(Constant(0, FINE_BITS), self.settings.pattern_values["ghosts"])),
+            NextState("PATTERN_END"),
+        )
+        fsm.act("PATTERN_END",
+            self.put("length", self.settings.pattern_values["ghosts"]),
+            NextState("ADD"),
         )

@@ -1,19 +1,101 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Settings read from a block RAM, which takes what the bus writes to them."""
+"""The bus of a probe: a register in front of it, and settings, which a block RAM shows in the place of their registers."""
 
 from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import csr_bus
-
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from litex.soc.interconnect import csr_bus, wishbone
+from litex.soc.interconnect.csr import CSR, CSRStorage
 
 WORD_BITS    = 32
-BANK_BITS    = 4 # Then it is one block RAM of an ECP5.
+BANK_BITS    = 4 # Of a `ReadBack`: then it is one block RAM of an ECP5.
 OFFSET_BITS  = 5 # Settings are among the first 32 words of a bank.
+
+# Bus Register -------------------------------------------------------------------------------------
+
+class BusRegister(LiteXModule):
+    """Parts a Wishbone master from what decides about its cycle: requests and answers are held in registers.
+
+    The processor's pipeline waits on the answer in the cycle in which it comes, and the interconnect forms that answer from
+    all slaves and the time-out; in one cycle that is the longest path of the probe.
+
+    Parameters
+    ----------
+    master : wishbone.Interface
+        Like the buses in address and data width, and in addressing.
+
+    Attributes
+    ----------
+    sink, source : wishbone.Interface, slave and master
+        Each access takes two cycles more. Bursts become single accesses.
+    """
+    def __init__(self, master):
+        self.sink, self.source = sink, source = [
+            wishbone.Interface(master.data_width, address_width=master.address_width, addressing=master.addressing)
+            for _ in range(2)
+        ]
+
+        # # #
+
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            *[NextValue(getattr(source, name), getattr(sink, name)) for name in ("adr", "dat_w", "sel", "we")],
+            If(sink.cyc & sink.stb, NextState("ASK")),
+        )
+        fsm.act("ASK",
+            source.cyc.eq(1),
+            source.stb.eq(1),
+            NextValue(sink.dat_r, source.dat_r),
+            NextValue(sink.err, source.err),
+            If(source.ack | source.err, NextState("ANSWER")),
+        )
+        fsm.act("ANSWER",
+            sink.ack.eq(1),
+            NextValue(sink.err, 0),
+            NextState("IDLE"),
+        )
+
+# Write Only CSR -----------------------------------------------------------------------------------
+
+class WriteOnlyCSR(CSRStorage):
+    """Keeps a setting whose bits don't go back to the bus, each through the bus's multiplexer: `ReadBack` shows what was written.
+
+    Of the registers of a probe, settings are the most bits. In a bank without a `ReadBack` it reads 0.
+
+    Parameters
+    ----------
+    size, reset, name, description : as of CSRStorage
+        ``reset`` is the value at power-up. A reset of the SoC leaves a setting as it is, like the memory that shows it; so what
+        acts upon a setting must be something that a reset does stop.
+
+    Attributes
+    ----------
+    storage : Signal(size), out
+    re : Signal(), out
+        A pulse behind a write of the low word, as CSRStorage's.
+    is_written : Signal(), out
+        Any word is written in this cycle.
+    """
+    def __init__(self, size, name, description, reset=0):
+        CSRStorage.__init__(self, size, reset=reset, reset_less=True, name=name, description=description)
+        self.is_written = Signal()
+
+    def do_finalize(self, busword, ordering):
+        assert ordering == "big"
+        for low in reversed(range(0, self.size, busword)):
+            part = self.storage[low:low + busword]
+            word = CSR(len(part), f"{self.name}{low//busword}")
+            self.simple_csrs.append(word)
+            self.sync += If(word.re, part.eq(word.r))
+        self.sync += self.re.eq(word.re)
+        self.comb += self.is_written.eq(Cat(*[word.re for word in self.simple_csrs]) != 0)
+
+    def initial_words(self, busword):
+        """Return the words at power-up, the highest first."""
+        return [self.storage.reset.value >> low & (1 << busword) - 1 for low in reversed(range(0, self.size, busword))]
 
 # Read Back ----------------------------------------------------------------------------------------
 
