@@ -34,36 +34,6 @@ def _compiled(text: str) -> "re.Pattern[str]":
     return pattern
 
 
-@dataclass(frozen=True)
-class Named:
-    """A mapping of names of settings or values to what each is."""
-
-    section: Section
-
-    @property
-    def written(self) -> str:
-        """How it is written."""
-        return f"names, each with {self.section.written}"
-
-    def read(self, node: yaml.Node, name: str, source: Source) -> dict[str, Entries]:
-        """Return them."""
-        if not isinstance(node, yaml.MappingNode):
-            raise source.at(node, f"'{name}' is a mapping: give {self.written}")
-        found: dict[str, Entries] = {}
-        for key, value in node.value:
-            word = str(key.value)
-            if not NAME.fullmatch(word.encode()) or word in found:
-                raise source.at(
-                    key, f"'{word}' is not a name, or given twice: give a letter, then letters, digits, and _ . -"
-                )
-            found[word] = self.section.read(value, word, source)
-        return found
-
-    def schema(self) -> Schema:
-        """Return its JSON Schema."""
-        return {"type": "object", "additionalProperties": self.section.schema()}
-
-
 TYPE = Key(OneOf(tuple(TYPES)), "type of the value", is_needed=True)
 RUN = Key(WORDS, "a command, as a list of words; no shell is used")
 SETTING = Section(

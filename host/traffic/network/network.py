@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
-from liteprobe.cores.formats.emulate import Background as Kind
-from liteprobe.host.capture.filter import parse
+from liteprobe.cores.formats.emulate import BackgroundKind as Kind
+from liteprobe.host.capture.filter.expression import parse
 from liteprobe.host.document import (
     NAME,
     ByShape,

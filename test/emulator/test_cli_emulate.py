@@ -1,0 +1,280 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""``liteprobe emulate`` over a model of the probe: what it prints and writes, and how it ends."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
+from liteprobe.host.cli import emulate_view
+from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.probe import Probe
+from liteprobe.host.run.emulate import Emulation
+from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.presets import PRESETS
+from liteprobe.sim.bench.network.fake_emulator import fake_emulator
+from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.models.emulator_probe import EmulatorProbe
+
+Run = Callable[..., tuple[int, str, str]]
+REST = UNMATCHED_CLASS
+DOCUMENT = """\
+name: line
+both: {rate: 10Mbit, delay: 5ms, queue: 10, overhead: 0}
+there:
+  classes:
+    - {name: voice, match: udp port 5060, delay: 1ms}
+  loss_pattern: '01'
+changes:
+  - {at: 50ms, there: {delay: 7ms, classes: {voice: {loss: 100%}}}}
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmulatorProbe:
+    """A probe that emulates, whose ports have traffic; every URL leads to it."""
+    found, _ = fake_emulator(tmp_path)
+    found.offer(0, 0, 100, 125_000)
+    found.offer(0, REST, 1000, 125_000, 62_500)
+    found.offer(1, REST, 60, 12_500)
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(found, tmp_path))
+    return found
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> str:
+    (tmp_path / "line.yaml").write_text(DOCUMENT)
+    return str(tmp_path / "line.yaml")
+
+
+def lines_with(text: str, *words: str) -> list[str]:
+    """Return the lines that have all words, their spaces as one, without frames."""
+    plain = [" ".join(line.strip("│ ").split()) for line in text.splitlines()]
+    return [line for line in plain if all(word in line for word in words)]
+
+
+# What goes well ----------------------------------------------------------------------------------------
+
+
+def test_results_are_a_table_a_document_and_a_page(
+    run: Run, model: EmulatorProbe, document: str, tmp_path: Path
+) -> None:
+    options = ("--duration", "200ms", "--interval", "20ms")
+    files = ("--json", str(tmp_path / "e.json"), "--report", str(tmp_path / "e.html"))
+    code, out, err = run("emulate", document, *options, *files)
+    assert (code, err) == (0, f"report: {tmp_path / 'e.html'}\n")
+    assert "0.200 s, stopped after its time. Clock free-running." in out
+    content = json.loads((tmp_path / "e.json").read_text())
+    assert (content["format"], content["end"], content["notes"]) == ("liteprobe-emulation", "done", [])
+    assert content["network"]["there"]["classes"] == [{"name": "voice", "match": "udp port 5060", "delay": "1ms"}]
+    voice, rest = content["there"]["classes"]
+    assert rest["counts"]["lost"] == rest["counts"]["arrived"] // 2 == 100
+    assert voice["counts"]["lost"] == voice["counts"]["arrived"] - voice["counts"]["sent"] == 151
+    assert (voice["delays"]["least_ns"], rest["delays"]["least_ns"]) == (
+        1_099_200,
+        5_800_000,
+    )  # Its overhead is 24 octets.
+    assert rest["delays"]["most_ns"] == 7_800_000
+    assert len(voice["delays"]["edges_ns"]) == len(voice["delays"]["counts"]) + 1 == 33
+    (shown,) = lines_with(out, "voice", "151")
+    assert shown == "voice 201 50 0 151 0 0 0 0"
+    html = (tmp_path / "e.html").read_text()
+    assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 6
+    for words in ("delay: 7ms", "loss pattern of 2 frames; queue of 10 frames; delay 5ms", ">151<", "7.800000"):
+        assert words in html
+    assert model.running == [None, None]
+
+
+def test_json_to_stdout_stands_in_the_place_of_the_table(run: Run, model: EmulatorProbe, document: str) -> None:
+    code, out, err = run("emulate", document, "--duration", "100ms", "--json")
+    assert (code, err) == (0, "") and json.loads(out)["back"]["classes"][0]["counts"]["sent"] > 900
+
+
+def test_a_check_shows_what_is_asked_for_without_a_probe(
+    run: Run, document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: pytest.fail("a probe was opened"))
+    code, out, _ = run("emulate", document, "--check")
+    assert code == 0
+    assert lines_with(out, "there: port 0 → port 1") == ["there: port 0 → port 1, 10Mbit, strict"]
+    assert lines_with(out, "voice", "udp port 5060") == ["voice udp port 5060 delay 1ms"]
+    assert lines_with(out, "the rest", "pattern") == [
+        "rest the rest loss pattern of 2 frames; queue of 10 frames; delay 5ms"
+    ]
+    assert lines_with(out, "from 0.05 s") == [
+        "from 0.05 s, there: class 'voice': loss 100%; delay 1ms",
+        "from 0.05 s, there: class 'rest': loss pattern of 2 frames; queue of 10 frames; delay 7ms",
+    ]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_printed_as_a_document_that_reads_again(run: Run, name: str, tmp_path: Path) -> None:
+    code, out, err = run("emulate", "--preset", name, "--yaml")
+    assert (code, err, read_network(out).name) == (0, "", name)
+    (tmp_path / "again.yaml").write_text(out)
+    assert run("emulate", str(tmp_path / "again.yaml"), "--yaml")[1] == out
+
+
+def test_netem_is_translated_and_what_differs_is_said_on_stderr(run: Run, model: EmulatorProbe) -> None:
+    code, out, err = run(
+        "emulate", "--from-netem", "delay 20ms 1ms", "--netem-back", "loss 100%", "--duration", "100ms", "--json"
+    )
+    content = json.loads(out)
+    assert code == 0 and err.splitlines()[0].startswith("Jitter doesn't reorder here")
+    there, back = (content[way]["classes"][0] for way in ("there", "back"))
+    assert there["delays"]["least_ns"] >= 19_000_000 and there["delays"]["most_ns"] <= 21_000_000
+    assert back["counts"]["lost"] == back["counts"]["arrived"] > 900
+
+
+def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: EmulatorProbe, document: str) -> None:
+    code, out, _ = run("emulate", document, "--detach")
+    where = "--probe sim://emulator"
+    assert (code, out) == (
+        0,
+        f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it\n",
+    )
+    code, out, _ = run("emulate", "--attach", "--duration", "300ms")
+    assert code == 0 and len(lines_with(out, "class 0")) == 3 and all(model.running)
+    assert " s, left running. " in out
+    code, out, _ = run("stop")
+    assert (code, out, model.running) == (0, "port 0: stopped\nport 1: stopped\n", [None, None])
+    code, _, err = run("emulate", "--attach")
+    assert (code, err) == (2, "liteprobe: no network runs on this probe: start one\n")
+
+
+def test_the_schema_is_printed(run: Run) -> None:
+    code, out, _ = run("emulate", "--schema")
+    assert code == 0 and json.loads(out)["properties"]["there"]["properties"]["delay"]["description"]
+
+
+# How it ends -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "signal", "ends"),
+    [
+        ([], 2, (0, "stopped", "")),
+        ([], 15, (143, "interrupted", "liteprobe: terminated; what is shown is until then\n")),
+        (["--duration", "10s"], 2, (130, "interrupted", "liteprobe: interrupted; what is shown is until then\n")),
+    ],
+)
+def test_a_signal_stops_it_and_shows_what_came(
+    run: Run, model: EmulatorProbe, monkeypatch: pytest.MonkeyPatch, options: list[str], signal: int, ends: object
+) -> None:
+    wait, waits = Probe.wait, []
+
+    def interrupted(probe: Probe, seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 4:
+            raise Interrupted(signal)
+        wait(probe, seconds)
+
+    monkeypatch.setattr(Probe, "wait", interrupted)
+    code, out, err = run("emulate", "--preset", "dsl", *options, "--json")
+    assert (code, json.loads(out)["end"], err) == ends
+    assert model.running == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no network is given: give one of a file, --preset, --from-netem, --attach"),
+        (["a.yaml", "--preset", "dsl"], "a file and --preset are given: give one of"),
+        (["--preset", "dls"], "there is no preset 'dls': did you mean 'dsl'?"),
+        (["no-such.yaml"], "can't read no-such.yaml"),
+        (["--netem-back", "loss 1%", "--preset", "dsl"], "--netem-back goes with --from-netem"),
+        (["--expected", "50M", "--preset", "dsl"], "--expected goes with --from-netem"),
+        (["--from-netem", "slot 1ms"], "netem's 'slot' can't be done"),
+        (["--preset", "dsl", "--duration", "10min"], "'10min' is not a time: write it like 10s"),
+        (["--preset", "dsl", "--duration", "1e99s"], "up to 26 days: give --duration less"),
+        (["--preset", "dsl", "--detach", "--duration", "1s"], "--detach leaves at once"),
+        (["--attach", "--check"], "--attach has no network to show"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_refused_before_a_probe_is_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: pytest.fail("a probe was opened"))
+    code, out, err = run("emulate", *arguments)
+    assert (code, out) == (2, "") and words in err
+
+
+def test_no_result_is_written_over_the_network(run: Run, document: str) -> None:
+    before = Path(document).read_text()
+    code, _, err = run("emulate", document, "--json", document)
+    said = f"the network and --json are the same file, {document}: give each one of its own"
+    assert (code, err) == (2, f"liteprobe: {said}\n") and Path(document).read_text() == before
+
+
+def test_a_long_delay_of_netem_fits_where_less_is_expected(run: Run, model: EmulatorProbe) -> None:
+    words = ("emulate", "--from-netem", "delay 200ms", "--duration", "100ms")
+    code, _, err = run(*words)
+    assert code == 2 and "a lower rate, or say with 'expected' what comes of it at most" in err
+    assert run(*words, "--expected", "50M")[0] == 0
+
+
+def test_what_the_probe_cannot_hold_is_refused_and_nothing_runs(run: Run, model: EmulatorProbe) -> None:
+    model.values["direction0_store_words"] = 1 << 12
+    code, _, err = run("emulate", "--preset", "satellite", "--duration", "1s")
+    assert code == 2 and "the store of this probe has 16.0 KiB for 'there'" in err
+    assert model.running == [None, None]
+
+
+# Screens -----------------------------------------------------------------------------------------------
+
+
+def screen(look: object, width: int, height: int, turn: int = 0) -> str:
+    console = Console(
+        width=width, height=height, force_terminal=True, color_system=None, record=True, file=io.StringIO()
+    )
+    console.print(emulate_view.live(look, "sim://emulator", turn), height=height)  # type: ignore[arg-type]
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProbe, tmp_path: Path, width: int) -> None:
+    with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
+        probe.wait(0.1)
+        emulation.look()
+        model.shown[0][REST][ClassCounter.NO_STORE] = 7
+        model.values["direction0_damaged"] = 3
+        look = emulation.look()
+    wide = screen(look, width, 60)
+    assert lines_with(wide, "liteprobe emulate")[0].startswith("liteprobe emulate sim://emulator 0.100 s change 1 of 1")
+    assert lines_with(wide, "3 bad FCS or length") == ["! 3 bad FCS or length"]
+    assert all(len(line) <= width for line in wide.splitlines())
+    assert [len(lines_with(wide, way)) for way in ("port 0 → port 1", "port 1 → port 0")] == [1, 1]
+    (outcomes,) = [line for line in lines_with(wide, "rest") if " 7 " in line]
+    assert outcomes.split()[-2:] == ["7", "0"]
+    (voice,) = lines_with(wide, "voice delay")
+    assert voice == "voice delay 1.049 ms █ 2.097 ms 1.099 ms to 1.399 ms"
+    low = [screen(look, width, 18, turn) for turn in (0, 1)]
+    assert [len(lines_with(one, "port 0 → port 1")) for one in low] == [1, 0]
+
+
+def test_an_emulation_of_a_view_is_made_of_looks(model: EmulatorProbe, tmp_path: Path) -> None:
+    with Probe(FakeLink(model, tmp_path)) as probe:
+        emulation = Emulation(probe, read_network("there: {background: {kind: constant, rate: 1Mbit}}"))
+        emulation.begin()
+        model.shown[0][REST][ClassCounter.BACKGROUND] = 1234
+        model.shown[0][REST][ClassCounter.BACKGROUND_DROPPED] = 99
+        shown = screen(emulation.look(), 120, 60)
+        emulation.stop()
+    assert lines_with(shown, "background", "dropped") and lines_with(shown, "1,234", "99")
+
+
+def test_a_small_screen_cuts_no_figure_and_an_empty_queue_has_an_empty_bar(
+    model: EmulatorProbe, tmp_path: Path
+) -> None:
+    with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
+        probe.wait(0.1)
+        look = emulation.look()
+    small = [screen(look, 60, 20, turn) for turn in range(2)]
+    assert lines_with(small[0], "class", "arrived", "sent", "dropped", "late")
+    assert lines_with(small[0], "voice") and not any("…" in text for text in small)
+    assert lines_with(screen(look, 120, 80), "rest ··········")

@@ -1,0 +1,322 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Networks in the words of a probe: what was encoded is decoded by arithmetic of this file, and is what was asked for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from statistics import NormalDist, fmean
+from typing import Any
+
+import pytest
+
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, LINK_FIELDS, LINK_WORD, SETTING_WORDS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.intervals import NOMINAL
+from liteprobe.host.traffic.network import (
+    Background,
+    BandwidthTrace,
+    Bernoulli,
+    Bucket,
+    Change,
+    Direction,
+    GilbertElliott,
+    Jitter,
+    LossList,
+    LossPattern,
+    Network,
+    Queue,
+    Red,
+    TrafficClass,
+)
+from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
+from liteprobe.host.units import exact
+from liteprobe.sim.bench.network.random_networks import LEAST_NS, NetworkMaker
+
+LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
+SLOW = NOMINAL - NOMINAL // 10_000  # A clock whose ticks are 100 ppm shorter.
+ONE = 2**32 - 1
+
+
+def made(one: TrafficClass, limits: Limits = LARGE, increment: int = NOMINAL, **direction: Any) -> DirectionWords:
+    """Return the words of a direction whose only class is ``one``."""
+    return words_of(Network(Direction(classes=[one], **direction)), (limits, LARGE), increment)[0]
+
+
+def fields(words: Sequence[int], number: int = 7) -> dict[str, int]:
+    """Return what the words of a class say, by name."""
+    own = words[SETTING_WORDS * number : SETTING_WORDS * (number + 1)]
+    return {name: (own[one.word] >> one.low) & ((1 << one.bits) - 1) for name, one in CLASS_FIELDS.items()}
+
+
+def link(words: Sequence[int]) -> dict[str, int]:
+    own = words[LINK_WORD:]
+    return {name: (own[one.word] >> one.low) & ((1 << one.bits) - 1) for name, one in LINK_FIELDS.items()}
+
+
+def refusal(network: Network, limits: Limits = LARGE) -> str:
+    with pytest.raises(UsageError) as caught:
+        words_of(network, (limits, limits))
+    return str(caught.value)
+
+
+# What one setting becomes ------------------------------------------------------------------------------
+
+
+def test_a_direction_of_nothing_forwards_at_once_with_the_least_delay() -> None:
+    words = words_of(Network(), (LARGE, LARGE))[1]
+    rest = fields(words.banks[0])
+    assert (rest["delay"], rest["flags"], rest["background"], rest["token_octet"]) == (5000, 0, 0, 0)
+    assert rest["limit_frames"] >= 1 and rest["limit_octets"] == ONE
+    assert link(words.banks[0]) | {"store_start": 0, "store_bits": 0} == dict.fromkeys(LINK_FIELDS, 0)
+    assert (set(words.delays), set(words.patterns), words.trace, words.notes) == ({0}, {0}, (), ())
+
+
+@pytest.mark.parametrize(
+    ("share", "word"), [(0, 0), (1, ONE), (0.5, 1 << 31), (1 - 1e-12, ONE - 1), (Fraction(1, 2**32), 1)]
+)
+def test_a_share_is_in_parts_of_two_to_the_32_and_all_ones_is_one(share: Any, word: int) -> None:
+    assert fields(made(TrafficClass(corrupt=share)).banks[0])["corrupt"] == word
+
+
+def test_a_share_that_would_be_never_is_refused_with_the_least() -> None:
+    assert "give 0 %, or 2.3e-08 % or more" in refusal(Network(Direction(classes=[TrafficClass(corrupt=1e-11)])))
+
+
+def test_a_rate_is_the_fine_time_of_an_octet_and_follows_the_clock() -> None:
+    words = made(TrafficClass(), rate_bps=10**7)
+    assert link(words.banks[0])["octet"] == 100 * 65536
+    slow = words_of(Network(Direction(10**7)), (LARGE, LARGE), SLOW)[0]
+    assert link(slow.banks[0])["octet"] == round(100 * 65536 * Fraction(NOMINAL, SLOW)) > 100 * 65536
+
+
+def test_a_bucket_is_overdrawn_by_the_longest_usual_frame() -> None:
+    one = fields(made(TrafficClass(bucket=Bucket(10**6, 10_000), overhead=4)).banks[0])
+    octet = 8 * 10**9 // 10**6 // 8 * 65536
+    assert one["token_octet"] == octet
+    assert one["token_burst_low"] + (one["token_burst_high"] << 32) == (10_000 - 1514 - 4) * octet
+
+
+def test_gilbert_elliott_has_its_four_letters() -> None:
+    one = fields(made(TrafficClass(loss=GilbertElliott(0.25, 0.5, h=0.75, k=1))).banks[0])
+    assert [one[f"loss_{name}"] for name in ("enter", "leave", "good", "bad")] == [1 << 30, 1 << 31, 0, 1 << 30]
+    one = fields(made(TrafficClass(loss=Bernoulli(0.25))).banks[0])
+    assert [one[f"loss_{name}"] for name in ("enter", "leave", "good", "bad")] == [0, 0, 1 << 30, 1 << 30]
+
+
+def test_red_drops_its_share_just_below_its_most() -> None:
+    one = fields(made(TrafficClass(queue=Queue(100, red=Red(10, 50, 0.1, 4)))).banks[0])
+    assert (one["red_least"], one["red_most"], one["red_weight"], one["flags"]) == (10, 50, 4, 8)
+    assert one["red_slope"] * 40 / 2**32 == pytest.approx(0.1, abs=1e-8)
+
+
+def test_patterns_lie_in_one_memory_equal_ones_once() -> None:
+    bits = LossPattern("1" + 39 * "0")
+    classes = [
+        TrafficClass("a", "udp", pattern=bits),
+        TrafficClass("b", "tcp", pattern=LossList([3, 17])),
+        TrafficClass("c", "arp", pattern=bits),
+        TrafficClass("d", background=Background("pattern", entries=((80, 60), (800, 1514)), phase_ns=16)),
+    ]
+    words = words_of(Network(Direction(classes=classes)), (LARGE, LARGE))[0]
+    found = [fields(words.banks[0], number) for number in (0, 1, 2, 7)]
+    assert [(one["pattern_start"], one["pattern_count"], one["flags"]) for one in found[:3]] == [
+        (0, 40, 0), (2, 2, 32), (0, 40, 0),
+    ]  # fmt: skip
+    assert (found[3]["background_start"], found[3]["background_count"], found[3]["background_phase"]) == (4, 2, 2)
+    assert words.patterns[:8] == (1, 0, 3, 17, 10, 60, 100, 1514)
+    assert not any(words.patterns[8:])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "pareto", "paretonormal"])
+def test_jitter_is_a_table_around_the_delay(kind: str) -> None:
+    words = made(TrafficClass(delay_ns=20e6, jitter=Jitter(kind, 2e6, correlation=0.25)))
+    base = fields(words.banks[0])["delay"]
+    delays_ms = [8e-6 * (base + one) for one in words.delays]
+    assert len(delays_ms) == 1024 and words.delays[0] == 0 and list(words.delays) == sorted(words.delays)
+    middle = {"uniform": 20, "normal": 20}.get(kind)
+    if middle:
+        assert fmean(delays_ms) == pytest.approx(middle, abs=1e-4)
+    if kind == "uniform":
+        assert (delays_ms[0], delays_ms[-1]) == pytest.approx((18, 22), abs=0.003)
+    if kind == "normal":
+        assert delays_ms[768] == pytest.approx(20 + 2 * NormalDist().inv_cdf(768.5 / 1024), abs=1e-5)
+    if kind == "pareto":  # Of netem: (u^(-1/3) - 1.5) * 4/3 spreads.
+        assert delays_ms[512] == pytest.approx(20 + 2 * ((511.5 / 1024) ** (-1 / 3) - 1.5) * 4 / 3, abs=1e-5)
+    assert fields(words.banks[0])["delay_repeat"] == 1 << 30
+
+
+def test_a_table_of_delays_has_equal_shares_of_its_entries() -> None:
+    words = made(TrafficClass(delay_ns=80_000, jitter=Jitter("table", table_ns=(800, 80, 1600, 8000))))
+    assert fields(words.banks[0])["delay"] == 10_010
+    assert words.delays == (0,) * 256 + (90,) * 256 + (190,) * 256 + (990,) * 256
+
+
+def test_delays_below_the_least_are_the_least_and_that_is_said() -> None:
+    words = made(TrafficClass(delay_ns=80_000, jitter=Jitter("uniform", 80_000)))
+    assert fields(words.banks[0])["delay"] == 5000
+    assert words.notes == (
+        "class 'rest' of 'there': 25.0 % of its delays would be below the least of this probe, 40.000 us, and are that",
+    )
+    assert words.delays[:256] == (0,) * 256 and words.delays[257] > 0
+
+
+def test_draws_differ_by_direction_class_and_purpose_and_repeat() -> None:
+    both = words_of(Network(Direction(classes=[TrafficClass("a", "udp")])), (LARGE, LARGE))
+    again = words_of(Network(Direction(classes=[TrafficClass("a", "udp")])), (LARGE, LARGE))
+    assert both == again
+    seeds = [
+        (one[f"{what}_seed_low"], one[f"{what}_seed_high"])
+        for words in both
+        for number in range(CLASSES)
+        for one in [fields(words.banks[0], number)]
+        for what in ("frame", "background")
+    ]
+    assert len(set(seeds)) == len(seeds) == 32 and (0, 0) not in seeds
+    own = [fields(made(TrafficClass(seed=9)).banks[0])["frame_seed_low"] for _ in range(2)]
+    assert own[0] == own[1] != seeds[14][0]
+
+
+def test_a_trace_keeps_its_times_however_long_it_is() -> None:
+    stamps = tuple(range(1, 20_001))
+    trace = BandwidthTrace(stamps, (1500,) * len(stamps))
+    words = words_of(Network(Direction(trace=trace)), (LARGE, LARGE), SLOW)[0]
+    assert link(words.banks[0])["trace"] == 1 and link(words.banks[0])["octet"] == 0
+    ticks = Fraction(20_000 * 10**6, 8) * NOMINAL / SLOW
+    assert sum(words.trace[::2]) == round(ticks)
+    assert set(words.trace[1::2]) == {1500}
+
+
+def test_changes_have_a_bank_each_and_rings_stay() -> None:
+    slow = Direction(10**6, classes=[TrafficClass(delay_ns=50e6, queue=Queue(10))])
+    network = Network(
+        Direction(10**7, classes=[TrafficClass(queue=Queue(500))]), changes=[Change(1e9, slow), Change(2e9)]
+    )
+    words = words_of(network, (LARGE, LARGE))[0]
+    assert switch_ticks(network) == [125_000_000, 250_000_000]
+    assert [link(bank)["octet"] for bank in words.banks] == [100 * 65536, 1000 * 65536, 1000 * 65536]
+    assert len({(fields(bank)["store_start"], fields(bank)["store_bits"]) for bank in words.banks}) == 1
+
+
+# Whatever is asked for ---------------------------------------------------------------------------------
+
+
+def near(word: int, share: Any) -> bool:
+    return word == ONE if share == 1 else abs(word - float(share) * 2**32) <= 1
+
+
+def check_class(one: TrafficClass, word: dict[str, int], words: DirectionWords, ticks_per_ns: Fraction) -> None:
+    """Compare the words of a class with what was asked for, by what the words mean."""
+    flags = [one.discard, one.is_lost_late, one.jitter is not None, one.queue.red is not None, one.is_mended]
+    assert [bool(word["flags"] >> bit & 1) for bit in range(6)] == [*flags, isinstance(one.pattern, LossList)]
+    assert near(word["duplicate"], one.duplicate) and near(word["corrupt"], one.corrupt)
+    assert (word["service_weight"], word["overhead"]) == (one.weight, one.overhead)
+    if one.reorder:
+        assert near(word["reorder"], one.reorder.share)
+        assert abs(word["reorder_ticks"] - one.reorder.extent_ns * ticks_per_ns) <= Fraction(1, 2)
+    if one.queue.frames is not None:
+        assert word["limit_frames"] == one.queue.frames
+    assert word["limit_octets"] == (ONE if one.queue.octets is None else one.queue.octets)
+    least = LARGE.least_delay
+    middle = least if one.delay_ns is None else one.delay_ns * ticks_per_ns
+    if one.jitter is None:
+        assert abs(word["delay"] - middle) <= Fraction(1, 2)
+    else:
+        asked = [max(middle + quantile * ticks_per_ns, least) for quantile in one.jitter.quantiles_ns()]
+        errors = [word["delay"] + extra - wanted for extra, wanted in zip(words.delays, asked, strict=True)]
+        assert max(map(abs, errors)) <= 1
+        assert near(word["delay_repeat"], one.jitter.correlation)
+    if one.pattern:
+        first, count = word["pattern_start"], word["pattern_count"]
+        if isinstance(one.pattern, LossList):
+            assert words.patterns[first : first + count] == tuple(one.pattern.numbers)
+        else:
+            bits = [words.patterns[first + number // 32] >> number % 32 & 1 for number in range(count)]
+            assert "".join(map(str, bits)) == one.pattern.bits
+    else:
+        assert word["pattern_count"] == 0
+    if one.bucket:
+        octet = 8 * ticks_per_ns * 10**9 / exact(one.bucket.rate_bps) * 65536
+        assert abs(word["token_octet"] - octet) <= Fraction(1, 2)
+    else:
+        assert word["token_octet"] == 0
+
+
+def check_background(
+    one: Background, word: dict[str, int], words: DirectionWords, rate: Any, ticks_per_ns: Fraction
+) -> None:
+    numbers = ("constant", "exponential", "on-off", "random on-off", "pattern")
+    assert word["background"] == 1 + numbers.index(one.kind)
+    assert abs(word["background_phase"] - one.phase_ns * ticks_per_ns) <= Fraction(1, 2)
+    if one.kind == "pattern":
+        first = word["background_start"]
+        entries = words.patterns[first : first + 2 * word["background_count"]]
+        assert entries[1::2] == tuple(length for _, length in one.entries)
+        for ticks, (time, _) in zip(entries[::2], one.entries, strict=True):
+            assert abs(ticks - time * ticks_per_ns) <= Fraction(1, 2)
+        return
+    assert word["background_length"] == one.length
+    if one.interval_ns is not None:
+        asked = one.interval_ns * ticks_per_ns
+    else:
+        bps = exact(one.rate_bps) if one.rate_bps is not None else exact(one.share) * rate
+        asked = 8 * (one.length + word["overhead"]) / bps * 10**9 * ticks_per_ns
+    assert abs(word["background_ticks"] + Fraction(word["background_fraction"], 65536) - asked) <= Fraction(1, 65536)
+    if one.kind in ("on-off", "random on-off"):
+        assert abs(word["background_pause"] - one.pause_ns * ticks_per_ns) <= Fraction(1, 2)
+        assert (
+            word["background_burst"] == one.burst
+            if one.kind == "on-off"
+            else near(word["background_burst"], Fraction(1, one.burst))
+        )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_asked_for_is_in_the_words(seed: int) -> None:
+    network = NetworkMaker(seed).network()
+    increment = (NOMINAL, SLOW)[seed % 2]
+    ticks_per_ns = Fraction(2**40, increment)
+    for way, words in zip(("there", "back"), words_of(network, (LARGE, LARGE), increment), strict=True):
+        states = network.states(way)
+        assert len(words.banks) == len(states) == len(network.changes) + 1
+        for state, bank in zip(states, words.banks, strict=True):
+            rate = exact(state.rate_bps) if state.rate_bps else None
+            octet = 0 if rate is None else 8 * 10**9 / rate * 65536 * ticks_per_ns
+            assert abs(link(bank)["octet"] - octet) <= Fraction(1, 2)
+            assert link(bank)["service"] == (state.service == "weighted")
+            matched = [one for one in state.classes if one.match is not None]
+            rest = [one for one in state.classes if one.match is None] or [TrafficClass()]
+            for number, one in [*enumerate(matched), (7, rest[0])]:
+                word = fields(bank, number)
+                check_class(one, word, words, ticks_per_ns)
+                if one.background:
+                    rate_of_link = state.trace.rate_bps if state.trace else rate
+                    check_background(one.background, word, words, rate_of_link, ticks_per_ns)
+                else:
+                    assert word["background"] == 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rings_are_aligned_apart_and_hold_queue_and_delay(seed: int) -> None:
+    network = NetworkMaker(seed).network()
+    limits = replace(LARGE, store_words=(LARGE.store_words, 1_700_000)[seed % 2])
+    for way, words in zip(("there", "back"), words_of(network, (limits, limits)), strict=True):
+        rings = sorted(words.division.rings.values(), key=lambda ring: ring.start)
+        assert all(ring.start % ring.words == 0 and ring.bits >= 9 for ring in rings)
+        assert all(low.start + low.words <= high.start for low, high in pairwise(rings))
+        assert rings[-1].start + rings[-1].words <= limits.store_words
+        for state, bank in zip(network.states(way), words.banks, strict=True):
+            for number, one in state.numbered.items():
+                word = fields(bank, number)
+                assert (word["store_start"], 1 << word["store_bits"]) == (
+                    words.division.rings[number].start, words.division.rings[number].words,
+                )  # fmt: skip
+                if one.reorder or state.trace or one.bucket or not state.rate_bps:
+                    continue
+                octets = min(word["limit_frames"] * 1536, word["limit_octets"])
+                under_way = (word["delay"] + (words.delays[-1] if one.jitter else 0)) * min(1, state.rate_bps / 10**9)
+                assert 4 << word["store_bits"] >= octets + 0.98 * under_way * 1514 / (1514 + one.overhead)
+            if any(one.reorder and one.reorder.share for one in state.numbered.values()):
+                assert 1 << link(bank)["store_bits"] == words.division.rings[8].words
