@@ -8,6 +8,7 @@ is a `Section`, which is read as `Entries`: values with their lines.
 """
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -169,13 +170,16 @@ class Whole(Plain):
             raise source.at(node, f"'{name}' is a whole number, not '{text}': give {self.written}")
         value = int(text, 16 if text.startswith("0x") else 10)
         with source.line(line_of(node)):
-            self.check(value, name)
+            self._check(value, f"{name} {text}")
         return value
 
     def check(self, value: Any, name: str, of: str = "") -> None:
         """Raise UsageError when a value is out of range."""
+        self._check(value, f"{name} {self._text(value)}{of}")
+
+    def _check(self, value: int, what: str) -> None:
         if not self.least <= value <= self.most:
-            raise UsageError(f"{name} {self._text(value)}{of} is out of range: give {self.written}")
+            raise UsageError(f"{what} is out of range: give {self.written}")
 
     def schema(self) -> Schema:
         """Return its JSON Schema."""
@@ -220,14 +224,16 @@ class Quantity(Plain):
             raise source.at(node, f"'{name}' is {self.what}, not '{text}': give {self.written}")
         value = Fraction(found[0]) * found[1]
         with source.line(line_of(node)):
-            self.check(value, name)
+            self._check(value, f"{name} {text}")
         return value
 
     def check(self, value: Any, name: str, of: str = "") -> None:
         """Raise UsageError when a value is out of range."""
-        number = exact(value)
+        self._check(exact(value), f"{name} {self.write(value)}{of}")
+
+    def _check(self, number: Fraction, what: str) -> None:
         if number > self.most or number < 0 or (number == 0 and not self.may_be_0):
-            raise UsageError(f"{name} {self.write(number)}{of} is out of range: give {self.written}")
+            raise UsageError(f"{what} is out of range: give {self.written}")
 
     def write(self, value: Number) -> str | int | float:
         """Return it with its unit."""
@@ -665,12 +671,20 @@ class Section(Plain):
         properties = {name: {"description": one.about, **one.kind.schema()} for name, one in self.keys.items()}
         needed = [name for name, one in self.keys.items() if one.is_needed]
         required = {"required": needed} if needed else {}
-        return {"type": "object", "properties": properties, "additionalProperties": False, **required}
+        return {
+            "title": self.title,
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+            **required,
+        }
 
     def document_schema(self, name: str, title: str) -> Schema:
         """Return the JSON Schema (draft 2020-12) of a document with these keys; ``name``: of the file that has it."""
         head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{SCHEMA_FOLDER}/{name}"}
-        return {**head, "title": title, **self.schema()}
+        whole, defined = self.schema(), dict[str, Schema]()
+        whole = _shared(whole, json.dumps(whole), defined)
+        return {**head, **whole, "title": title, **({"$defs": defined} if defined else {})}
 
 
 @dataclass(frozen=True)
@@ -702,6 +716,26 @@ class ByName(Plain):
     def schema(self) -> Schema:
         """Return its JSON Schema."""
         return {"type": "object", "additionalProperties": self.section.schema()}
+
+
+def _shared(schema: Schema, text: str, defined: dict[str, Schema]) -> Schema:
+    """Return a schema in which a section that comes again stands under ``$defs``; ``text``: the whole as JSON."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, list):
+            return [of(one) for one in value]
+        return _shared(value, text, defined) if isinstance(value, dict) else value
+
+    about = {name: value for name, value in schema.items() if name == "description" and isinstance(value, str)}
+    own = {name: value for name, value in schema.items() if name not in about}
+    found = {name: of(value) for name, value in own.items()}
+    if (
+        "properties" not in own
+        or text.count(json.dumps(own)[1:]) == 1
+        or defined.setdefault(own["title"], found) != found
+    ):
+        return {**about, **found}
+    return {**about, "$ref": f"#/$defs/{own['title']}"}
 
 
 def a(title: str) -> str:

@@ -133,6 +133,10 @@ def vlan_tag(number: int, priority: int = 0, drop_eligible: bool = False) -> int
     return priority << 13 | drop_eligible << 12 | number
 
 
+def _tag(given: Entries) -> int:
+    return vlan_tag(given.values["id"], given.get("priority", 0), given.get("drop_eligible", False))
+
+
 def _tag_values(tag: int) -> dict[str, Any]:
     values = {"id": tag & 0xFFF, "priority": tag >> 13, "drop_eligible": bool(tag >> 12 & 1)}
     return {name: value for name, value in values.items() if value or name == "id"}
@@ -298,7 +302,7 @@ class Headers:
             Several(
                 ByShape(
                     Made(VLAN_ID, int, holds=lambda tag: tag <= 0xFFF),
-                    Made(VLAN, lambda entries: vlan_tag(**entries.values), _tag_values),
+                    Made(VLAN, _tag, _tag_values),
                 ),
                 VLAN_TAGS_MAX,
             ),

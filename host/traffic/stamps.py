@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Says where the time of sending stands in a frame, how wide it is and how fast it counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import STAMP_OFFSET
-from liteprobe.host.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part
+from liteprobe.host.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.headers import Headers
 
@@ -83,7 +83,7 @@ class Stamp:
         )
 
 
-STAMP = part(Stamp, "stamp")
+STAMP = replace(part(Stamp, "stamp"), back=lambda one: {"place": one.place, **values_of(one)})
 #: In a stream: a place, or the keys of a stamp.
 STAMPS = ByShape(
     Made(
