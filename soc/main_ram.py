@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The RAM that firmware runs in, and how firmware gets there: see docs/design/main-ram.md and docs/design/boot.md."""
+"""Gives a probe the RAM that firmware runs in, and the SDRAM its users: see docs/design/main-ram.md and docs/design/boot.md."""
 
 from typing import NamedTuple
 

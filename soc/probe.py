@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The probe: test ports, timebase, management link and processor on one bus."""
+"""Builds the probe: test ports, timebase, management link and processor on one bus."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The capture of a probe: records of its ports in, closed blocks out."""
+"""Keeps what ports capture: records of ports in, closed blocks out."""
 
 from migen import *
 

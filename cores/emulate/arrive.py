@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The receive path of a port whose frames go through an emulated network."""
+"""Receives the frames of a port that go through an emulated network."""
 
 from migen import *
 

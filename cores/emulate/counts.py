@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is counted of each class of a direction."""
+"""Counts what happens to the frames of each class of a direction."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -20,14 +20,14 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 
 class CountChange(IntEnum):
-    """How a word changes."""
+    """Names the ways in which a word changes."""
     ADD   = 0
     SET   = 1
     MOST  = 2
     LEAST = 3
 
 class Count(NamedTuple):
-    """A word that a message changes.
+    """Names a word that a message changes.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A direction of the emulator: what becomes of each frame and when; then its octets and registers, from port to port."""
+"""Emulates a direction: it decides what becomes of each frame and when, and joins octets and registers from port to port."""
 
 from typing import NamedTuple
 

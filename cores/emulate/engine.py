@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The queues of a direction and the link they share: one state machine that works events off in the order of their times.
+"""Admits frames to queues (tail drop and RED) and serves them on one link: a state machine that works off events in time order.
 
 An event is a frame or background frame that comes, service of a class, an opportunity of a trace, or a switch of the settings.
 """

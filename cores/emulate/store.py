@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The memories of a direction, each in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
+"""Stores what a direction has in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
 
 from migen import *
 

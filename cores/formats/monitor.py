@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A monitor's layouts: the unified header of a frame, words of the filter's tables, records, blocks and channels of a capture."""
+"""Lays out a monitor's unified header of a frame, words of the filter's tables, records, blocks and channels of a capture."""
 
 from enum import IntEnum, IntFlag
 from typing import Final
@@ -146,7 +146,7 @@ FILTER_MACS: Final = ((0x1850, 0x1854), (0x1858, 0x185C))
 
 
 class FilterCondition(IntEnum):
-    """What a term asks of a set."""
+    """Names what a term asks of a set."""
 
     IGNORED = 0
     IN = 1

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who may write to the probe: one host at a time, for as long as it is heard."""
+"""Grants exclusive write access to one host, for as long as it is heard."""
 
 from math import ceil
 

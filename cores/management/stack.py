@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The management stack answers ARP, ping and Etherbone over two frame streams, a request after the other; a port can be its own."""
+"""Answers ARP, ping and Etherbone over two frame streams, a request after the other; a port can be its own."""
 
 import ipaddress
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The one time of the whole probe."""
+"""Keeps the one time of the whole probe."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the firmware tells of the time, and whether it still does."""
+"""Shows the host what firmware reports of the time, and whether firmware is still alive."""
 
 from migen import *
 

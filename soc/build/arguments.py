@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What ``liteprobe build`` takes, and what it means where an option is left out."""
+"""Parses what ``liteprobe build`` takes, and chooses what is left out."""
 
 from __future__ import annotations
 

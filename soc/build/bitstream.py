@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From a board and a configuration to a bitstream with a report: ``python -m liteprobe.soc.build.bitstream BOARD``."""
+"""Builds a bitstream and its report from a board and a configuration: ``python -m liteprobe.soc.build.bitstream BOARD``."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class NotMetError(BuildError):
 
 @dataclass(frozen=True)
 class Design:
-    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none.
+    """Holds what goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none.
 
     ``router`` are settings of nextpnr that it takes from the netlist.
     """

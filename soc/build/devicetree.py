@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The devicetree and C headers by which firmware knows a built probe, from the register map of the build.
+"""Writes the devicetree and C headers by which firmware knows a built probe, from the register map of the build.
 
 ``python -m liteprobe.soc.build.devicetree csr.json --out FOLDER`` writes ``dts/liteprobe.dts``, and in
 ``include/liteprobe/generated`` ``registers.h`` and ``formats.h``; without a map it writes ``formats.h`` alone, for tests
@@ -42,7 +42,7 @@ PORT_COMPATIBLES = {
 }
 #: A port without this register in its block ``rx`` counts frames there, and has its meters elsewhere.
 METERED, ARRIVALS = "stream_id", "liteprobe,arrivals"
-#: One without this in its block ``tx`` sends no program of its own: it is a way out of an emulated network.
+#: One without this in its block ``tx`` sends no program of its own: it lets frames leave an emulated network.
 ARMED, FORWARD = "arm", "liteprobe,forward"
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
@@ -77,7 +77,7 @@ class Block:
 
     @property
     def compatible(self) -> str:
-        """What a driver binds to."""
+        """Name that a driver binds to."""
         match = PORT_BLOCK.fullmatch(self.name)
         if match and match[2] == "rx" and not any(span.name == METERED for span in self.spans):
             return ARRIVALS

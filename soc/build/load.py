@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Loads a bitstream into a board, or writes it, or firmware, into the board's flash, whose content is kept before.
+"""Loads a bitstream into a board, or writes it, or firmware, into the board's flash, of which a backup is made before.
 
 ``python -m liteprobe.soc.build.load BOARD FILE`` writes firmware (``liteprobe firmware pack``).
 """
@@ -39,7 +39,7 @@ IDCODES["LFE5U-12"] = 0x21111043
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program said, and its exit code."""
+    """Holds what a program said, and its exit code."""
 
     code: int
     text: str
@@ -301,7 +301,7 @@ NO_BOARD = 3
 
 @dataclass(frozen=True)
 class Way:
-    """How a board is reached, and what may be done to its flash.
+    """Says by which cable a board is reached, and what may be done to its flash.
 
     Attributes
     ----------

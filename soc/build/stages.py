@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Area of each stage alone, beside what others report of theirs: ``python -m liteprobe.soc.build.stages`` writes docs/stages.md."""
+"""Measures the area of each stage alone, for docs/stages.md: ``python -m liteprobe.soc.build.stages``."""
 
 from __future__ import annotations
 
