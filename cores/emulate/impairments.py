@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Draws the impairments of each frame before its queue, from the random state of its class: loss, duplication, corruption, delay."""
+"""Draws the impairments of each frame before its queue, from the random state of its class: loss, duplicates, corruption, delay."""
 
 from enum import IntEnum, auto
 

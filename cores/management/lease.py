@@ -16,9 +16,9 @@ from liteprobe.cores.bus import WriteOnlyCSR
 
 TIMEOUT_S = 2.0
 
-# Lease --------------------------------------------------------------------------------------------
+# WriteLease --------------------------------------------------------------------------------------------
 
-class Lease(LiteXModule):
+class WriteLease(LiteXModule):
     """Grants the probe to one host at a time, and takes it back from a host that has fallen silent.
 
     A claim names the number of the present lease, which each claim and each end changes. So of two hosts that claim at once

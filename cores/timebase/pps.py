@@ -271,7 +271,7 @@ class PpsInput(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now``, ``fraction`` and ``ticks``.
     samples : int
         Samples of the pin a tick: 1, 2 or 4.

@@ -27,7 +27,7 @@ class Pps(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
     samples : int
         Samples of the input a tick: 1, 2 or 4.
 

@@ -32,7 +32,7 @@ WORDS = [
 
 # Clock Status -------------------------------------------------------------------------------------
 
-class ClockStatus(LiteXModule):
+class ClockStatusBlock(LiteXModule):
     """Shows what the firmware published last, and forgets the state when it falls silent; in ``sys``.
 
     The firmware writes words and then ``update``: all of them appear at once. A read always gives what was published. When no
