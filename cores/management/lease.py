@@ -16,7 +16,7 @@ from liteprobe.cores.bus import WriteOnlyCSR
 
 TIMEOUT_S = 2.0
 
-# WriteLease --------------------------------------------------------------------------------------------
+# Write Lease ----------------------------------------------------------------------------------------
 
 class WriteLease(LiteXModule):
     """Grants the probe to one host at a time, and takes it back from a host that has fallen silent.
