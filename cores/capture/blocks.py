@@ -532,7 +532,7 @@ class BlockWriter(LiteXModule):
         """Write a gap record for what was dropped since the last one."""
         fsm, part, read = self.fsm, self.part, self.memory.read_data
         fsm.act("GAP-READ",
-            Case(part, {0: self.ask(ChannelWord.STAMP_LOW), 1: self.ask(ChannelWord.STAMP_HIGH), 2: self.ask(ChannelWord.REPORTED)}),
+            Case(part, dict(enumerate(map(self.ask, (ChannelWord.STAMP_LOW, ChannelWord.STAMP_HIGH, ChannelWord.REPORTED))))),
             NextState("GAP-WAIT"),
             If(self.is_full, *self.close("GAP-READ")),
         )
