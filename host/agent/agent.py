@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The agent at a device under test: takes requests, runs callbacks, answers with the device's time, pushes values."""
+"""Runs the agent at a device under test: takes requests, runs callbacks, answers with the device's time, pushes values."""
 
 import secrets
 import signal
@@ -16,8 +16,7 @@ from liteprobe.host.agent import message
 from liteprobe.host.agent.items import OWN_PREFIX, Callback, Item, type_of_setting, type_of_value
 from liteprobe.host.agent.keys import Keys, check_address, public_keys
 from liteprobe.host.agent.message import Answer, Kind, MessageError, Request, Scalar, Status, Type
-from liteprobe.host.agent.runner import Job, Runner, busy, now
-from liteprobe.host.agent.sessions import Sessions
+from liteprobe.host.agent.runner import Job, Runner, Sessions, busy, now
 from liteprobe.host.agent.sockets import Sockets
 from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.errors import UsageError

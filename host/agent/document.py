@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""An agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
+"""Makes an agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
 
 import re
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def _compiled(text: str) -> "re.Pattern[str]":
 
 @dataclass(frozen=True)
 class Named:
-    """A mapping of names of settings or values to what each is."""
+    """Reads a mapping of names of settings or values to what each is."""
 
     section: Section
 
@@ -100,7 +100,7 @@ DOCUMENT = Section(
 
 @dataclass(frozen=True)
 class Device:
-    """A device of a document.
+    """Holds the device of a document.
 
     Attributes
     ----------

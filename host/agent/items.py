@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a device offers: settings that are set, values that are read, each with its name, type, range and callback."""
+"""Describes what a device offers: settings and values, each with its name, type, range and callback."""
 
 import math
 import typing
@@ -18,7 +18,7 @@ Callback = Callable[..., Any]
 
 @dataclass
 class Item:
-    """A setting or a value.
+    """Describes a setting or a value.
 
     Attributes
     ----------

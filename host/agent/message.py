@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Messages between a measuring script and the agent at a device: frames of ZeroMQ, read and made (docs/agent.md).
+"""Reads and makes messages between a measuring script and the agent at a device: frames of ZeroMQ (docs/agent.md).
 
 A frame of ZeroMQ has its own length, so no field of a message says how long something is. Numbers are little-endian.
 """
@@ -34,7 +34,7 @@ Scalar = int | float | bool | str | bytes
 
 
 class Kind(IntEnum):
-    """What a message is for; an answer has `ANSWER_BIT`, too."""
+    """Names what a message is for; an answer has `ANSWER_BIT`, too."""
 
     HELLO = 1
     SET = 2
@@ -47,7 +47,7 @@ FRAMES = {Kind.HELLO: 1, Kind.SET: 3, Kind.GET: 2}
 
 
 class Status(IntEnum):
-    """How a request ended."""
+    """Names how a request ended."""
 
     OK = 0
     MALFORMED = 1
@@ -64,7 +64,7 @@ class Status(IntEnum):
 
 
 class Type(IntEnum):
-    """Type of a value."""
+    """Names the type of a value."""
 
     INT = 1
     FLOAT = 2
@@ -92,7 +92,7 @@ class MessageError(ProbeError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a controller asks for.
+    """Holds what a controller asks for.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Times:
-    """When a callback ended at the device, on its clocks, and how long it ran (ns)."""
+    """Tells when a callback ended at the device, on its clocks, and how long it ran (ns)."""
 
     monotonic_ns: int
     utc_ns: int
@@ -126,7 +126,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an agent answers, or pushes: a value, a description, or an error with its text.
+    """Holds what an agent answers, or pushes: a value, a description, or an error with its text.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The packets of a program that count, out of the records of all that came."""
+"""Finds the packets of a program that count among the records of all that came."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM
 
 @dataclass(frozen=True)
 class Packets:
-    """The packets of a program that arrived whole and in time, each once, in order of arrival.
+    """Holds the packets of a program that arrived whole and in time, each once, in order of arrival.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures of a program of which records are missing: those that what is left can still tell, and None for the others.
+"""Works out the figures of a program of which records are missing: those that the rest can tell, and None for the others.
 
 The probe's accumulators count every frame, but know neither packets that came twice from those that came once, nor a
 waiting time, nor trains. So each figure has its own condition.

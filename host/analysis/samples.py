@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures of samples, as rows have them: of delays, of dispersion rates, of one train."""
+"""Works out figures of samples, as rows have them: of delays, of dispersion rates, of one train."""
 
 from typing import cast
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""One row of figures from the result of one program of trains: what tables, JSON, CSV and reports show."""
+"""Makes one row of figures from the result of one program of trains: what tables, JSON, CSV and reports show."""
 
 from typing import cast
 

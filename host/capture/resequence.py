@@ -26,7 +26,7 @@ FAR = 64  # Blocks beyond the window that show that the window is over; fewer ma
 
 @dataclass(frozen=True)
 class Patience:
-    """When to ask for a block again, and when to give it up.
+    """Says when to ask for a block again, and when to give it up.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Patience:
 
 
 class _Channel:
-    """The blocks of a channel that wait for one before them, each at its number modulo the window."""
+    """Holds the blocks of a channel that wait for one before them, each at its number modulo the window."""
 
     def __init__(self, first: int, window: int) -> None:
         self.expected = self.last_known = self.top = first  # The next one; one after those sent, after those held.

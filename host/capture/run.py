@@ -12,19 +12,17 @@ from typing import Any, Protocol
 from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.filter.expression import Passes, fit_trigger, parse
 from liteprobe.host.capture.filter.fit import clear_filter, write_filter
 from liteprobe.host.capture.filter.libpcap import FrameFilter
-from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.session import Capture, Choice, Sink
+from liteprobe.host.capture.session import WINDOW_NS, Capture, Choice, Sink
 from liteprobe.host.capture.sources import RecordedSource, Source
-from liteprobe.host.capture.trigger import Passes, Trigger
-from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
+from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
-from liteprobe.host.clock.watch import ClockWatch
+from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import UsageError
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
@@ -37,7 +35,7 @@ Remark = Callable[[str], None]
 
 
 class Meanwhile(Protocol):
-    """What is done while a capture runs, and says when it ends."""
+    """Does something while a capture runs, and says when it ends."""
 
     @property
     def sinks(self) -> Sequence[Sink]:
@@ -49,7 +47,7 @@ class Meanwhile(Protocol):
 
 @dataclass
 class Setup:
-    """What a capture is made of."""
+    """Holds what a capture is made of."""
 
     source: Source
     finish: Callable[[], dict[str, Any]] = field(default=dict)

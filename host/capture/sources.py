@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the blocks of a capture come from: a probe by UDP, DMA or over its bus, or a file that they were kept in."""
+"""Brings the blocks of a capture: of a probe by UDP, by DMA or over its bus, or of a file that they were written to."""
 
 import io
 import sys
@@ -32,7 +32,7 @@ Batches = Iterator[tuple[Blocks, NDArray[np.uint32] | None]]
 
 
 class Source(Protocol):
-    """Where blocks come from."""
+    """Brings blocks."""
 
     def batches(self) -> Batches:
         """Yield blocks, and their lengths (octets) where they may be cut; nothing now and then."""

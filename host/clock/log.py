@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The raw log of a PPS: one line an edge, as the gateware stamped it, and what was reported of the clock then."""
+"""Writes and reads the raw log of a PPS: one line an edge, as the gateware stamped it, with what the clock reported then."""
 
 import csv
 import re
@@ -143,7 +143,7 @@ def read(path: Path) -> ClockLog:
 
 
 class _Reported(NamedTuple):
-    """What was reported of the clock at an edge."""
+    """Holds what the clock reported at an edge."""
 
     state: str
     bound_ns: float

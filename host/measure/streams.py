@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Accumulators of a port and of its streams, as the memory of its meter shows them."""
+"""Reads the accumulators of a port and of its streams, as the memory of its meter shows them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

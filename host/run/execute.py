@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
-from liteprobe.host.clock.watch import ClockVerdict, ClockWatch, look_at, watch_all
+from liteprobe.host.clock.clock import ClockVerdict, ClockWatch, look_at, watch_all
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.port import Port, joint_counters

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import FAULTS, FILL_OFFSET, RECORD_DTYPE, RECORD_WORDS, SIGNATURE, RecordFlag, UnifiedFlag
 from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.decode.payload import payload_places
+from liteprobe.host.capture.decode.unified import payload_places
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.packets.frames import take
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.clock.watch import ClockVerdict, ClockWatch
+from liteprobe.host.clock.clock import ClockVerdict, ClockWatch
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run import rows

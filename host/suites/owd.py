@@ -15,8 +15,7 @@ from liteprobe.cores.formats import TICK_NS, ClockState
 from liteprobe.host.analysis import arrivals, line_clock
 from liteprobe.host.analysis.arrivals import Packets
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.clock.clock import NAMES, ClockStatus
-from liteprobe.host.clock.watch import BEST_LAST, ClockVerdict
+from liteprobe.host.clock.clock import BEST_LAST, NAMES, ClockStatus, ClockVerdict
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.execute import Execution
 from liteprobe.host.run.port import HALT_TIMEOUT_NS

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BINS, BinKind
-from liteprobe.host.measure.delay_bins import FINEST
-from liteprobe.host.measure.follow import better
+from liteprobe.host.measure.delay_bins import FINEST, better
 from liteprobe.host.measure.monitor import BinSetting, Histogram, Monitor, PortMeasurement
 from liteprobe.host.measure.streams import Stream
 from liteprobe.host.probe import Probe

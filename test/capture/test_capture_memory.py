@@ -15,9 +15,8 @@ import pytest
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host.capture import merge
 from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
-from liteprobe.host.capture.merge import Merger
 from liteprobe.host.capture.resequence import Resequencer
-from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.session import Capture, Merger
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter

@@ -18,7 +18,7 @@ from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import Patience, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
-from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free_channel
+from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError

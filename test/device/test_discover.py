@@ -15,7 +15,7 @@ from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, Ether
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.host.cli import main as cli
-from liteprobe.host.device import networks
+from liteprobe.host.device import discover as networks
 from liteprobe.host.device.discover import LARGEST_NETWORK, FoundProbe, Place, discover, places
 from liteprobe.host.errors import UsageError
 

@@ -30,7 +30,7 @@ WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
 
 
 class Depth(IntEnum):
-    """How far into a frame a part of an expression looks, and where a walk through headers may end before their end."""
+    """Tells how far into a frame a part of an expression looks, and where a walk through headers may end before their end."""
 
     NONE = 0
     MACS = 1
@@ -208,7 +208,7 @@ class Mac(Node):
 
 @dataclass(frozen=True)
 class OnHost(Node):
-    """What the unified header tells, but no table of the probe can ask.
+    """Asks what the unified header tells, but no table of the probe can.
 
     ``reason`` says why, ``through`` what is seen through, ``depth`` how far into the frame it looks.
     """

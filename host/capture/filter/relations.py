@@ -119,7 +119,7 @@ def tcp(headers: Headers) -> dict[int, Column]:
 
 @dataclass(frozen=True)
 class Accessed:
-    """What can be asked of one protocol.
+    """Lists what can be asked of one protocol.
 
     Attributes
     ----------

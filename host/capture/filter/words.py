@@ -91,7 +91,7 @@ Network = IPv4Network | IPv6Network
 
 
 class MeaninglessError(UsageError):
-    """What libpcap takes, and nobody means."""
+    """Refuses what libpcap takes, and nobody means."""
 
 
 DOTTED = re.compile(r"\d+(\.\d+){0,3}")

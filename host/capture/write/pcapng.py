@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records to pcapng: nanoseconds, an interface for each port, what was dropped and where.
+"""Writes records to pcapng: nanoseconds, an interface for each port, what was dropped and where.
 
 Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet), 4.6 (statistics).
 """
@@ -71,7 +71,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What became of the frames of a port; None: not known.
+    """Counts what became of the frames of a port; None: not known.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Generic
 
 from liteprobe.cores.formats import REPLAY_PORT, TransmitState
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
-from liteprobe.host.clock.watch import ClockWatch
+from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses

@@ -18,7 +18,7 @@ from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.session import Capture
 from liteprobe.host.capture.request import CaptureSettings
-from liteprobe.host.capture.triggered import ProbeTrigger
+from liteprobe.host.capture.trigger import ProbeTrigger
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.frames import truth
