@@ -13,7 +13,17 @@ from typing import Any, Self
 from liteprobe.host.agent import message
 from liteprobe.host.agent.connection import AgentUnreachableError, Connection
 from liteprobe.host.agent.keys import Keys, public_key
-from liteprobe.host.agent.message import Answer, Kind, MessageError, Request, Scalar, Status, Times, Type, type_of
+from liteprobe.host.agent.message import (
+    AgentAnswer,
+    AgentRequest,
+    AgentStatus,
+    MessageError,
+    MessageKind,
+    Scalar,
+    Times,
+    Type,
+    type_of,
+)
 from liteprobe.host.errors import ProbeError, UsageError
 
 
@@ -30,7 +40,7 @@ class Event:
         What was asked for, of a set.
     value : bool, int, float, str or bytes, or None
         What the device took, or has; None: an error.
-    status : Status
+    status : AgentStatus
     why : str
         The text of an error.
     times : Times
@@ -47,7 +57,7 @@ class Event:
     name: str
     asked: Scalar | None
     value: Scalar | None
-    status: Status
+    status: AgentStatus
     why: str
     times: Times
     sent_ns: int | None
@@ -100,10 +110,10 @@ class AgentError(ProbeError):
 
     Attributes
     ----------
-    status : Status
+    status : AgentStatus
     """
 
-    def __init__(self, why: str, status: Status) -> None:
+    def __init__(self, why: str, status: AgentStatus) -> None:
         super().__init__(why)
         self.status = status
 
@@ -176,7 +186,7 @@ class AgentClient:
         self._pushed: dict[str, tuple[int, int]] = {}  # Of each value: the agent's session, and the last number.
         self._connection = Connection(address, keys, key)
         try:
-            self.device = _description(self._ask(Kind.HELLO, limit_s=connect_s))
+            self.device = _description(self._ask(MessageKind.HELLO, limit_s=connect_s))
         except BaseException:
             self.close()
             raise
@@ -249,15 +259,15 @@ class AgentClient:
 
     # # #
 
-    def _ask(self, kind: Kind, name: str = "", value: Scalar | None = None, limit_s: float = 0.0) -> Answer:
+    def _ask(self, kind: MessageKind, name: str = "", value: Scalar | None = None, limit_s: float = 0.0) -> AgentAnswer:
         self._number += 1
-        request = Request(kind, self._session, self._number, name, value)
+        request = AgentRequest(kind, self._session, self._number, name, value)
         try:
             answer = self._connection.ask(request, limit_s or self.device.limit_s + MARGIN_S)
         except AgentUnreachableError:
             self._session = _new_session()  # The agent may still have this request: the next one doesn't wait for it.
             raise
-        if answer.status == Status.VERSION:
+        if answer.status == AgentStatus.VERSION:
             raise AgentUnreachableError(answer.why)
         return answer
 
@@ -265,9 +275,9 @@ class AgentClient:
         """Set or get, and keep what comes of it."""
         _check_name(name)
         sent_ns = time.time_ns()
-        answer = self._ask(Kind.GET if asked is None else Kind.SET, name, asked)
+        answer = self._ask(MessageKind.GET if asked is None else MessageKind.SET, name, asked)
         received_ns = time.time_ns()
-        is_good = answer.status == Status.OK
+        is_good = answer.status == AgentStatus.OK
         value, why = (answer.value, "") if is_good else (None, answer.why)
         self.events.append(
             Event(action, name, asked, value, answer.status, why, answer.times, sent_ns, received_ns, answer.number)
@@ -278,13 +288,13 @@ class AgentClient:
 
     def _push(self, frames: list[bytes]) -> Event:
         answer = message.answer_of(frames[1:])
-        if answer.kind != Kind.PUSH:
-            raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(Kind.PUSH)}")
+        if answer.kind != MessageKind.PUSH:
+            raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(MessageKind.PUSH)}")
         name = frames[0].removesuffix(message.TOPIC_END).decode("ascii", "replace")
         session, last = self._pushed.get(name, (0, 0))
         missed = max(answer.number - last - 1, 0) if session == answer.session else 0
         self._pushed[name] = answer.session, answer.number
-        is_good = answer.status == Status.OK
+        is_good = answer.status == AgentStatus.OK
         value, why = (answer.value, "") if is_good else (None, answer.why)
         return Event("push", name, None, value, answer.status, why, answer.times, None, None, answer.number, missed)
 
@@ -302,8 +312,8 @@ def _check_name(name: str) -> None:
         raise UsageError(f"'{name}' is not a name: a letter, then up to 62 letters, digits, and _ . -")
 
 
-def _description(answer: Answer) -> Description:
-    if answer.status != Status.OK:
+def _description(answer: AgentAnswer) -> Description:
+    if answer.status != AgentStatus.OK:
         raise AgentError(answer.why, answer.status)
     try:
         head, name, *items = answer.body

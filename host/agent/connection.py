@@ -10,7 +10,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 from liteprobe.host.agent import message
 from liteprobe.host.agent.keys import HOW, Keys, check_address
-from liteprobe.host.agent.message import Answer, Request
+from liteprobe.host.agent.message import AgentAnswer, AgentRequest
 from liteprobe.host.errors import ProbeError, UsageError
 
 SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
@@ -84,7 +84,7 @@ class Connection:
         self._values: zmq.Socket[bytes] | None = None
         self._socket.connect(address)
 
-    def ask(self, request: Request, limit_s: float) -> Answer:
+    def ask(self, request: AgentRequest, limit_s: float) -> AgentAnswer:
         """Send a request and return its answer, which may be an error of the device.
 
         Raises

@@ -16,7 +16,7 @@ from liteprobe.host.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """Holds a least-squares line delay = intercept + slope x length.
 
     Attributes
@@ -50,7 +50,7 @@ class Line:
         return factor * self.slope_error, factor * self.intercept_error
 
 
-def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Line:
+def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> FittedLine:
     """Fit a line to delays (ns) against lengths (octets) by least squares.
 
     Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
@@ -70,7 +70,7 @@ def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Line
     residuals = (y - y_mean) - slope * (x - x_mean)
     freedom = len(x) - 2
     variance = float((residuals**2).sum()) / freedom if freedom else float("nan")
-    return Line(
+    return FittedLine(
         slope=slope,
         intercept=float(y_mean - slope * x_mean),
         slope_error=float(np.sqrt(variance / spread)),
@@ -86,13 +86,13 @@ class Calibration:
 
     Attributes
     ----------
-    line : Line
+    line : FittedLine
         Mean delay of each train against its frame length.
     slope, intercept : float
         What theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire loop.
     """
 
-    line: Line
+    line: FittedLine
     slope: float = 0.0
     intercept: float = 0.0
 
@@ -126,7 +126,7 @@ def load(path: Path) -> Calibration:
     """
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
-        return Calibration(Line(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
+        return Calibration(FittedLine(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path} is not a calibration ({error}): make one with 'liteprobe calibrate --json {path}'"

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, capacity
-from liteprobe.host.analysis.arrivals import Packets
+from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.rows import (
     CapacityFigures,
     Counts,
     Dispersion,
-    Measured,
+    MeasuredFigures,
     Rates,
     Sample,
     TrainFigures,
@@ -39,7 +39,7 @@ class _Program:
     """A program, and what may be said of it without all of its records."""
 
     result: TrainResult
-    arrived: Packets
+    arrived: ArrivedPackets
     waiting_time_ns: int | None
 
     @property
@@ -72,14 +72,14 @@ class _Program:
         return self.counters["frames"] - self.counters["duplicated"]
 
 
-def figures(result: TrainResult, arrived: Packets, waiting_time_ns: int | None) -> Measured:
+def figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> MeasuredFigures:
     """Return the figures of a program of which records are missing, as ``summary.row`` has them.
 
     Parameters
     ----------
     result : TrainResult
         With the probe's accumulators.
-    arrived : Packets
+    arrived : ArrivedPackets
         Those of the records that are there.
     waiting_time_ns : int or None
         T_max of RFC 7680; None: as long as the probe listened.

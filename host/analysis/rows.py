@@ -75,7 +75,7 @@ class Counts(TypedDict):
     expired: int | None
 
 
-class Measured(Counts):
+class MeasuredFigures(Counts):
     """Holds what records, or accumulators in their place, say; ``source`` says which."""
 
     dispersion_rate_bps: Rates
@@ -162,7 +162,7 @@ class ProbeCounts(TypedDict):
     records_lost: int
 
 
-class TrainRow(Measured, Asked, ProbeCounts):
+class TrainRow(MeasuredFigures, Asked, ProbeCounts):
     """All figures of a program that need no path to be known."""
 
     frame_bps: float | None

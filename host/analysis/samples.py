@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import capacity, confidence, delay
-from liteprobe.host.analysis.arrivals import Packets
+from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.rows import CapacityFigures, Rates, Sample, TrainFigures, finite
 from liteprobe.host.traffic.train import TrainProgram
 
@@ -47,13 +47,13 @@ def rates(values: NDArray[np.floating]) -> Rates:
     }
 
 
-def capacity_of(program: TrainProgram, arrived: Packets) -> CapacityFigures:
+def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> CapacityFigures:
     """Return the capacity by the least sum of delays, as a row has it."""
     stamps = arrived.tx_stamp, arrived.rx_stamp
     return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
 
 
-def of_train(number: int, arrived: Packets, train: NDArray[np.intp], rate_bps: float) -> TrainFigures:
+def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> TrainFigures:
     """Return the figures of one train of which every record is there; ``train`` are its rows of ``arrived``."""
     dispersion = capacity.dispersions(arrived.rx_stamp[train])
     return {

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
-from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.rows import Asked, Measured, ProbeCounts, Row, TrainRow, finite
+from liteprobe.host.analysis.arrivals import ArrivedPackets
+from liteprobe.host.analysis.rows import Asked, MeasuredFigures, ProbeCounts, Row, TrainRow, finite
 from liteprobe.host.analysis.samples import capacity_of, of_train, rates, sample
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
@@ -55,7 +55,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     return cast(Row, figures)
 
 
-def _of_records(result: TrainResult, arrived: Packets) -> Measured:
+def _of_records(result: TrainResult, arrived: ArrivedPackets) -> MeasuredFigures:
     """Return the figures of a program of which every record is there."""
     program = result.program
     per_train = arrivals.trains(result, arrived)
@@ -100,7 +100,7 @@ def _probe_counts(result: TrainResult) -> ProbeCounts:
     return cast(ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}})
 
 
-def _ipdv(arrived: Packets, program: TrainProgram) -> NDArray[np.int64]:
+def _ipdv(arrived: ArrivedPackets, program: TrainProgram) -> NDArray[np.int64]:
     """Return the IPDV within trains: from one train to the next there is no interval that was asked for."""
     # One number left out between trains keeps the pairs of two trains apart.
     return delay.ipdv(arrived.sequence + arrived.sequence // program.count, arrived.owd_ns)

@@ -11,7 +11,7 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.capture.receive import Receiver, open_sockets, room_remark
 from liteprobe.host.capture.request import CaptureSettings, Transport
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
+from liteprobe.host.capture.sources import BlockSource, BusSource, DmaSource, UdpSource
 from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource
 from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.clock.timebase import Timebase, bound_words
@@ -67,7 +67,7 @@ class RunningCapture:
 
     Parameters
     ----------
-    source : Source
+    source : BlockSource
     finish : callable
         Ends it, and returns what the probe counted, by name.
     ports : int
@@ -77,7 +77,7 @@ class RunningCapture:
         What makes it slower than it could be; else empty.
     """
 
-    source: Source
+    source: BlockSource
     finish: Callable[[], dict[str, Any]]
     ports: int
     clock_s: Callable[[], float]
@@ -194,8 +194,8 @@ def _waiting(
     ring: CaptureRing,
     channels: list[int],
     trigger: ProbeTrigger | None,
-    open_source: Callable[[dict[int, int]], Source],
-) -> tuple[Source, Callable[[], dict[str, Any]]]:
+    open_source: Callable[[dict[int, int]], BlockSource],
+) -> tuple[BlockSource, Callable[[], dict[str, Any]]]:
     """Return a source that waits for the trigger, if there is one; and what was overwritten till then."""
     if not trigger:
         return open_source({}), dict

@@ -89,7 +89,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """Says what of a capture is wanted.
 
     Parameters
@@ -106,13 +106,13 @@ class Choice:
     count: int | None = None
 
 
-class Capture:
+class CaptureSession:
     """Takes blocks and writes records.
 
     Parameters
     ----------
     sinks : sequence of Sink
-    choice : Choice
+    choice : Selection
     decoder : BlockDecoder or None
     window_ns : int
         How far channels may be apart.
@@ -134,7 +134,7 @@ class Capture:
     def __init__(
         self,
         sinks: Sequence[Sink],
-        choice: Choice | None = None,
+        choice: Selection | None = None,
         decoder: BlockDecoder | None = None,
         window_ns: int = WINDOW_NS,
         progress: Callable[[int], None] | None = None,
@@ -144,7 +144,7 @@ class Capture:
         self.frames = self.octets = self.filtered = 0
         self.is_done = False
         self._sinks = sinks
-        self._choice = choice or Choice()
+        self._choice = choice or Selection()
         self._progress = progress
 
     def take(self, blocks: Blocks, lengths: NDArray[Any] | None = None) -> None:

@@ -13,7 +13,7 @@ from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
 from liteprobe.host.capture.decode.stream import Blocks, block_headers, channels_of, no_blocks
 from liteprobe.host.capture.filter.expression import Matches, matching
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.sources import Batches, Source
+from liteprobe.host.capture.sources import Batches, BlockSource
 from liteprobe.host.errors import UsageError
 
 HELD_OCTETS = 512 << 20  # Of the memory of this host, for what was before.
@@ -154,13 +154,13 @@ class TriggeredSource:
         ring: CaptureRing,
         channels: Sequence[int],
         wait: Callable[[float], None],
-        open_source: Callable[[dict[int, int]], Source],
+        open_source: Callable[[dict[int, int]], BlockSource],
     ) -> None:
         self.overwritten = dict.fromkeys(channels, 0)
         self._ring = ring
         self._wait = wait
         self._open_source = open_source
-        self._source: Source | None = None
+        self._source: BlockSource | None = None
         self._is_stopping = False
 
     def stop(self) -> None:

@@ -59,7 +59,7 @@ PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
 
 
 @dataclass(frozen=True)
-class ClockStatus:
+class ClockReport:
     """Holds what was published of a clock last, and its PPS at this moment.
 
     Attributes
@@ -157,7 +157,7 @@ class Edge:
     early_ps: int = 0
 
 
-class Clock:
+class ProbeClock:
     """Reads and sets what disciplines a probe's clock.
 
     Parameters
@@ -173,7 +173,7 @@ class Clock:
         self.has_pps = "pps_latch" in names
         self._quantum_ps: int | None = None
 
-    def status(self) -> ClockStatus:
+    def status(self) -> ClockReport:
         """Return what is known of the clock.
 
         Raises
@@ -188,7 +188,7 @@ class Clock:
         states = {int(state) for state in ClockState}
         modes = {int(mode) for mode in ClockMode}
         uncertainty = word["uncertainty"]
-        return ClockStatus(
+        return ClockReport(
             state=ClockState(word["state"] if word["state"] in states else 0),
             is_alive=bool(word["alive"]),
             was_ever_alive=bool(word["updates"] or word["alive"]),
@@ -361,22 +361,22 @@ class ClockWatch:
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
     name : str
         What the notes call it.
 
     Attributes
     ----------
-    last : ClockStatus or None
+    last : ClockReport or None
         Of the last look; None where the gateware has no such clock.
     """
 
-    def __init__(self, clock: Clock, name: str = "the clock") -> None:
+    def __init__(self, clock: ProbeClock, name: str = "the clock") -> None:
         self._clock = clock
         self._name = name
-        self._first: ClockStatus | None = None
-        self.last: ClockStatus | None = None
-        self._worst: ClockStatus | None = None
+        self._first: ClockReport | None = None
+        self.last: ClockReport | None = None
+        self._worst: ClockReport | None = None
         self._bound_ns: float | None = 0.0
         self._errors = ClockError.NONE
         self._began_anew = False
@@ -403,7 +403,7 @@ class ClockWatch:
         notes = (*self._of_servo(self._first, self.last, steps), *self._of_pulses(self._first, self.last))
         return ClockVerdict(self._worst.name, self._bound_ns, not (steps or self._began_anew), notes)
 
-    def _of_servo(self, first: ClockStatus, last: ClockStatus, steps: int) -> Iterator[str]:
+    def _of_servo(self, first: ClockReport, last: ClockReport, steps: int) -> Iterator[str]:
         """Give what became of ``now``."""
         if first.name != last.name:
             yield f"{self._name} was {first.name} at first, {last.name} at the end"
@@ -417,7 +417,7 @@ class ClockWatch:
         if ClockError.STEP_REFUSED in self._errors:
             yield f"{self._name} wanted a step, which waited for the train: it was slewed, and its bound has it"
 
-    def _of_pulses(self, first: ClockStatus, last: ClockStatus) -> Iterator[str]:
+    def _of_pulses(self, first: ClockReport, last: ClockReport) -> Iterator[str]:
         """Give what became of the reference."""
         rejected = 0 if self._began_anew else (last.rejected - first.rejected) % WRAP
         if rejected:
@@ -433,7 +433,7 @@ def _greater(bound_ns: float | None, other_ns: float | None) -> float | None:
     return None if bound_ns is None or other_ns is None else max(bound_ns, other_ns)
 
 
-def watch_all(clocks: Mapping[int, tuple[str, Clock]]) -> dict[int, ClockWatch]:
+def watch_all(clocks: Mapping[int, tuple[str, ProbeClock]]) -> dict[int, ClockWatch]:
     """Begin to watch the clocks of all probes, given with their URLs; with one probe alone the notes don't name it."""
     return {
         key: ClockWatch(clock, "the clock" if len(clocks) == 1 else f"the clock of {url}")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, TICK_PS
-from liteprobe.host.clock.clock import ClockStatus, Edge
+from liteprobe.host.clock.clock import ClockReport, Edge
 from liteprobe.host.errors import UsageError
 
 # Logs from before the capture was finer than a tick have no quantum.
@@ -99,7 +99,7 @@ class Writer:
         self._lines = csv.writer(stream, lineterminator="\n")
         self._lines.writerow(COLUMNS)
 
-    def write(self, edge: Edge, status: ClockStatus, qerr_ps: int | None = None) -> None:
+    def write(self, edge: Edge, status: ClockReport, qerr_ps: int | None = None) -> None:
         """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
         reported = (status.name, f"{status.offset_ns:.3f}", bound)

@@ -5,7 +5,7 @@
 from fractions import Fraction
 from math import isfinite
 
-from liteprobe.host.clock.clock import Clock, ClockVerdict
+from liteprobe.host.clock.clock import ClockVerdict, ProbeClock
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
@@ -39,13 +39,13 @@ class Timebase:
 
     Attributes
     ----------
-    clock : Clock
+    clock : ProbeClock
         What disciplines it, where the gateware can.
     """
 
     def __init__(self, registers: Registers, oscillator_ppm: float) -> None:
         self._registers = registers
-        self.clock = Clock(registers)
+        self.clock = ProbeClock(registers)
         self.oscillator_ppm = oscillator_ppm
 
     @property

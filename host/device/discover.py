@@ -162,7 +162,7 @@ PATIENCE = Patience(timeout_s=0.2, tries=5)
 
 
 @dataclass(frozen=True)
-class Place:
+class ProbeAddress:
     """Says where a probe may be.
 
     Attributes
@@ -186,7 +186,7 @@ class FoundProbe:
 
     Attributes
     ----------
-    place : Place
+    place : ProbeAddress
     identifier : str
         What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
     preset : str
@@ -201,7 +201,7 @@ class FoundProbe:
         To the one request that was sent: more than 1 where two have one address.
     """
 
-    place: Place
+    place: ProbeAddress
     identifier: str
     preset: str
     ports: int
@@ -221,7 +221,7 @@ class FoundProbe:
         return len(self.macs) > 1 or self.answers > 1
 
 
-def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[Place], list[str]]:
+def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[ProbeAddress], list[str]]:
     """Return where to look, and what was left out.
 
     Parameters
@@ -237,7 +237,7 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
     UsageError
         When a target can't be understood.
     """
-    found: list[Place] = []
+    found: list[ProbeAddress] = []
     skipped: list[str] = []
     here = interfaces()
     for target in targets:
@@ -262,15 +262,15 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
                 )
             else:
                 found += _within(address.network, here, port)
-    return list(dict.fromkeys([*found, Place(LOCALHOST, port)])), skipped
+    return list(dict.fromkeys([*found, ProbeAddress(LOCALHOST, port)])), skipped
 
 
-def discover(asked: Iterable[Place], wait_s: float = 1.0) -> list[FoundProbe]:
+def discover(asked: Iterable[ProbeAddress], wait_s: float = 1.0) -> list[FoundProbe]:
     """Return the probes at these places, in their order.
 
     Parameters
     ----------
-    asked : iterable of Place
+    asked : iterable of ProbeAddress
     wait_s : float
         For answers, after the last request (s).
     """
@@ -311,24 +311,24 @@ def _address(host: str) -> str:
 Interfaces = Mapping[str, list[ipaddress.IPv4Interface]]
 
 
-def _place(address: str, port: int, here: Interfaces) -> Place:
+def _place(address: str, port: int, here: Interfaces) -> ProbeAddress:
     for name, addresses in here.items():
         for own in addresses:
             if ipaddress.IPv4Address(address) in own.network:
-                return Place(address, port, name, str(own.ip))
-    return Place(address, port)
+                return ProbeAddress(address, port, name, str(own.ip))
+    return ProbeAddress(address, port)
 
 
-def _within(network: ipaddress.IPv4Network, here: Interfaces, port: int) -> list[Place]:
+def _within(network: ipaddress.IPv4Network, here: Interfaces, port: int) -> list[ProbeAddress]:
     own = {str(address.ip) for addresses in here.values() for address in addresses}
     hosts = network.hosts() if network.prefixlen < 31 else iter(network)
     return [_place(str(host), port, here) for host in hosts if str(host) not in own]
 
 
-def _ask(asked: list[Place], wait_s: float) -> dict[Place, tuple[int, Words]]:
+def _ask(asked: list[ProbeAddress], wait_s: float) -> dict[ProbeAddress, tuple[int, Words]]:
     """Ask each place once, and return how often it answered, and with what."""
     addresses = [CSR_BASE + PAGE * page + 4 * word for page in range(PAGES) for word in LOOKED_AT]
-    answers: dict[Place, tuple[int, Words]] = {}
+    answers: dict[ProbeAddress, tuple[int, Words]] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         for number, place in enumerate(asked):
@@ -342,7 +342,9 @@ def _ask(asked: list[Place], wait_s: float) -> dict[Place, tuple[int, Words]]:
     return {place: answers[place] for place in asked if place in answers}
 
 
-def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[int, Words]], wait_s: float) -> None:
+def _take(
+    line: socket.socket, asked: list[ProbeAddress], answers: dict[ProbeAddress, tuple[int, Words]], wait_s: float
+) -> None:
     """Take what comes in a time."""
     end_s = time.monotonic() + wait_s
     while (left_s := end_s - time.monotonic()) > 0:
@@ -362,7 +364,7 @@ def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[in
             answers[place] = (count + 1, words)
 
 
-def _look(place: Place, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
+def _look(place: ProbeAddress, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
     """Return what a probe says of itself: of its first answer, and of what is read more."""
     table = words.reshape(PAGES, len(LOOKED_AT))
     identifier, facts = "", [0, 0, 0]

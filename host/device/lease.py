@@ -27,7 +27,7 @@ CLAIM_TRIES = 20
 NAME_OCTETS = 4 * LEASE_NAME_WORDS
 
 
-class Lease:
+class HostLease:
     """Holds the right to write to a probe: taken at the first write, held while this process lives, given back at the end.
 
     Parameters

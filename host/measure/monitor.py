@@ -25,7 +25,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.streams import (
     STREAM_IDS,
-    Stream,
+    ReceivedStream,
     counters_of,
     read_accumulators,
     stream_of,
@@ -134,7 +134,7 @@ class PortMeasurement:
         ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     rate : Rate or None
         Of the last interval that ended; None before the first, and on a probe that counts no rates.
-    streams : list of Stream
+    streams : list of ReceivedStream
         By slot, from 0.
     histograms : list of dict of BinKind to Histogram
         By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
@@ -148,7 +148,7 @@ class PortMeasurement:
     port: int
     counters: dict[str, int]
     rate: Rate | None
-    streams: list[Stream]
+    streams: list[ReceivedStream]
     histograms: list[dict[BinKind, Histogram]]
     is_saturated: bool
     has_rates: bool = True

@@ -11,10 +11,10 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, roomy
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Cells
-from liteprobe.host.measure.streams import Stream, named, stream_of, streams_memory
+from liteprobe.host.measure.streams import ReceivedStream, named, stream_of, streams_memory
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.load import receiver_settings
-from liteprobe.host.traffic.stream import Stream as SentStream
+from liteprobe.host.traffic.stream import Stream
 
 SAMPLE = 32  # Delays after which bins are moved to where they are.
 OUTSIDE_PARTS = 100  # More than one of so many delays outside of the bins: they are moved again.
@@ -27,14 +27,14 @@ class Measured:
 
     Attributes
     ----------
-    stream : Stream
+    stream : ReceivedStream
         Its accumulators.
     delays : Cells
     outside : int
         Delays outside of the bins, since these were moved.
     """
 
-    stream: Stream
+    stream: ReceivedStream
     delays: Cells
     outside: int
 
@@ -47,7 +47,7 @@ class StreamMeters:
     registers : Registers
         Of the probe.
     port : int
-    streams : sequence of SentStream
+    streams : sequence of Stream
         That come to it.
     latency_range_ns : (int, int) or None
         Between what delays the histograms are; None: they follow what comes.
@@ -70,7 +70,7 @@ class StreamMeters:
         self,
         registers: Registers,
         port: int,
-        streams: Sequence[SentStream],
+        streams: Sequence[Stream],
         latency_range_ns: tuple[int, int] | None = None,
     ) -> None:
         self.port = port
@@ -114,7 +114,7 @@ class StreamMeters:
                 measured[name] = Measured(stream, delays, self._bins.outside(slot))
         return measured
 
-    def streams(self) -> dict[str, Stream]:
+    def streams(self) -> dict[str, ReceivedStream]:
         """Return the accumulators of each stream, all of one moment."""
         self._registers.write(f"port{self.port}_measure_latch", 1)
         count = (max(self.slots.values(), default=0) + 1) * STREAM_SLOT_WORDS
@@ -152,7 +152,7 @@ class StreamMeters:
         return one.stream.delay_min_ns, int(most.most) if most else one.stream.delay_max_ns
 
 
-def _base(streams: Sequence[SentStream], slots: int) -> int:
+def _base(streams: Sequence[Stream], slots: int) -> int:
     """Return the id of slot 1."""
     ids = [one.stream_id for one in streams if one.probe]
     if not ids:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import CHECKSUM_OCTETS, OVERHEAD, PAYLOAD_MIN, TICK_NS
 from liteprobe.host.measure.percentiles import Bounds, Cells
-from liteprobe.host.measure.streams import Stream as Received
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures
 from liteprobe.host.run.meters import BARE_SLOT, Measured
 from liteprobe.host.run.plan import Sender
@@ -29,7 +29,7 @@ class Point:
 
     at: Moment
     counts: StreamCounts
-    received: Received | None = None
+    received: ReceivedStream | None = None
 
 
 def row(sender: Sender, stream: Stream, point: Point, measured: Measured | None) -> StreamFigures:
@@ -82,7 +82,7 @@ def at_the_end(found: StreamFigures) -> StreamFigures:
     return replace(found, lost=max(found.sent - came, 0))
 
 
-def _checked_bits(stream: Stream, came: Received) -> int:
+def _checked_bits(stream: Stream, came: ReceivedStream) -> int:
     others = stream.headers.payload_offset + PAYLOAD_MIN + (CHECKSUM_OCTETS if stream.headers.is_ipv6 else 0)
     return 8 * (came.octets - came.frames * others)
 
@@ -106,7 +106,7 @@ def since(found: StreamFigures, before: Point, now: Point) -> StreamFigures:
     return replace(found, sent_fps=sent_fps, received_fps=received_fps, received_bps=received_bps)
 
 
-def over_all(found: StreamFigures, start: Moment, end: Moment | None, came: Received | None) -> StreamFigures:
+def over_all(found: StreamFigures, start: Moment, end: Moment | None, came: ReceivedStream | None) -> StreamFigures:
     """Return a row with the rates of all of its frames; ``end``: when it was stopped, None where it ended by itself."""
     sent_fps = per_second(found.sent, start, end) if end else None
     if not came or came.frames < 2:
@@ -128,7 +128,7 @@ def per_second(frames: int, start: Moment, end: Moment) -> Bounds | None:
 
 
 def _received_rates(
-    stream: Stream, before: Received | None, now: Received | None
+    stream: Stream, before: ReceivedStream | None, now: ReceivedStream | None
 ) -> tuple[Bounds | None, Bounds | None]:
     """Return frames a second and bits a second of the line, between the last frames of two looks."""
     if not before or not now or not before.frames or now.last_stamp_ns <= before.last_stamp_ns:

@@ -15,7 +15,7 @@ from liteprobe.host.capture.filter.differences import Difference, differences, s
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Filter, fit
 from liteprobe.host.capture.filter.libpcap import FrameFilter, compiled, refusal
 from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
-from liteprobe.host.capture.filter.syntax import Parser
+from liteprobe.host.capture.filter.syntax import ExpressionParser
 from liteprobe.host.capture.filter.words import MeaninglessError
 from liteprobe.host.errors import UsageError
 
@@ -132,7 +132,7 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     if by_libpcap:
         return Expression(text, Octets(text), compiled(text))
     try:
-        return Expression(text, Parser(text).whole())
+        return Expression(text, ExpressionParser(text).whole())
     except MeaninglessError:
         raise
     except UsageError as error:

@@ -94,7 +94,7 @@ def of_kinds(headers: Headers, kinds: frozenset[Layer3]) -> Truth:
 
 
 @dataclass(frozen=True)
-class Kind(Node):
+class Layer3Type(Node):
     """Layer 3 is one of these."""
 
     kinds: frozenset[Layer3]
@@ -104,7 +104,7 @@ class Kind(Node):
 
 
 @dataclass(frozen=True)
-class Protocol(Node):
+class IpProtocol(Node):
     """IP of one of these kinds carries this protocol, behind its extension headers."""
 
     number: int
@@ -143,7 +143,7 @@ class Address(Node):
 
 
 @dataclass(frozen=True)
-class Port(Node):
+class PortRange(Node):
     """The port of a side lies between two, both included."""
 
     side: str

@@ -20,7 +20,7 @@ from liteprobe.host.cli import tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import Lines, named
 from liteprobe.host.clock import log as clock_log
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
 # Status -------------------------------------------------------------------------------------------
 
 
-def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
+def rows(status: ClockReport, now_ns: int) -> dict[str, str]:
     """Return what a person wants to read of a clock, name by name."""
     colour = COLOURS[status.name]
     bound = "not known" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.1f} ns (95 %)"
@@ -61,7 +61,7 @@ def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
     return shown
 
 
-def _table(status: ClockStatus, now_ns: int) -> Table:
+def _table(status: ClockReport, now_ns: int) -> Table:
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="cyan", no_wrap=True)
     shown.add_column(overflow="fold")
@@ -72,7 +72,7 @@ def _table(status: ClockStatus, now_ns: int) -> Table:
     return shown
 
 
-def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
+def _document(status: ClockReport, now_ns: int) -> dict[str, Any]:
     mode = None if status.mode is None else status.mode.name.lower()
     words = {"state": status.name, "errors": [bit.name.lower() for bit in status.errors if bit.name], "mode": mode}
     return {**asdict(status), **words, "faults": status.faults, "now_ns": now_ns}
