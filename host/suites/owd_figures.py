@@ -9,7 +9,7 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
-from liteprobe.host.analysis.samples import sample
+from liteprobe.host.analysis.summary import sample
 from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.suites.owd import OneWayResult
 
