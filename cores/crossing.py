@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The only clock-domain crossings: a level, a pulse, a handshake, a still, held or followed word, a stream."""
+"""Crosses clock domains, and nothing else does: a level, a pulse, a handshake, a still, held or followed word, a stream."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg, PulseSynchronizer

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""An asynchronous FIFO in LUT RAM that is fast enough for 125 MHz on ECP5; only `StreamCrossing` is built on it."""
+"""Buffers words between two clocks in LUT RAM, fast enough for 125 MHz on ECP5; only `StreamCrossing` is built on it."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg

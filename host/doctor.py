@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from liteprobe.host import extras, folders, programs
-from liteprobe.host.device.discover import FoundProbe
 from liteprobe.host.errors import ProbeError
+
+if TYPE_CHECKING:
+    from liteprobe.host.device.discover import FoundProbe
 
 
 class State(StrEnum):
@@ -153,7 +156,7 @@ def cards(folder: Path = Path(CARDS[0])) -> list[Finding]:
     return checks
 
 
-def probes(answered: Iterable[FoundProbe], asked: int, left_out: Iterable[str] = ()) -> list[Finding]:
+def probes(answered: "Iterable[FoundProbe]", asked: int, left_out: Iterable[str] = ()) -> list[Finding]:
     """Return what came of looking for probes on the network; ``left_out``: networks that were too large, as sentences."""
     checks = [none("network", said, "liteprobe discover 10.0.0.0/22   looks there") for said in left_out]
     for probe in answered:

@@ -9,6 +9,8 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,7 @@ def tracked(*patterns: str) -> list[str]:
     return [path for path in listed.stdout.splitlines() if (ROOT / path).is_file()]
 
 
+@cache
 def tree_of(path: str) -> ast.Module:
     return ast.parse((ROOT / path).read_text(), path)
 
@@ -139,6 +142,148 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
     assert [path for path in tracked() if Path(path).stem in nothing or nothing & set(Path(path).parts[:-1])] == []
 
 
+# One idea, one file --------------------------------------------------------------------------------
+
+PRODUCT = ("cores", "soc", "boards", "host")
+SMALL = 120  # Lines.
+ALONE = (
+    "Stands alone:"  # Begins the sentence of a docstring that says why a small file isn't merged into its only user.
+)
+
+
+def product() -> list[str]:
+    return tracked(*(f"{folder}/*.py" for folder in PRODUCT))
+
+
+def module_name(path: str) -> str:
+    return "liteprobe." + path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def product_imports() -> dict[str, set[str]]:
+    """Return the files of the product that each file of it imports, the ``__init__`` of their folders left out."""
+    paths = {module_name(path): path for path in product()}
+    found: dict[str, set[str]] = {}
+    for path in product():
+        found[path] = set()
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for name in [f"{node.module}.{alias.name}" for alias in node.names]:
+                    taken = paths.get(name) or paths.get(node.module)
+                    found[path] |= {taken} - {path, None} if taken else set()
+    return found
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of nodes that import each other in a loop."""
+    try:
+        list(TopologicalSorter(arrows).static_order())
+    except CycleError as error:
+        return [error.args[1]]
+    return []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert circles(product_imports()) == []
+
+
+@pytest.mark.parametrize("house", ["host"])
+def test_no_folders_import_each_other_in_a_circle(house: str) -> None:
+    """The folders right below a house, and the files beside them."""
+
+    def place(path: str) -> str:
+        return "/".join(path.split("/")[:2])
+
+    arrows: dict[str, set[str]] = {}
+    for path, taken in product_imports().items():
+        if path.startswith(f"{house}/") and not path.endswith("__init__.py"):
+            others = {place(other) for other in taken if other.startswith(f"{house}/")}
+            arrows.setdefault(place(path), set()).update(others - {place(path)})
+    assert circles(arrows) == []
+
+
+@pytest.mark.xfail(reason="work in progress", strict=False)
+def test_no_package_is_imported_by_what_stands_in_it() -> None:
+    """An ``__init__`` with code of its own that a file of its folder takes from is an arrow up."""
+    faults = [
+        f"{path} imports {taken}"
+        for path, others in product_imports().items()
+        for taken in others
+        if taken.endswith("/__init__.py") and path.startswith(taken.removesuffix("__init__.py"))
+    ]
+    assert faults == []
+
+
+def attributes_of(tree: ast.Module) -> set[str]:
+    """Return the attributes that the classes of a file give themselves."""
+    own = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            own.add(node.attr)
+        elif isinstance(node, ast.ClassDef):
+            own |= {
+                field.target.id
+                for field in node.body
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            }
+    return own
+
+
+def imported_names() -> set[str]:
+    """Return the names that some file of the product takes from another."""
+    nodes = (node for path in product() for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom))
+    return {alias.name for node in nodes if (node.module or "").startswith("liteprobe") for alias in node.names}
+
+
+def filled_from_outside(path: str, imported: set[str]) -> Iterator[str]:
+    """Yield each statement that gives an attribute to a parameter whose class stands in another file.
+
+    Also what adds logic to it: ``other.comb += ...``. Signals of it that are driven (``x.eq(other.y)``) don't count, nor do
+    functions that only their own file calls, with what it made.
+    """
+    tree = tree_of(path)
+    own = attributes_of(tree)
+    private = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - imported
+    for function in functions_of(path):
+        arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        others = {argument.arg for argument in arguments} - {"self", "cls"}
+        for node in ast.walk(function) if function.name not in private else ():
+            is_given = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr not in own
+            if is_given and isinstance(node.value, ast.Name) and node.value.id in others:
+                yield f"{path}:{node.lineno} {function.name}: {ast.unparse(node)}"
+
+
+@pytest.mark.xfail(reason="work in progress", strict=False)
+def test_no_class_is_completed_from_another_file() -> None:
+    imported = imported_names()
+    assert [fault for path in product() for fault in filled_from_outside(path, imported)] == []
+
+
+@pytest.mark.xfail(reason="work in progress", strict=False)
+def test_small_files_with_one_user_say_why_they_stand_alone() -> None:
+    users: dict[str, set[str]] = {}
+    for path, taken in product_imports().items():
+        for other in taken:
+            users.setdefault(other, set()).add(path)
+    faults = [
+        f"{path}: only {next(iter(users[path]))} imports it"
+        for path in product()
+        if len(users.get(path, ())) == 1 and not path.endswith("__init__.py")
+        if len((ROOT / path).read_text().splitlines()) < SMALL
+        if ALONE not in (ast.get_docstring(tree_of(path)) or "")
+    ]
+    assert faults == []
+
+
+@pytest.mark.xfail(reason="work in progress", strict=False)
+def test_no_class_of_the_product_has_the_name_of_another() -> None:
+    places: dict[str, list[str]] = {}
+    for path in product():
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 # Ports and docstrings -----------------------------------------------------------------------------
 
 
@@ -231,7 +376,7 @@ def test_no_check_is_silenced_in_a_line() -> None:
 
 def test_each_source_says_its_licence_first() -> None:
     faults = []
-    for path in tracked("*.py", "*.cpp", "*.h", "*.c", "*.sh", "run", ".ci/run"):
+    for path in tracked("*.py", "*.cpp", "*.h", "*.c", "*.sh", "run", ".ci/run", "tools/bare_machine"):
         text = (ROOT / path).read_text()
         head = text.removeprefix("#!/usr/bin/env bash\n").removeprefix("#!/usr/bin/env python3\n").splitlines()[:2]
         wanted = ["This file is part of LiteProbe.", "SPDX-License-Identifier: BSD-2-Clause"]
