@@ -51,7 +51,7 @@ EXTENSIONS_MAX: Final = 2  # Extension headers of IPv6 that are walked through.
 EXTENSION: Final = 0x80  # Beside the number of an extension header: number 0 (hop by hop) is one, too.
 
 
-class Protocol(IntEnum):
+class IpProtocol(IntEnum):
     """Numbers of IP, next header or protocol, that the parser walks through or takes fields of."""
 
     HOP_BY_HOP = 0
@@ -68,11 +68,11 @@ class Protocol(IntEnum):
 
 #: Extension headers of IPv6 that the parser walks through.
 EXTENSION_HEADERS: Final = (
-    Protocol.HOP_BY_HOP,
-    Protocol.ROUTING,
-    Protocol.FRAGMENT,
-    Protocol.AUTHENTICATION,
-    Protocol.DESTINATION_OPTIONS,
+    IpProtocol.HOP_BY_HOP,
+    IpProtocol.ROUTING,
+    IpProtocol.FRAGMENT,
+    IpProtocol.AUTHENTICATION,
+    IpProtocol.DESTINATION_OPTIONS,
 )
 
 

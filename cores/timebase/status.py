@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Shows the host what firmware reports of the time, and whether firmware is still alive."""
+"""Shows the host what firmware reports of the time, and whether firmware is still alive.
+
+It stands alone because it is firmware's own block: words that the clock itself knows nothing of.
+"""
 
 from migen import *
 

@@ -17,8 +17,8 @@ from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
     And,
+    CarriedProtocol,
     Everything,
-    IpProtocol,
     Layer3Type,
     Mac,
     Mpls,
@@ -195,10 +195,10 @@ def primitive(node: Node) -> Boxes:
             return (EVERY,)
         case Layer3Type(kinds=kinds):
             return (box(kind=kinds_of(kinds)),)
-        case IpProtocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
+        case CarriedProtocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
             reason = "they know the protocol behind extension headers of IPv6, not that one is there"
             raise FilterDoesNotFit(node.text, reason)
-        case IpProtocol(number=number, kinds=kinds):
+        case CarriedProtocol(number=number, kinds=kinds):
             asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
             return (box(protocol=[(number, number)], **asked),)
         case Address(side=side):

@@ -104,7 +104,7 @@ class Layer3Type(Node):
 
 
 @dataclass(frozen=True)
-class IpProtocol(Node):
+class CarriedProtocol(Node):
     """IP of one of these kinds carries this protocol, behind its extension headers."""
 
     number: int

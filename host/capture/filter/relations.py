@@ -19,10 +19,10 @@ from liteprobe.host.capture.decode.unified import has, tag_count
 from liteprobe.host.capture.filter import words
 from liteprobe.host.capture.filter.nodes import (
     And,
+    CarriedProtocol,
     Depth,
     Everything,
     Headers,
-    IpProtocol,
     Layer3Type,
     Node,
     Not,
@@ -233,11 +233,11 @@ def field_of(text: str, protocol: str, place: tuple[int, int], compare: str, val
         node = Layer3Type(text, frozenset({kinds[value]})) if value in kinds else ethertype(text, value)
         return node if compare == "=" else Not(text, node)
     if protocol == "ip" and place == (9, 1) and compare in ("=", "!="):
-        found = IpProtocol(text, value, FOUR) if value < 256 else Not(text, Everything(""))
+        found = CarriedProtocol(text, value, FOUR) if value < 256 else Not(text, Everything(""))
         return found if compare == "=" else And(text, (Layer3Type(text, FOUR), Not(text, found)))
     if protocol in PORT_PROTOCOLS and place in SIDES:
         ports = compared(text, compare, value, lambda low, high: PortRange(text, SIDES[place], low, high), 65535)
-        return And(text, (IpProtocol(text, PORT_PROTOCOLS[protocol], FOUR), ports))  # As tcpdump: of IPv4 alone.
+        return And(text, (CarriedProtocol(text, PORT_PROTOCOLS[protocol], FOUR), ports))  # As tcpdump: of IPv4 alone.
     return None
 
 
@@ -261,7 +261,7 @@ def access(text: str, protocol: str, place: tuple[int, int], mask: int | None, c
         return node
     if accessed.protocol is None:
         return And(text, (Layer3Type(text, frozenset({accessed.kind})), node))
-    return And(text, (IpProtocol(text, accessed.protocol, frozenset({accessed.kind})), node))
+    return And(text, (CarriedProtocol(text, accessed.protocol, frozenset({accessed.kind})), node))
 
 
 def relation(text: str) -> Node:

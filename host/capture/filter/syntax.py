@@ -16,8 +16,8 @@ from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
     And,
+    CarriedProtocol,
     Everything,
-    IpProtocol,
     Layer3Type,
     Mac,
     Mpls,
@@ -257,7 +257,7 @@ class ExpressionParser:
         if protocol in KINDS:
             return Layer3Type(text, KINDS[protocol])
         if protocol in PROTOCOLS:
-            return IpProtocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
+            return CarriedProtocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
         raise UsageError(f"'{text}' says nothing: write 'ether host', 'ether src' or 'ether dst' and a MAC")
 
     def named(self, head: Head, first: int) -> Node:
@@ -276,7 +276,9 @@ class ExpressionParser:
         if head.protocol in KINDS:
             return And("", (Layer3Type(head.protocol, KINDS[head.protocol]), node))
         if head.protocol in PROTOCOLS:
-            return And("", (IpProtocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
+            return And(
+                "", (CarriedProtocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node)
+            )
         return node
 
     def mac(self, head: Head) -> Node:
@@ -331,7 +333,7 @@ class ExpressionParser:
         first = self.at - (self.at > 0 and self.tokens[self.at - 1].word in KINDS)
         self.take()
         number = words.protocol_of(self.take())
-        return IpProtocol(self.since(first), number, kinds)
+        return CarriedProtocol(self.since(first), number, kinds)
 
     def ethertype(self) -> Node:
         """Read ``proto`` behind ``ether``, and a type."""
