@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""An agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
+"""Makes an agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
 
 import re
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ DOCUMENT = Section(
 
 
 @dataclass(frozen=True)
-class Device:
-    """A device of a document.
+class DeviceDocument:
+    """Holds the device of a document.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Device:
             agent.add(item)
 
 
-def read_device(text: str, limit_s: float, name: str = "device.yaml") -> Device:
+def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceDocument:
     """Return the device of a YAML document.
 
     Parameters
@@ -115,7 +115,7 @@ def read_device(text: str, limit_s: float, name: str = "device.yaml") -> Device:
             items += _values(word, entries, allowed, limit_s)
     if not items:
         raise source.error(line_of(node), "there are neither settings nor values: give some")
-    return Device(document.get("name"), items)
+    return DeviceDocument(document.get("name"), items)
 
 
 def _one_of(entries: Entries, first: str, second: str) -> None:
