@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Blocks as UDP datagrams, beside the answers of the management stack."""
+"""Sends blocks as UDP datagrams, beside the answers of the management stack."""
 
 import ipaddress
 
@@ -16,7 +16,7 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.capture.ring import block_description
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 SOURCE_PORT  = 1235 # Of UDP; Etherbone has the one before.
 DEFAULT_PORT = 1235 # Of channel 0 at the host.
@@ -182,7 +182,7 @@ class FrameArbiter(LiteXModule):
         Answers, and what may wait.
     source : Endpoint(eth_phy_description(32)), out
     has_room : Signal(), in
-        A whole frame finds room behind ``source``. Else nothing begins.
+        A whole frame finds space behind ``source``. Else nothing begins.
     """
     def __init__(self, is_quiet=True):
         self.first    = stream.Endpoint(eth_phy_description(32))

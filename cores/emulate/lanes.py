@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where frames wait for their departure, once it is settled."""
+"""Holds frames until their departure, once it is settled."""
 
 from migen import *
 
@@ -9,12 +9,11 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.entries import EntryLists
-from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
     served_layout, words_of,
 )
+from liteprobe.cores.emulate.memories import EntryLists, lut_ports
 from liteprobe.cores.formats.emulate import LANES
 
 entry_layout = damage_layout + [
@@ -123,7 +122,8 @@ class DelayLanes(LiteXModule):
 
     def add_memories(self):
         """Keep the due tick of the first frame of each lane, and where their octets are."""
-        self.puts_first, self.clears = Signal(), Signal()
+        self.puts_first = Signal()
+        self.clears     = Signal()
         self.first_due = Signal(DUE_BITS)
         self.looked    = Signal(LANE_BITS)
         self.passes    = Signal()

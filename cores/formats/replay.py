@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a host streams to a probe while it sends: datagrams into a ring, the records of a trace, configuration sets.
+"""Lays out what a host streams to a probe while it sends: datagrams into a ring, records of a trace, configuration sets.
 
 All words are 32 bits, little-endian: octet 0 of a datagram's payload, of a frame, of a set is in bits 7..0 of its word.
 See docs/design/replay.md.
@@ -10,7 +10,7 @@ See docs/design/replay.md.
 from enum import IntEnum, IntFlag
 from typing import Final
 
-from liteprobe.cores.formats.pcie import DMA_SLOT_BYTES
+from liteprobe.cores.formats.probe import DMA_SLOT_BYTES
 
 # Ring: what a host streams lies in the SDRAM, a ring a port. -----------------------------------------
 

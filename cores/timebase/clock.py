@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The one time of the whole probe."""
+"""Keeps the one time of the whole probe."""
 
 from migen import *
 
@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing, StillCrossing
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 FRACTION_BITS = 40
 INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.
@@ -19,7 +19,7 @@ HIGH_BITS     = 64 + FRACTION_BITS - LOW_BITS
 
 # Clock --------------------------------------------------------------------------------------------
 
-class Clock(LiteXModule):
+class ProbeClock(LiteXModule):
     """Counts nanoseconds and ticks; all in ``timebase``.
 
     ``now`` advances by ``increment`` each tick. The sum is cut in two so that it closes timing; the

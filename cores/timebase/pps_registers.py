@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PPS input and output with their registers."""
+"""Gives the PPS input and output their registers."""
 
 from migen import *
 
@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
 from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
 from liteprobe.cores.timebase.word_window import WordStatus, WordWindow
@@ -27,7 +27,7 @@ class Pps(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
     samples : int
         Samples of the input a tick: 1, 2 or 4.
 

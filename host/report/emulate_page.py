@@ -22,8 +22,7 @@ from liteprobe.host.run.emulate_figures import (
     EmulationResult,
     stations_of,
 )
-from liteprobe.host.traffic.document.network_sentences import treatment
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import treatment, write_network
 
 with extras.named():
     import matplotlib
@@ -34,7 +33,7 @@ Figure = Callable[[ClassLook], float | None]
 TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
 FATES = f"name arrived sent {' '.join(DROPS)} duplicated corrupted held_back late"
-QUEUES = "frames most least_ns most_ns ghosts ghosts_dropped"
+QUEUES = "frames most least_ns most_ns background background_dropped"
 DEFINED = ("Frame length",)
 FATES_WORDS = (
     "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "

@@ -17,7 +17,7 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
-from liteprobe.host.traffic.document.network_write import network_document
+from liteprobe.host.traffic.document import network_document
 from liteprobe.host.traffic.network.network import Network
 
 WRAP = 1 << 32
@@ -40,7 +40,7 @@ class ClassCounts:
     discarded, lost, full, early, no_store : int
         Dropped: by the class, by loss, by its full queue, by RED, for want of the probe's memory.
     duplicated, corrupted, held_back : int
-    ghosts, ghosts_dropped : int
+    background, background_dropped : int
         Frames of the background.
     late, waited : int
         Left after their tick: because the probe wasn't ready; because the line was busy.
@@ -58,8 +58,8 @@ class ClassCounts:
     duplicated: int
     corrupted: int
     held_back: int
-    ghosts: int
-    ghosts_dropped: int
+    background: int
+    background_dropped: int
     late: int
     waited: int
 
@@ -229,8 +229,8 @@ CLASSES = Columns(
     _count("corrupted", "", "Corrupt"),
     _count("held_back", "", "Held back"),
     _count("late", "late", "Late"),
-    _count("ghosts", "background", "Background", False),
-    _count("ghosts_dropped", "dropped", "Of it\ndropped", False),
+    _count("background", "background", "Background", False),
+    _count("background_dropped", "dropped", "Of it\ndropped", False),
     Column("arrived_bps", "Mb/s in", "", 3, MEGA),
     Column("sent_bps", "Mb/s out", "", 3, MEGA),
     _queue("frames", "frames", "Waits"),

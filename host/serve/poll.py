@@ -14,9 +14,9 @@ from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
-from liteprobe.host.measure.follow import ENOUGH, better
+from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 
 #: Events that count every frame of a port, and its octets.
@@ -93,7 +93,7 @@ class Totals:
 
     # # #
 
-    def _stream(self, port: int, stream: Stream) -> Stream:
+    def _stream(self, port: int, stream: ReceivedStream) -> ReceivedStream:
         values: dict[str, Any] = {}
         key = (port, stream.slot)
         is_other = self._ids.get(key, stream.stream_id) != stream.stream_id

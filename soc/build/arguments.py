@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What ``liteprobe build`` takes, and what it means where an option is left out."""
+"""Parses what ``liteprobe build`` takes, and chooses what is left out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any, NoReturn
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
-from liteprobe.soc.config import COMFORT, LINKS, RINGS, ProbeConfig, most_ports
-from liteprobe.soc.network import STORES
+from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
-class Parser(argparse.ArgumentParser):
+class BuildParser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -40,7 +39,7 @@ def mac_address(text: str) -> int:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = Parser(
+    parser = BuildParser(
         prog="liteprobe build", description="Build a bitstream, with area and timing report. Without --flash, --backup FILE "
         "builds nothing: it keeps the board's flash in FILE."
     )

@@ -135,7 +135,7 @@ def test_help_names_each_board_and_revision_in_a_line(capsys):
 @pytest.mark.parametrize("name", LINES)
 def test_the_line_of_a_board_has_its_name_its_revision_and_its_fpga(name):
     """Of another name: its own revision, and the one whose bitstream it takes."""
-    line, module, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
+    line, module, _, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
     model = line.split(" V", 1)[0] if "revision" in parameters else line.partition(",")[0]
     assert all(word.lower() in model.lower().replace("-", "") for word in module.replace("_5a_", "_5a").split("_"))
     if "revision" in parameters:

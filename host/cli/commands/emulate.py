@@ -34,14 +34,13 @@ with lazily():
     import rich.panel
     import rich.text
 
+    from liteprobe.host import units
     from liteprobe.host.analysis import columns
     from liteprobe.host.cli import results, tables
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.run import emulate_figures
-    from liteprobe.host.traffic import presets
-    from liteprobe.host.traffic.document import network as documents
-    from liteprobe.host.traffic.document import network_keys, network_sentences, network_write
+    from liteprobe.host.traffic import document, presets
     from liteprobe.host.traffic.network import netem
     from liteprobe.host.traffic.network import network as networks
 
@@ -101,7 +100,7 @@ TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 def run(args: argparse.Namespace) -> None:
     """Start, show, print and write."""
     if args.schema:
-        print(json.dumps(documents.network_schema(), indent=2))
+        print(json.dumps(document.network_schema(), indent=2))
         return
     network = network_of(args)
     if args.yaml or args.check:
@@ -143,7 +142,7 @@ def network_of(args: argparse.Namespace) -> Network | None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
-    if args.duration and args.duration > network_keys.CHANGE_MOST:
+    if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.attach:
         return None
@@ -161,12 +160,12 @@ def _read(args: argparse.Namespace) -> Network:
             print(line, file=sys.stderr)
         return network
     text = read_text(args.network, "a network, or give --preset")
-    return documents.read_network(text, str(args.network), args.network.parent)
+    return document.read_network(text, str(args.network), args.network.parent)
 
 
 def _show_asked(args: argparse.Namespace, network: Network) -> None:
     if args.yaml:
-        print(network_write.write_network(network), end="")
+        print(document.write_network(network), end="")
     else:
         tables.console().print(asked(network))
 
@@ -265,9 +264,9 @@ def _stations(report: StationsReport) -> RenderableType:
 
 
 def _asked_way(way: str, direction: Direction) -> RenderableType:
-    link = "no rate: nothing waits" if direction.rate_bps is None else network_write.rate_text(direction.rate_bps)
+    link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
-        link = f"trace {direction.trace.name}, {network_write.rate_text(direction.trace.rate_bps)} in the mean"
+        link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
     service = f", {direction.service}" if len(direction.numbered) > 1 else ""
     shown = tables.table(
         "class", "matches", "what its frames meet", title=f"{way}: {WAYS[way]}, {link}{service}", text=3
@@ -276,7 +275,7 @@ def _asked_way(way: str, direction: Direction) -> RenderableType:
         shown.add_row(
             rich.text.Text(one.name),
             rich.text.Text(one.match or "the rest"),
-            rich.text.Text(network_sentences.treatment(one)),
+            rich.text.Text(document.treatment(one)),
         )
     return shown
 
@@ -285,11 +284,11 @@ def _changed(before: Direction, after: Direction) -> list[str]:
     """Return what a change of a direction names, a line each."""
     lines = []
     if before.rate_bps != after.rate_bps:
-        lines.append(f"rate {network_write.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
+        lines.append(f"rate {units.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
     if before.service != after.service:
         lines.append(f"service {after.service}")
     lines += [
-        f"class '{new.name}': {network_sentences.treatment(new)}"
+        f"class '{new.name}': {document.treatment(new)}"
         for old, new in zip(before.numbered.values(), after.numbered.values(), strict=True)
         if old != new
     ]
@@ -324,7 +323,7 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
 
 def _queues(classes: Sequence[ClassLook]) -> RenderableType:
     keys = "arrived_bps sent_bps frames octets most"
-    keys += " ghosts ghosts_dropped" * any(one.counts.ghosts for one in classes)
+    keys += " background background_dropped" * any(one.counts.background for one in classes)
     shown = emulate_figures.CLASSES.of(keys)
     wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
     for one in classes:

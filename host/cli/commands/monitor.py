@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from liteprobe.host.capture.ring import ChannelState
     from liteprobe.host.measure.monitor import Histogram, PortMeasurement
-    from liteprobe.host.measure.streams import Stream
+    from liteprobe.host.measure.streams import ReceivedStream
     from liteprobe.host.probe import Probe
     from liteprobe.host.serve.poll import Look, Poller, Worst
 
@@ -417,7 +417,7 @@ def _bar(total: float, completed: float, width: int, style: str) -> RenderableTy
     return made
 
 
-def _streams(streams: list[Stream]) -> RenderableType:
+def _streams(streams: list[ReceivedStream]) -> RenderableType:
     with_errors = any(stream.bit_errors is not None for stream in streams)
     counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
     delays = ["delay min", "mean", "max", "std ns"]
@@ -434,7 +434,7 @@ def _streams(streams: list[Stream]) -> RenderableType:
     return tables.Either(wide, tables.Either(rich.console.Group(*narrow), rich.console.Group(*lines)))
 
 
-def _rows(streams: list[Stream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
+def _rows(streams: list[ReceivedStream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
     """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
     for stream in streams:
         name = "others" if stream.stream_id is None else str(stream.stream_id)

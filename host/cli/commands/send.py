@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from liteprobe.host.analysis.columns import Column
     from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
-    from liteprobe.host.run.traffic import Traffic
+    from liteprobe.host.run.streams import Traffic
     from liteprobe.host.traffic.lengths import Length
     from liteprobe.host.traffic.stream import Stream
 

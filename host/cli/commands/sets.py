@@ -16,15 +16,14 @@ from liteprobe.host.errors import UsageError
 with lazily():
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
-    from liteprobe.host.run.streamed import sets as runs
-    from liteprobe.host.run.streamed import sets_figures
-    from liteprobe.host.traffic import intervals
-    from liteprobe.host.traffic.document import sets as documents
+    from liteprobe.host.run import sets as runs
+    from liteprobe.host.run import sets_figures
+    from liteprobe.host.traffic import document, intervals
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
-    from liteprobe.host.run.streamed.program import Show
-    from liteprobe.host.run.streamed.sets_figures import SetsResult
+    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.streamed import Show
     from liteprobe.host.traffic.sets import Sets
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
@@ -59,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Send, show, print and write."""
     if args.schema:
-        print(json.dumps(documents.sets_schema(), indent=2))
+        print(json.dumps(document.sets_schema(), indent=2))
         return
     sets = sets_of(args)
     if args.check:
@@ -87,7 +86,7 @@ def sets_of(args: argparse.Namespace) -> Sets:
     given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
     pace = {name: value for name, value in given.items() if value is not None}
     interval = intervals.Interval(**pace) if pace else None
-    return documents.read_sets(
+    return document.read_sets(
         read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit
     )
 

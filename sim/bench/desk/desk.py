@@ -29,13 +29,13 @@ from liteprobe.host import folders
 from liteprobe.host.device.firmware import FIELDS, FORMAT, SIGNATURE
 from liteprobe.host.device.firmware_build import IMAGE, folder_of
 from liteprobe.host.device.link import sim
-from liteprobe.host.device.link.sim_process import SimProcess
+from liteprobe.host.device.link.sim import SimProcess
 from liteprobe.host.device.registers import load_map
 from liteprobe.sim.bench.desk import toolchain
 from liteprobe.sim.bench.desk.bridge import ProbeBridge, SerialPort
 from liteprobe.sim.bench.tools.fake_loaders import DONE, FOUND_5G_45, FOUND_25, FOUND_45, Machine, bitstream
 from liteprobe.sim.board.build import build_board
-from liteprobe.soc.assemble import assemble
+from liteprobe.soc.boot import assemble
 
 NETWORK = "etherbone://192.168.1.50"
 SERIAL = re.compile(r"/dev/ttyUSB\d")
