@@ -10,8 +10,7 @@ from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import emulate_plots, page
 from liteprobe.host.report.page import Part, count, heading, megabits, number, said_of, table
 from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
-from liteprobe.host.traffic.document.network_sentences import treatment
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import treatment, write_network
 
 TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
@@ -123,4 +122,4 @@ def _queues(one: ClassLook, seconds: float) -> list[str]:
     mean_bps = None if octets is None or not seconds else 8 * octets / seconds
     ends = [None if value is None else value / 1e6 for value in (delays.least_ns, delays.most_ns)]
     cells = [megabits(mean_bps), count(one.queue.frames), count(one.queue.most), *(number(end, 6) for end in ends)]
-    return [one.name, *cells, count(one.counts.ghosts), count(one.counts.ghosts_dropped)]
+    return [one.name, *cells, count(one.counts.background), count(one.counts.background_dropped)]

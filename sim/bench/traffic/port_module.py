@@ -8,21 +8,27 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import STREAMS
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 
-MEMORIES = ["schedule", "modifiers", "lists", "header", "sent"] # In the order of bits 31..28 of an address.
+MEMORIES = ["schedule", "modifiers", "lists", "header", "sent"]  # In the order of bits 31..28 of an address.
 INPUTS = [
-    ("streams_mask", STREAMS), ("streams_hold", 1), ("streams_arm", 1), ("streams_begin", STREAMS), ("streams_end", STREAMS),
-    ("stop", 1), ("clear", 1),
+    ("streams_mask", STREAMS),
+    ("streams_hold", 1),
+    ("streams_arm", 1),
+    ("streams_begin", STREAMS),
+    ("streams_end", STREAMS),
+    ("stop", 1),
+    ("clear", 1),
 ]
 OUTPUTS = [("state", 3), ("sent", 32), ("late", 32), ("underruns", 16), ("streams_active", STREAMS)]
 
 # Port Bench ---------------------------------------------------------------------------------------
+
 
 class PortBench(LiteXModule):
     """A port of `TransmitPath` with `StreamSource`, and one bus for all of its memories.
@@ -37,16 +43,17 @@ class PortBench(LiteXModule):
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; INPUTS, OUTPUTS; ``adr``, ``dat_w``, ``we``, ``stb``,
     ``ack``, ``dat_r``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
     """
+
     def __init__(self, pad_ticks=0, sets=None, with_streams=True):
         self.pins = set()
         for name in ["sys", "timebase"]:
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
-        self.clock = clock = Clock()
-        self.gate  = gate  = StartGate(1)
-        streams    = StreamSource([] if sets is None else [sets.user]) if with_streams else None
-        self.path  = path  = TransmitPath(clock, pad_ticks=pad_ticks, streams=streams, sets=sets)
+        self.clock = clock = ProbeClock()
+        self.gate = gate = StartGate(1)
+        streams = StreamSource([] if sets is None else [sets.user]) if with_streams else None
+        self.path = path = TransmitPath(clock, pad_ticks=pad_ticks, streams=streams, sets=sets)
         for name, width in INPUTS:
             if hasattr(path, name):
                 self.comb += getattr(path, name).eq(self.pin(name, width))
@@ -68,16 +75,29 @@ class PortBench(LiteXModule):
         """Let one bus reach each memory."""
         adr, dat_w, we, stb = self.pin("adr", 32), self.pin("dat_w", 32), self.pin("we", 1), self.pin("stb", 1)
         ack, dat_r = self.pin("ack", 1), self.pin("dat_r", 32)
-        streams    = self.path.streams
-        buses      = {3: self.path.headers.bus} if streams is None else dict(enumerate([
-            streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus, self.path.sent_counters.bus]))
+        streams = self.path.streams
+        buses = (
+            {3: self.path.headers.bus}
+            if streams is None
+            else dict(
+                enumerate(
+                    [
+                        streams.streams_bus,
+                        streams.modifiers_bus,
+                        streams.lists_bus,
+                        streams.headers_bus,
+                        self.path.sent_counters.bus,
+                    ]
+                )
+            )
+        )
         for number, bus in buses.items():
             is_chosen = Signal(name=f"chooses_{MEMORIES[number]}")
             self.comb += [
                 is_chosen.eq(adr[28:] == number),
                 bus.adr.eq(adr[:28]),
                 bus.dat_w.eq(dat_w),
-                bus.sel.eq(0xf),
+                bus.sel.eq(0xF),
                 bus.we.eq(we),
                 bus.stb.eq(stb & is_chosen),
                 bus.cyc.eq(stb & is_chosen),
@@ -89,6 +109,7 @@ class PortBench(LiteXModule):
         pin = Signal(width, name=name, name_override=name)
         self.pins.add(pin)
         return pin
+
 
 def write_verilog(path, pad_ticks=0):
     """Write the bench to ``path`` as module ``port_bench``."""
