@@ -393,7 +393,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def _has_room(self, slots: int, board: BoardLimits) -> bool:
         large = replace(self, streams=slots - 1)
         fits  = board.block_rams is None or large.block_rams_needed(board) <= board.block_rams
-        # As many as a port sends, wherever they can be had.
+        # As many as a port sends, wherever they fit.
         return fits and large.fits(board, 1.0 if self.sends_streams else COMFORT)
 
     def main_ram_block_bytes(self, board: BoardLimits) -> int:
