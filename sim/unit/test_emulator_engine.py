@@ -9,9 +9,8 @@ from random import Random
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Fate
-from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
-from liteprobe.sim.bench.emulator.engine_plans import ALL, Plan, random_plan
-from liteprobe.sim.bench.emulator.engine_run import (
+from liteprobe.sim.bench.emulator.engine import (
+    ALL, ARRIVAL_TICKS, LEAD_TICKS, Plan, random_plan,
     DEPARTURE_DTYPE, EngineRun, compare, counts_off, departures_off, reference, run, verdicts_off, words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction

@@ -27,7 +27,7 @@ from liteprobe.host.capture.filter import libpcap, parse
 from liteprobe.sim.bench.filter.compare import compare
 from liteprobe.sim.bench.filter.expressions import Frames, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
-from liteprobe.sim.bench.filter.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
+from liteprobe.sim.bench.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.filter import FilterKey, FilterModel
 
 EVERY = 15 << 16 | 3 << 20 | 1 << 26  # A term of no condition, enabled.

@@ -10,8 +10,7 @@ import cocotb
 from cocotb.triggers import Timer
 
 from liteprobe.cores.formats import NO_SEQUENCE, TransmitState, slot_octets
-from liteprobe.sim.bench.transmit.module import write_verilog
-from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver
+from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver, write_verilog
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test, with_full
 from liteprobe.sim.models.probe_frame import ProbeFrame, wire_octets
 from liteprobe.sim.models.schedule import starts
