@@ -123,8 +123,9 @@ class Bookkeeper:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a report to its folder."""
-        folder = str(Path(report.nodeid.split("::")[0]).parent)
+        """Count a report to the folder whose budget it is of, or to its own."""
+        path = Path(report.nodeid.split("::")[0])
+        folder = next((name for name in self.budgets_s if path.is_relative_to(name)), str(path.parent))
         for name, value in report.user_properties:
             if name == CPU:
                 seconds, waits = value

@@ -32,9 +32,7 @@ def figures(name: str, found: Sequence[Compared]) -> Iterator[Figure]:
     yield Figure(f"port_{name}_counters_off", total("counters_off"), "counters", 0)
 
 
-def replayed(
-    frames: Sequence[TraceFrame], chance: random.Random, waits: float = 0, **options: int
-) -> Compared:
+def replayed(frames: Sequence[TraceFrame], chance: random.Random, waits: float = 0, **options: int) -> Compared:
     """Replay frames, and compare."""
     words = [word for record in trace(frames, chance, waits) for word in record]
     one = Program(frames, words)

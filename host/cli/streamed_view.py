@@ -14,7 +14,7 @@ from liteprobe.host.run.streamed.figures import Delays, FiguresT, StreamedResult
 from liteprobe.host.run.streamed.program import Show, StreamLook
 from liteprobe.host.run.streamed.replay_figures import PortReplay
 from liteprobe.host.run.streamed.sets_figures import PortSets
-from liteprobe.host.traffic.trace.summary import Summary
+from liteprobe.host.traffic.trace.records import Summary
 
 LINE_BPS = 1e9
 REPLAY = ("sent", "of", "late", "had to", "underruns", "first")

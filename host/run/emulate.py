@@ -4,13 +4,14 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import CLASSES, UNMATCHED_CLASS
-from liteprobe.host.capture.filter import Rule, RuleFilter, clear_filter, fit_rules, write_filter
+from liteprobe.host.capture.filter.expression import Rule, fit_rules, parse
+from liteprobe.host.capture.filter.fit import Filter, clear_filter, write_filter
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.emulate_figures import (
@@ -56,14 +57,14 @@ def rules_of(network: Network) -> list[Rule]:
             one = getattr(network, way).numbered.get(number)
             if one is None or one.match is None:
                 continue
-            if found and (found[-1].text, found[-1].channel) == (one.match, number):
-                found[-1] = Rule(one.match, number, found[-1].probe_ports | 1 << port)
+            if found and (found[-1].match.text, found[-1].channel) == (one.match, number):
+                found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
             else:
-                found.append(Rule(one.match, number, 1 << port))
+                found.append(Rule(parse(one.match), number, 1 << port))
     return found
 
 
-def filter_of(network: Network) -> RuleFilter | None:
+def filter_of(network: Network) -> Filter | None:
     """Return the filter that names its classes; None: it has none to name.
 
     Raises

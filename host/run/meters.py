@@ -13,7 +13,7 @@ from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.measure.streams import Stream, named, stream_of, streams_memory
 from liteprobe.host.run.receive import Meters
-from liteprobe.host.traffic.places import receiver_settings
+from liteprobe.host.traffic.load import receiver_settings
 from liteprobe.host.traffic.stream import Stream as SentStream
 
 SAMPLE = 32  # Delays after which bins are moved to where they are.

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from liteprobe.cores.formats import FILL_OFFSET, PAYLOAD_OFFSET_IPV6, RECORD_HEAD_WORDS, VLAN_TAG
 from liteprobe.host.capture.decode.stream import PAYLOAD_WORDS, BlockDecoder
-from liteprobe.host.capture.filter import clear_filter
+from liteprobe.host.capture.filter.fit import clear_filter
+from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.settings import CaptureSettings, Keep
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError

@@ -11,7 +11,7 @@ from liteprobe.cores.formats import FAULTS, FILL_OFFSET, RECORD_DTYPE, RECORD_WO
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.decode.payload import payload_places
 from liteprobe.host.device.link.base import Words
-from liteprobe.host.packets.copy_ranges import take
+from liteprobe.host.packets.frames import take
 
 PAYLOAD_DTYPE = np.dtype([("signature", ">u4"), ("stream_id", ">u2"), ("sequence", ">u4"), ("tx_stamp", ">u8")])
 PROBE, GAP, FOREIGN = int(UnifiedFlag.PROBE), int(UnifiedFlag.GAP), int(RecordFlag.FOREIGN_STREAM)

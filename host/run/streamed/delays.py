@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import SIGNATURE, STAMP_OFFSET
 from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS
+from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.run.streamed.figures import Delays
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.stamping import delays_ns, has_octets
+from liteprobe.host.traffic.trace.records import delays_ns, has_octets
 
 KEPT_MOST = 20_000_000
 

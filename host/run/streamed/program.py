@@ -10,8 +10,7 @@ from typing import ClassVar, Generic, Protocol
 
 from liteprobe.cores.formats import RING_WORDS, TransmitState
 from liteprobe.host.capture.request import CaptureRequest
-from liteprobe.host.replay.datagrams import Session
-from liteprobe.host.replay.slots import WordSource
+from liteprobe.host.replay.slots import ReplaySession, WordSource
 from liteprobe.host.run.routes import Devices
 from liteprobe.host.run.streamed.figures import Delays, FiguresT, Sent
 from liteprobe.host.run.streamed.replay_matching import ArrivalSink
@@ -124,7 +123,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
         self.port = probe.ports[number]
         self.ring = ReplayPort(probe.registers, number)
         self.receive = probe.link.receive_port(number, len(probe.ports))
-        self.session = Session(number, secrets.randbelow(0xFFFF) + 1, 0)
+        self.session = ReplaySession(number, secrets.randbelow(0xFFFF) + 1, 0)
         self.loops, self.prime = 1, PRIME_WORDS
         self.asked: int | None = None
         self.load = 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import NO_SEQUENCE, RING_WORDS, Part
 from liteprobe.host.errors import UsageError
-from liteprobe.host.replay.words import TraceWords
+from liteprobe.host.replay.slots import TraceWords
 from liteprobe.host.run.routes import check_ports
 from liteprobe.host.run.streamed.figures import Delays
 from liteprobe.host.run.streamed.program import Show, StreamedDevice, StreamedPort, StreamOptions, Terms

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.run.streamed.figures import Delays, PortFigures, ScheduledDelays, StreamedResult
 from liteprobe.host.run.streamed.replay_port import ReplayCounts
-from liteprobe.host.traffic.trace.summary import Summary
+from liteprobe.host.traffic.trace.records import Summary
 from liteprobe.host.traffic.trace.trace import Trace
 
 CLOCK_PPM = 100  # Of an end, as IEEE 802.3 allows.

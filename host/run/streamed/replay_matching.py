@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, starts
-from liteprobe.host.packets.frames import MASKS
+from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Index, move, starts
 from liteprobe.host.run.streamed.figures import Delays, ScheduledDelays
 from liteprobe.host.run.streamed.replay_figures import PortReplay
 from liteprobe.host.run.streamed.replay_schedule import ReplaySchedule
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.stamping import NOWHERE, stamp_offsets
-from liteprobe.host.traffic.trace.summary import starts_of
+from liteprobe.host.traffic.trace.records import NOWHERE, stamp_offsets, starts_of
 from liteprobe.host.traffic.trace.trace import Trace
 
 MATCHED_MOST = 4_000_000  # Frames: 64 MB of a trace, and as much of a capture.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
-from liteprobe.host.packets.copy_ranges import Index
+from liteprobe.host.packets.frames import Index
 from liteprobe.host.run.start import START_MARGIN_NS
 
 MARGIN_NS = 5 * START_MARGIN_NS  # From the choice of the start to it: the ports get ready in between.

@@ -13,10 +13,9 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.replay.dma_sender import PortAddresses
-from liteprobe.host.replay.flow import Pace
-from liteprobe.host.replay.streamer import Streamer
-from liteprobe.host.replay.target import DmaTarget, Target, UdpTarget
+from liteprobe.host.replay.dma import DmaTarget, PortAddresses
+from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.plan import IN_BAND_PORT, is_shared
 from liteprobe.host.run.port import check_own
 from liteprobe.host.run.start import await_ready, check_links, start_together

@@ -20,10 +20,9 @@ from litex.soc.interconnect import wishbone
 
 from litedram.phy.dfi import Interface
 
-from liteprobe.cores.capture.burst_ring import BurstRing
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
-from liteprobe.cores.capture.ring_memory import BlockRamRing
+from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.formats import CHANNELS, RECORD_HEAD_WORDS, UNIFIED_WORDS, UnifiedFlag
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController

@@ -10,9 +10,9 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import wishbone
 
+from liteprobe.cores.management.stack import ManagementStack
 from liteprobe.cores.receive import ManagementReceive
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
-from liteprobe.soc.links import ManagementStack
 
 MAC_ADDRESS = 0x10e2d5000000
 IP_ADDRESS  = "192.168.1.50"

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from migen import *
+
+from litex.gen import *
+
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
 from liteprobe.cores.transmit.sources.sets.sets import SetsSource
@@ -26,7 +30,7 @@ COUNTERS = ("sets", "repeats", "underruns", "first_underrun", "error", "words")
 
 class SetsPortBench(PortBench, SetsPins):
     """A port with sets, and with streams or without: pins as of `PortBench` and `SetsBench`, ``sets_<counter>``, ``program_*``."""
-    def __init__(self, with_streams: bool) -> None:
+    def __init__(self, with_streams):
         port = BurstPort()
         sets = SetsSource(SdramTable(port, TABLE_ADDRESS))
         PortBench.__init__(self, StreamSource([sets.user]) if with_streams else None, sets)

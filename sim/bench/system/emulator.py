@@ -24,7 +24,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.cores.formats.filter import (
+from liteprobe.cores.formats.monitor import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
