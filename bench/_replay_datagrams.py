@@ -14,7 +14,7 @@ from _figures import Figure
 
 from liteprobe.cores.formats import OVERHEAD, TRACE_HEADER_WORDS
 from liteprobe.sim.bench.replay.datagrams import LINE, run
-from liteprobe.sim.models.datagrams import Verdict
+from liteprobe.sim.models.receive.datagrams import Verdict
 
 LINE_DATAGRAMS = 3000
 LEAST = {60: 100.0, 256: 100.0, 512: 97.0, 1024: 95.5, 1514: 95.0}  # Per cent of a line, by length.

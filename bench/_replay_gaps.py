@@ -22,7 +22,7 @@ from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay import port
 from liteprobe.sim.bench.replay.port import Program
 from liteprobe.sim.bench.system import replay
-from liteprobe.sim.models.replay import TraceFrame
+from liteprobe.sim.models.traffic.replay import TraceFrame
 
 FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.
 BUSIEST_LOAD = Fraction(8, 10)

@@ -11,7 +11,7 @@ from _replay_gaps import busiest
 from liteprobe.sim.bench.replay.port import Compared, Program, compared, run
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, stalled, trace
 from liteprobe.sim.bench.traffic.port import SYS_PS
-from liteprobe.sim.models.replay import TraceFrame
+from liteprobe.sim.models.traffic.replay import TraceFrame
 
 LENGTHS = (60, 64, 120, 128, 240, 256, 512, 1024, 1514, 9000)
 FRAMES = 20_000  # Of a run.

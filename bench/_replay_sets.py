@@ -28,7 +28,7 @@ from liteprobe.sim.bench.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Tri
 from liteprobe.sim.bench.replay.sets_maker import Made, template_of
 from liteprobe.sim.bench.system.traffic import CABLE, Sent
 from liteprobe.sim.bench.traffic.port import SYS_PS
-from liteprobe.sim.models.sets import LEAD, outcome
+from liteprobe.sim.models.traffic.sets import LEAD, outcome
 from liteprobe.sim.system.build import build_probe
 
 ANYTHING = 1e12

@@ -34,9 +34,8 @@ from liteprobe.sim.bench.receive.monitor import Sent, check, parity_answer
 from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
 from liteprobe.sim.bench.system import host_speed
 from liteprobe.sim.bench.system.monitoring import monitored
-from liteprobe.sim.models.monitor import MonitorModel, Settings
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
+from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash
+from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe
 
 PORT = 1  # Of the parser in the bench.

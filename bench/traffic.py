@@ -30,7 +30,7 @@ from liteprobe.sim.bench.frames.tshark import write_pcap
 from liteprobe.sim.bench.receive.fields import named_delays, random_errors
 from liteprobe.sim.bench.system.traffic import joined, wrong_frames
 from liteprobe.sim.bench.traffic import port as port_bench
-from liteprobe.sim.models import traffic
+from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 120, 128, 240, 256, 500, 512, 1000, 1024, 1514, 9000)

@@ -29,7 +29,7 @@ from liteprobe.cores.memory.sdram import SdramController
 from liteprobe.cores.transmit.management.to_line import ManagementTransmit
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
-from liteprobe.sim.models.capture import BrokenBlockError, CaptureRecord, Gap, decode
+from liteprobe.sim.models.receive.capture import BrokenBlockError, CaptureRecord, Gap, decode
 
 PORTS     = 2
 CLK_FREQ, MEMORY_FREQ = 50e6, 125e6

@@ -23,7 +23,7 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 from liteprobe.sim.models.emulator.direction import Direction
-from liteprobe.sim.models.emulator.draws import Frame
+from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 WAITING, ENTRIES          = 1024, 4096 # Frames and ghosts that wait; frames that wait or are under way.

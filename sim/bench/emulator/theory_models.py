@@ -11,7 +11,7 @@ from liteprobe.cores.formats.emulate import DELAY_ENTRIES, ClassFlag, Fate
 from liteprobe.sim.bench.emulator.theory_run import (
     LENGTH, SERVICE, TICK, Claim, Experiment, Floats, Ticks, claim, frames_of, poisson, waits,
 )
-from liteprobe.sim.models import queueing
+from liteprobe.sim.models.emulator import queueing
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 

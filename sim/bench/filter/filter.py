@@ -21,7 +21,7 @@ from liteprobe.cores.formats import (
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
-from liteprobe.sim.models.filter import Decision, FilterKey
+from liteprobe.sim.models.receive.filter import Decision, FilterKey
 
 PORTS = 2
 

@@ -26,7 +26,7 @@ from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
-from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
 
 # Meters Bench -------------------------------------------------------------------------------------
 

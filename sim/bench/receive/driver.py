@@ -27,8 +27,8 @@ from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
-from liteprobe.sim.models.record import Record, record_of
+from liteprobe.sim.models.receive.port import PortModel, Symbol, WireFrame, frames_of
+from liteprobe.sim.models.receive.port import Record, record_of
 
 RECORD_DEPTH = 128 # A ring that is full soon.
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Fill, Layer3, StampPlace, UnifiedFlag
 from liteprobe.sim.bench.receive.monitor import Sent, run, stamps
-from liteprobe.sim.models.fields import field_stamp, fill_errors
-from liteprobe.sim.models.probe_frame import ProbeFrame
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.receive.meters import field_stamp, fill_errors
+from liteprobe.sim.models.traffic.trains import ProbeFrame
+from liteprobe.sim.models.receive.unified import unified_header
 
 STREAMS = 31
 PROBE, PASSED, BARE = 1, 2, 4  # Bits of a row's ``is``.

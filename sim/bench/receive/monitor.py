@@ -30,8 +30,8 @@ from liteprobe.cores.receive.monitor.path import MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench, fields_of
-from liteprobe.sim.models.monitor import Answer, MonitorModel, Outcome
-from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader
+from liteprobe.sim.models.receive.monitor import Answer, MonitorModel, Outcome
+from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader
 
 # Numbers ------------------------------------------------------------------------------------------
 

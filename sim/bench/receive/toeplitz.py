@@ -14,7 +14,7 @@ from migen import run_simulation
 
 from liteprobe.cores.formats import UNIFIED_PLACES, Layer3, UnifiedFlag
 from liteprobe.cores.receive.monitor.toeplitz import FlowHash
-from liteprobe.sim.models.unified import UnifiedHeader
+from liteprobe.sim.models.receive.unified import UnifiedHeader
 
 #: Source, port, destination, port, hash of the addresses, hash with ports.
 VECTORS = [

@@ -16,7 +16,7 @@ from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
-from liteprobe.sim.models.datagrams import EACH, MAGIC, PORT, SHARES, DatagramModel, Judged, Verdict
+from liteprobe.sim.models.receive.datagrams import EACH, MAGIC, PORT, SHARES, DatagramModel, Judged, Verdict
 
 RINGS   = 2
 WORDS   = 2048                # Of a ring: it wraps often.

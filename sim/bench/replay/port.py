@@ -23,7 +23,7 @@ from liteprobe.sim.bench.replay.traces import DATAGRAM
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.traffic import port
 from liteprobe.sim.bench.traffic.port import FCS, NEVER, NS_A_TICK, SYS_PS, Pins, PortBench, frames_of
-from liteprobe.sim.models import replay
+from liteprobe.sim.models.traffic import replay
 
 RING_ADDRESS = 0x50040 # Of the ring in the memory, words.
 RING_WORDS   = 1 << 13 # Far fewer than a probe has, so that it goes round often.

@@ -27,8 +27,8 @@ from liteprobe.sim.bench.replay.sets_maker import Made, SetsMaker
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 from liteprobe.sim.bench.traffic.streams import EMPTY, FINAL, FRAME_DTYPE, DescriptorBench
-from liteprobe.sim.models.set_items import Repeats, Set, items
-from liteprobe.sim.models.sets import LEAD, Frame, Outcome, outcome
+from liteprobe.sim.models.traffic.sets import Repeats, Set, items
+from liteprobe.sim.models.traffic.sets import LEAD, Frame, Outcome, outcome
 
 TABLE_ADDRESS = 0x12000 # Words.
 

@@ -22,8 +22,8 @@ from liteprobe.sim.bench.replay.sets import TABLE_ADDRESS, SetsPins, SetsProgram
 from liteprobe.sim.bench.replay.sets_maker import Made
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.traffic.port import OVERHEAD, SYS_PS, Compared, PortBench, PortRun, frames_of
-from liteprobe.sim.models.sets import Frame, outcome
-from liteprobe.sim.models.traffic_octets import FrameOctets
+from liteprobe.sim.models.traffic.sets import Frame, outcome
+from liteprobe.sim.models.traffic.octets import FrameOctets
 
 PROGRAM = {"interval": "interval_ticks", "fraction": "interval_fraction"} | {name: name for name in ("count", "repeats", "length")}
 COUNTERS = ("sets", "repeats", "underruns", "first_underrun", "error", "words")

@@ -24,7 +24,7 @@ from liteprobe.host.traffic.layout import port_words
 from liteprobe.host.traffic.stream import Decrement, Increment, Random, Stream, Values
 from liteprobe.sim.bench.tools.compiled import CompiledBench, Done
 from liteprobe.sim.bench.tools.pins import PinnedBench
-from liteprobe.sim.models import traffic
+from liteprobe.sim.models.traffic import streams as traffic
 
 # Port Bench ---------------------------------------------------------------------------------------
 

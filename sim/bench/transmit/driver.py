@@ -24,7 +24,7 @@ from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.start import StartGate
 from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
     ("arm", 1), ("stop", 1), ("clear", 1), ("header_adr", 5), ("header_dat", 32), ("header_we", 1),

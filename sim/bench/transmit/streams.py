@@ -20,7 +20,7 @@ from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.sim.bench.tools.pins import write_bench
 from liteprobe.sim.bench.transmit.driver import TransmitBench, TransmitDriver
-from liteprobe.sim.models.probe_frame import fill_octets, ones_sum
+from liteprobe.sim.models.traffic.trains import fill_octets, ones_sum
 
 PAD_TICKS     = 2 # The most that a port with streams may have.
 SCRIPT_DEPTH  = 512

@@ -24,7 +24,7 @@ from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay import sets_port
 from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.traffic import Sent
-from liteprobe.sim.models.sets import outcome
+from liteprobe.sim.models.traffic.sets import outcome
 from liteprobe.sim.bench.replay.sets_maker import template_of
 
 

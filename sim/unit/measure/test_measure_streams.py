@@ -14,7 +14,7 @@ from liteprobe.cores.formats import (
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.sim.bench.measure import rate
 from liteprobe.sim.bench.measure.streams import Kind, Script, random_run, run
-from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32
 PORT = {"slots": 16, "window": STREAM_WINDOW}

@@ -16,7 +16,7 @@ from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.bench.replay import sets_port
 from liteprobe.sim.bench.replay.sets import BEFORE, NEVER, SetsProgram, checked, differences, random_program, run
 from liteprobe.sim.bench.replay.sets_maker import Made, template_of
-from liteprobe.sim.models.sets import timed
+from liteprobe.sim.models.traffic.sets import timed
 
 CYCLES = 33 # Of sys, in which a frame of 60 octets has gone.
 INTERVAL = 1000 # Ticks.

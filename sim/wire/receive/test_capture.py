@@ -12,7 +12,7 @@ from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
 from liteprobe.sim.bench.capture.capture import (
     LEAST_BLOCKS, START, TRANSPORTS, Mix, Sent, block_rate, compare, random_records, run,
 )
-from liteprobe.sim.models.capture import CaptureRecord, capture
+from liteprobe.sim.models.receive.capture import CaptureRecord, capture
 
 COUNT = 3000
 CYCLES_A_US = 50

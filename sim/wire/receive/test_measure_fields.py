@@ -14,7 +14,7 @@ from liteprobe.sim.bench.receive.fields import (
 )
 from liteprobe.sim.bench.receive.monitor import Sent
 from liteprobe.sim.bench.tools.wire import is_full
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 # Bit errors ---------------------------------------------------------------------------------------
 

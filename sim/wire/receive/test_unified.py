@@ -10,7 +10,7 @@ import pytest
 from liteprobe.cores.formats import UNIFIED_OCTETS, UnifiedFlag
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.receive import unified
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.receive.unified import unified_header
 
 BURST = 1  # Spacing: words and frames without an idle cycle.
 

@@ -13,7 +13,7 @@ from liteprobe.sim.bench.replay import port
 from liteprobe.sim.bench.replay.port import NEVER, RING_WORDS, Program
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, record, stalled, trace
 from liteprobe.sim.bench.tools.wire import with_full
-from liteprobe.sim.models.replay import AROUND, StampPlace, TraceFrame
+from liteprobe.sim.models.traffic.replay import AROUND, StampPlace, TraceFrame
 
 FAST = 66  # Cycles from burst to burst of a memory that is faster than the line.
 

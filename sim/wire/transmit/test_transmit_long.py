@@ -10,7 +10,7 @@ import pytest
 
 from liteprobe.cores.formats import slot_octets
 from liteprobe.sim.bench.transmit.long import LongProgram, run
-from liteprobe.sim.models.schedule import starts
+from liteprobe.sim.models.traffic.trains import starts
 
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, pytest.param(9000, marks=pytest.mark.full)]
 SYS_SLOW = 10_668  # ps of half a period: 46.875 MHz, slower than any board, less 100 ppm.

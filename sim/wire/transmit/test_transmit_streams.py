@@ -20,7 +20,7 @@ from liteprobe.sim.bench.transmit.streams import (
     counts_of,
     starts_of, write_verilog,
 )
-from liteprobe.sim.models.probe_frame import ProbeFrame, ones_sum, wire_octets
+from liteprobe.sim.models.traffic.trains import ProbeFrame, ones_sum, wire_octets
 
 SHIFTS = [0, 3, 12]
 TIME = 0x1234_5678_9ABC_DEF1  # ns; every octet and nibble of it differs.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.traffic.stream import Fixed, Length, Lengths, RandomLength, Stepped, Stream
-from liteprobe.sim.models.traffic_octets import FrameOctets
+from liteprobe.sim.models.traffic.octets import FrameOctets
 
 MASK = 2**32 - 1
 AROUND = 24

@@ -8,7 +8,6 @@ tokens, traces, ghosts and RED; fates, delays and counters are those of docs/des
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from liteprobe.cores.formats import FILTER_WORDS, MIN_LENGTH, TransmitState, map_hash, slot_octets
 from liteprobe.cores.formats.emulate import (
@@ -27,65 +26,26 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.sim.models.emulator.counts import Counts
-from liteprobe.sim.models.emulator.draws import ClassDraws, Frame
+from liteprobe.sim.models.emulator.direction import ClassDraws, Counts, Frame
 from liteprobe.sim.models.emulator.settings import ClassSettings
-from liteprobe.sim.models.probe import BUILD_TICKS, PROGRAM, ModelProbe
-from liteprobe.sim.models.way_back import FCS_OCTETS, LEAST_TICKS
+from liteprobe.sim.models.emulator.way_back import FCS_OCTETS, LEAST_TICKS
+from liteprobe.sim.models.probe.trains import BUILD_TICKS, PORT_STRIDE, PROGRAM, TX, ModelProbe, registers
 
 SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
-STRIDE = 0x01000000
 SETTINGS_WORDS = 2 * BANK_WORDS + DELAY_ENTRIES + PATTERN_WORDS
 TRACE_WORDS = 4096
 WORD = 1 << 32
 ALL = WORD - 1
-REGISTERS = {
-    "arm": (1, True),
-    "switch_at": (2, True),
-    "switch": (1, True),
-    "trace_entries": (1, True),
-    "waiting": (1, False),
-    "bank": (1, False),
-    "now": (2, False),
-    "least_delay": (1, False),
-    "entries": (1, False),
-    "store_words": (1, False),
-    "longest": (1, False),
-    "damaged": (1, False),
-    "overflows": (1, False),
-    "management": (1, False),
-}
+STRIDE = PORT_STRIDE
+WRITTEN = ("arm", "switch_at", "switch", "trace_entries")
+REGISTERS = registers(
+    "arm:1 switch_at:64 switch:1 trace_entries waiting bank now:64 least_delay entries store_words longest damaged overflows "
+    "management"
+)
 
 #: Registers of port 0's transmitter where there is one direction: it starts nothing.
 OF_WAY_BACK = ("state", "sent", "damaged", "full", "management_sent", "management_dropped", "link_up")
 OF_TRAINS = {*PROGRAM, "attached", "arm", "clear", "first_late", "disturbed"}  # No port of an emulator sends any.
-
-
-def extended(register_map: dict[str, Any], directions: int, with_trace: bool) -> dict[str, Any]:
-    """Return the map of a probe with what an emulator has more."""
-    registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
-    for port in range(2):
-        for name in OF_TRAINS:
-            del registers[f"port{port}_tx_{name}"]
-        del memories[f"port{port}_header"]
-    if directions == 1:
-        for name in [name for name in registers if name.startswith("port0_tx_")]:
-            if name.removeprefix("port0_tx_") not in OF_WAY_BACK:
-                del registers[name]
-    address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
-    named = {f"direction{n}_{name}": one for n in range(directions) for name, one in REGISTERS.items()}
-    if directions == 1:
-        named |= {f"port0_tx_{name}": (1, False) for name in ("damaged", "full")}
-    for name, (words, is_writable) in {**named, "filter_control": (1, True)}.items():
-        registers[name] = {"addr": address, "size": words, "type": "rw" if is_writable else "ro"}
-        address += 4 * words
-    for n in range(directions):
-        areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
-        areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
-        for name, (base, words) in areas.items():
-            memories[f"direction{n}_{name}"] = {"base": base + STRIDE * n, "size": 4 * words, "type": "io"}
-    memories["filter"] = {"base": FILTER_BASE, "size": 4 * FILTER_WORDS, "type": "io"}
-    return register_map | {"csr_registers": registers, "memories": memories}
 
 
 @dataclass
@@ -137,17 +97,24 @@ class EmulatorProbe(ModelProbe):
         directions: int = 2,
     ) -> None:
         super().__init__()
-        self.map = extended(self.map, directions, with_trace)
+        for port in range(2):
+            self.remove([f"port{port}_header", *(f"port{port}_tx_{name}" for name in OF_TRAINS)])
+        if directions == 1:
+            gone = TX.keys() - OF_TRAINS - {*OF_WAY_BACK}
+            self.remove([f"port0_tx_{name}" for name in TX if name in gone])
         built = {"store_words": store_words, "entries": entries, "longest": longest, "least_delay": least_delay}
         built["waiting"] = 512
-        self.values |= {name: 0 for name in self.map["csr_registers"] if name not in self.values}
-        self.values |= {f"direction{n}_{name}": value for n in range(directions) for name, value in built.items()}
-        self.values |= {"probe_map_hash": map_hash(self.map)}
-        self._words |= {
-            entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
-            for name, entry in self.map["csr_registers"].items()
-            for number in range(entry["size"])
-        }
+        areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
+        areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
+        for n in range(directions):
+            self.extend(f"direction{n}", REGISTERS, WRITTEN)
+            self.values |= {f"direction{n}_{name}": value for name, value in built.items()}
+            self.extend_memories(n, areas, "direction")
+        if directions == 1:
+            self.extend("port0_tx", registers("damaged full"), ())
+        self.extend("filter", registers("control"), ("control",))
+        self.map["memories"]["filter"] = {"base": FILTER_BASE, "size": 4 * FILTER_WORDS, "type": "io"}
+        self.values["probe_map_hash"] = map_hash(self.map)
         self.running: list[DirectionState | None] = [None, None]
         self.shown: list[list[list[int]]] = [Counts().of_class for _ in range(2)]
         self.switches: list[tuple[int, int, int]] = []

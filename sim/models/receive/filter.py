@@ -34,7 +34,7 @@ from liteprobe.cores.formats import (
     Layer3,
     UnifiedFlag,
 )
-from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader
+from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader
 
 SIDES = ("source", "destination")
 

@@ -7,18 +7,12 @@ from fractions import Fraction
 from functools import partial
 
 from liteprobe.cores.formats import NO_SEQUENCE, SetError, TransmitState, map_hash
-from liteprobe.sim.models.replay_probe import LOOK_TICKS, ReplayModel, SentFrame
-from liteprobe.sim.models.set_items import End, Set, Template, items
-from liteprobe.sim.models.sets import OVERHEAD, Schedule, Writer
+from liteprobe.sim.models.probe.replay import LOOK_TICKS, ReplayModel, SentFrame
+from liteprobe.sim.models.probe.trains import registers
+from liteprobe.sim.models.traffic.sets import OVERHEAD, End, Schedule, Set, Template, Writer, items
 
-SETTINGS = {
-    "fields": 1,
-    "places": 2,
-    "first_repeats_allowed": 1,
-    "arm": 1,
-    **{f"template{number}": 1 for number in range(4)},
-}
-COUNTERS = ("sets", "repeats", "underruns", "first_underrun", "error")
+SETTINGS = registers("fields places:48 first_repeats_allowed:16 arm:1 template0 template1 template2 template3")
+COUNTERS = registers("sets repeats underruns first_underrun error:3")
 TABLE_BASE, TABLE_OCTETS = 0x70000000, 1 << 18
 
 
@@ -43,18 +37,9 @@ class SetsModel(ReplayModel):
         self, words: Callable[[int], list[int]], open_ring: Callable[[int, int, int], None], ports: int = 2
     ) -> None:
         super().__init__(words, open_ring, ports)
-        registers = dict(self.map["csr_registers"])
-        address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
         for port in range(ports):
-            for name, size in {**SETTINGS, **dict.fromkeys(COUNTERS, 1)}.items():
-                whole = f"port{port}_sets_{name}"
-                registers[whole] = {"addr": address, "size": size, "type": "rw" if name in SETTINGS else "ro"}
-                for number in range(size):
-                    self._words[address + 4 * number] = (whole, 32 * (size - 1 - number))
-                address += 4 * size
-                self.values[whole] = 0
-        memories = self.map["memories"] | {"sets_table": {"base": TABLE_BASE, "size": TABLE_OCTETS, "type": "io"}}
-        self.map = self.map | {"csr_registers": registers, "memories": memories}
+            self.extend(f"port{port}_sets", SETTINGS | COUNTERS, SETTINGS)
+        self.map["memories"]["sets_table"] = {"base": TABLE_BASE, "size": TABLE_OCTETS, "type": "io"}
         self.values["probe_map_hash"] = map_hash(self.map)
 
     def table(self, entries: int) -> list[int]:

@@ -1,14 +1,17 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
+
 """A probe of preset ``generator`` as its registers show it: streams by the words of its memories, meters of what comes.
 
 The truth for tests of the host. Modifiers and fills are not in it: a frame is its length, its numbers and its stamp.
+Source: docs/traffic.md; Marsaglia, Xorshift RNGs, 2003.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from liteprobe.cores.formats import (
+    BEGIN_TICKS,
     BIN_SLOT_WORDS,
     HEADER_WORDS_OF_STREAM,
     LIST_WORDS,
@@ -23,28 +26,134 @@ from liteprobe.cores.formats import (
     STREAM_SLOTS_MAX,
     STREAM_WORDS,
     STREAMS,
+    LengthKind,
     RecordFlag,
     TransmitState,
-    map_hash,
 )
-from liteprobe.sim.models.monitor_probe import BINS_BASE, PLACES_BASE, MonitorProbe
-from liteprobe.sim.models.probe import BUILD_TICKS, HEADER_BASE, OVERHEAD, PORT_STRIDE, STREAMS_BASE, ModelFrame, Wire
-from liteprobe.sim.models.stream_words import StreamWords
-from liteprobe.sim.models.streams import MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.probe.meters import BINS_BASE, PLACES_BASE, MonitorProbe
+from liteprobe.sim.models.probe.trains import (
+    BUILD_TICKS,
+    HEADER_BASE,
+    OVERHEAD,
+    PORT_STRIDE,
+    STREAMS_BASE,
+    ModelFrame,
+    Wire,
+    registers,
+)
+from liteprobe.sim.models.receive.meters import MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.traffic.streams import AROUND, Xorshift, exponential
+
+# Streams by their words ---------------------------------------------------------------------------
+
+
+@dataclass
+class StreamWords:
+    """A stream that runs by its words.
+
+    Parameters
+    ----------
+    read : callable
+        Returns a word of the schedule of its port.
+    read_list : callable
+        Returns a word of the lists.
+    number : int
+        Of the stream.
+
+    Attributes
+    ----------
+    due : int
+        Tick of the program in which the next frame is due.
+    length, sequence : int
+        Of that frame.
+    """
+
+    read: Callable[[int], int]
+    read_list: Callable[[int], int]
+    number: int
+
+    def __post_init__(self) -> None:
+        """Take the words as they are."""
+        self.is_begun = False
+        self.sequence = self.field("sequence")
+        self.draw_length = Xorshift(self.field("length_random"))
+        self.draw_interval = Xorshift(self.field("interval_random"))
+        self.length_next = self.field("length_next")
+        self.list_index = 0
+        self.left = 0
+
+    def field(self, name: str) -> int:
+        """Return a field of its words, as they are now."""
+        field = STREAM_FIELDS[name]
+        return self.read(STREAM_WORDS * self.number + field.word) >> field.low & (1 << field.bits) - 1
+
+    def begin(self, elapsed: int | None = None) -> bool:
+        """Begin with the program, or in it when ``elapsed`` ticks have passed; return whether it has a frame."""
+        self.left = self.field("frames_left")
+        self.burst_left = self.field("burst_left")
+        start = self.field("phase") + (0 if elapsed is None else elapsed + BEGIN_TICKS)
+        self.head = self.due = start
+        self.fraction = 0
+        if self.left or self.field("endless"):
+            self.length = self._length()
+            return True
+        return False
+
+    def advance(self) -> bool:
+        """Go on to the next frame; return whether there is one."""
+        self.sequence = (self.sequence + 1) % (1 << 32)
+        self.left -= 1
+        if not self.left and not self.field("endless"):
+            return False
+        self.burst_left -= 1
+        if self.burst_left > 0:
+            self.due += self.field("burst_interval") or self.length + AROUND
+        else:
+            self.burst_left = max(1, self.field("burst_frames"))
+            whole, part = divmod(self._gap() + self.fraction, 1 << 32)
+            self.head, self.fraction = self.head + whole, part
+            self.due = self.head
+        self.length = self._length()
+        return True
+
+    # # #
+
+    def _gap(self) -> int:
+        """Return the time from head to head, in 2^-32 ticks."""
+        if self.field("exponential"):
+            return self.field("interval") * exponential(self.draw_interval.draw())
+        return self.field("interval") << 32 | self.field("interval_fraction")
+
+    def _length(self) -> int:
+        least = self.field("length_least")
+        match LengthKind(self.field("length_kind")):
+            case LengthKind.STEPPED:
+                found = self.length_next
+                self.length_next = found + self.field("length_step")
+                if self.length_next > self.field("length_greatest"):
+                    self.length_next = least
+                return found
+            case LengthKind.RANDOM:
+                return least + self.draw_length.below(self.field("length_range"))
+            case LengthKind.LIST:
+                entries = self.field("list_entries")
+                if self.field("list_drawn"):
+                    index = self.draw_length.below(entries)
+                else:
+                    index, self.list_index = self.list_index, (self.list_index + 1) % entries
+                return self.read_list(self.field("list_base") + index) & 0x3FFF
+        return least
+
+
+# Probe --------------------------------------------------------------------------------------------
+
 
 SCHEDULE_BASE = 0x70000000
 MODIFIERS_BASE = 0x78000000
 LISTS_BASE = 0x80000000
 SENT_BASE = 0x88000000
 SLOTS = STREAM_SLOTS_MAX
-REGISTERS = {
-    "streams_mask": True,
-    "streams_hold": True,
-    "streams_arm": True,
-    "streams_begin": True,
-    "streams_end": True,
-}
-REGISTERS |= {"streams_active": False}
+REGISTERS = registers("mask:16 hold:1 arm:1 begin:16 end:16 active:16")
 HEADER_OF_ALL = STREAMS * HEADER_WORDS_OF_STREAM
 MEMORIES = {
     "header": (HEADER_BASE, HEADER_OF_ALL),
@@ -66,20 +175,6 @@ class TrafficFrame(ModelFrame):
     bit_errors: int = 0
 
 
-def extended(register_map: dict[str, Any], ports: int) -> dict[str, Any]:
-    """Return the map of a monitor with what ports with streams have more."""
-    registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
-    address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
-    for port in range(ports):
-        for name, is_writable in REGISTERS.items():
-            registers[f"port{port}_tx_{name}"] = {"addr": address, "size": 1, "type": "rw" if is_writable else "ro"}
-            address += 4
-        for name, (base, words) in MEMORIES.items():
-            memories[f"port{port}_{name}"] = {"base": base + PORT_STRIDE * port, "size": 4 * words, "type": "io"}
-        del memories[f"port{port}_records"]
-    return register_map | {"csr_registers": registers, "memories": memories}
-
-
 class TrafficProbe(MonitorProbe):
     """A probe whose ports send streams over a wire, and measure what comes.
 
@@ -97,14 +192,11 @@ class TrafficProbe(MonitorProbe):
 
     def __init__(self, wire: Wire | None = None, ports: int = 2) -> None:
         super().__init__(ports, with_fields=True, wire=wire)
-        self.map = extended(self.map, ports)
-        self.values |= {name: 0 for name in self.map["csr_registers"] if name not in self.values}
-        self.values |= {"probe_map_hash": map_hash(self.map), "probe_parts": int(PRESETS["generator"])}
-        self._words |= {
-            entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
-            for name, entry in self.map["csr_registers"].items()
-            for number in range(entry["size"])
-        }
+        for port in range(ports):
+            self.extend(f"port{port}_tx_streams", REGISTERS, REGISTERS.keys() - {"active"})
+            self.extend_memories(port, MEMORIES)
+            self.remove([f"port{port}_records"])
+        self.values["probe_parts"] = int(PRESETS["generator"])
         self.meters = [PortMeterModel(slots=SLOTS) for _ in range(ports)]
         self.frames: list[TrafficFrame] = []
         self._sending: list[dict[int, StreamWords]] = [{} for _ in range(ports)]  # Streams that are active.

@@ -1,14 +1,25 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Truth for what is measured without keeping frames: accumulators and histograms of a port and its streams."""
+"""Truth for what is measured without keeping frames: accumulators and histograms of a port and its streams; bit errors
+of fills, and TX stamps in any field.
+
+Source: RFC 4737, section 3; RFC 5560 (loss, duplication and reordering).
+"""
 
 from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
     BIN_SLOT_WORDS,
     BINS,
+    CHECKSUM_OCTETS,
     FAULTS,
+    FILL_OFFSET,
+    HEAD_OCTETS,
     PORT_ACCUMULATORS,
     STREAM_ACCUMULATORS,
     STREAM_SLOT_WORDS,
@@ -16,9 +27,88 @@ from liteprobe.cores.formats import (
     STREAM_WINDOW,
     BinKind,
     RecordFlag,
+    StampPlace,
 )
-from liteprobe.sim.models.delay import DelayModel, signed
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.traffic.trains import prbs_octets
+
+# Delays -------------------------------------------------------------------------------------------
+
+
+SQUARE_LIMIT_NS = (1 << 32) - 1
+"""Greatest delay that enters the sum of squares as it is (ns)."""
+
+
+def signed(value: int, bits: int = 64) -> int:
+    """Return ``value`` modulo 2^bits as a two's complement number."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+@dataclass
+class DelayModel:
+    """Least, most, sum (ns) and sum of squares (ns^2) of the delays; all 0 before the first."""
+
+    count: int = 0
+    least: int = 0
+    most: int = 0
+    total: int = 0
+    squares: int = 0
+
+    def arrive(self, rx_stamp: int, tx_stamp: int) -> None:
+        """Take one frame by its stamps (ns)."""
+        delay = signed(rx_stamp - tx_stamp)
+        self.least = delay if self.count == 0 else min(self.least, delay)
+        self.most = delay if self.count == 0 else max(self.most, delay)
+        self.count += 1
+        self.total = signed(self.total + delay)
+        self.squares = (self.squares + min(abs(delay), SQUARE_LIMIT_NS) ** 2) % (1 << 96)
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+MODULUS = 1 << 32
+
+
+@dataclass
+class SequenceModel:
+    """Follows arrivals; remembers, if at all, the latest frame on each place of its window.
+
+    Within ``window`` frames that is every frame. It matters where numbers leap about all 2^32 of them, as those of strangers
+    in one slot do: a number that comes again a round later is a new frame, unless nothing took its place meanwhile.
+    """
+
+    window: int = 1024
+    remembers: bool = True
+    expected: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    beyond_window: int = 0
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def arrive(self, sequence: int) -> RecordFlag:
+        """Take one frame and return its flag (NONE when it is in order)."""
+        ahead = (sequence - self.expected) % MODULUS
+        if ahead < MODULUS // 2:
+            self.lost = (self.lost + ahead) % MODULUS
+            self.expected = (sequence + 1) % MODULUS
+            self.seen[sequence % self.window] = sequence
+            return RecordFlag.NONE
+        if MODULUS - ahead > self.window:
+            self.beyond_window += 1
+            return RecordFlag.BEYOND_WINDOW
+        if self.remembers and self.seen.get(sequence % self.window) == sequence:
+            self.duplicated += 1
+            return RecordFlag.DUPLICATE
+        self.seen[sequence % self.window] = sequence
+        self.reordered += 1
+        self.lost = (self.lost - 1) % MODULUS
+        return RecordFlag.REORDERED
+
+
+# Meters of a port ---------------------------------------------------------------------------------
+
 
 WORD = 1 << 32
 
@@ -181,3 +271,32 @@ class PortMeterModel:
                     at = STREAM_SLOT_WORDS * slot + place.first + word
                     words[at] = values[name] >> 32 * word & WORD - 1
         return words
+
+
+# Fills, and stamps in fields ----------------------------------------------------------------------
+
+
+LONGEST = 9018
+
+
+@cache
+def fill() -> NDArray[np.uint8]:
+    """Return the fill of the longest frame."""
+    return np.frombuffer(prbs_octets(LONGEST), np.uint8)
+
+
+def fill_errors(frame: bytes, payload_offset: int, is_ipv6: bool) -> int:
+    """Return how many bits of a frame's fill (without FCS) are not those of PRBS-31; IPv6 ends in a complement."""
+    octets = np.frombuffer(frame, np.uint8)[payload_offset + FILL_OFFSET : len(frame) - CHECKSUM_OCTETS * is_ipv6]
+    return int(np.unpackbits(octets ^ fill()[: len(octets)]).sum())
+
+
+def field_stamp(frame: bytes, place: StampPlace, stamp: int) -> int | None:
+    """Return the TX stamp that a field says of a frame that arrived at ``stamp`` (ns); None: the field isn't there."""
+    end = place.offset + place.octets
+    if end > min(len(frame), HEAD_OCTETS):
+        return None
+    modulus = 1 << place.bits
+    value = int.from_bytes(frame[place.offset : end]) % modulus
+    units = ((stamp >> 4 * place.shift) - value) % modulus
+    return (stamp - (units << 4 * place.shift)) % (1 << 64)

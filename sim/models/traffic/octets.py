@@ -16,7 +16,7 @@ from typing import Protocol
 
 from liteprobe.cores.formats import SIGNATURE, Fill
 from liteprobe.host.traffic.stream import Decrement, Field, Headers, Increment, Modifier, Random, Stream, Values
-from liteprobe.sim.models.probe_frame import fill_octets
+from liteprobe.sim.models.traffic.trains import fill_octets
 
 FILLS = {"zero": Fill.ZERO, "counting": Fill.COUNTING, "prbs": Fill.PRBS}
 MOST = 9000

@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from liteprobe.cores.formats import NO_SEQUENCE, PRESETS, Part, TransmitState, map_hash
-from liteprobe.sim.models.probe import INCREMENT_ONE, OVERHEAD, ModelProbe
-from liteprobe.sim.models.trace_words import Record, decode
+from liteprobe.cores.formats import NO_SEQUENCE, PRESETS, Part, TransmitState
+from liteprobe.sim.models.probe.trains import INCREMENT_ONE, OVERHEAD, ModelProbe
+from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 CONTROLS = ("session", "open", "close", "mode", "loops", "prime", "arm")
 COUNTERS = (
@@ -58,20 +57,9 @@ class ReplayModel(ModelProbe):
     ) -> None:
         super().__init__(ports=ports)
         self._words_of, self._open_ring = words, open_ring
-        registers = dict(self.map["csr_registers"])
-        address = max(entry["addr"] + 4 * entry["size"] for entry in registers.values())
         for port in range(ports):
-            for name in (*CONTROLS, *COUNTERS):
-                kind = "rw" if name in CONTROLS else "ro"
-                registers[f"port{port}_replay_{name}"] = {"addr": address, "size": 1, "type": kind}
-                self._words[address] = (f"port{port}_replay_{name}", 0)
-                address += 4
-        self.map: dict[str, Any] = self.map | {"csr_registers": registers}
-        self.values |= {name: 0 for name in registers if name not in self.values}
-        self.values |= {
-            "probe_map_hash": map_hash(self.map),
-            "probe_parts": int(PRESETS["train"] | Part.REPLAY | Part.SETS),
-        }
+            self.extend(f"port{port}_replay", dict.fromkeys((*CONTROLS, *COUNTERS), 32), CONTROLS)
+        self.values["probe_parts"] = int(PRESETS["train"] | Part.REPLAY | Part.SETS)
         self.frames: list[SentFrame] = []
         self.underrun_at: dict[int, int] = {}
         self.late_at: dict[int, int] = {}

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Every octet of a probe frame, from its program.
+"""Gives each start of a train, in absolute time, and every octet of its probe frames, from their program.
 
 Source: docs/design/interfaces.md; RFC 791, 8200, 768, 1071 (headers, checksums), RFC 7820 (complement),
 IEEE 802.3 3.2 (FCS), ITU-T O.150 5.8 (PRBS-31).
@@ -10,8 +10,35 @@ IEEE 802.3 3.2 (FCS), ITU-T O.150 5.8 (PRBS-31).
 import struct
 import zlib
 from dataclasses import dataclass
+from fractions import Fraction
 
 from liteprobe.cores.formats import SIGNATURE, Fill
+
+# Starts -------------------------------------------------------------------------------------------
+
+
+def starts(count: int, repeats: int, interval_ticks: Fraction, gap_ticks: int = 0) -> list[int]:
+    """Return the tick of each start, from the first.
+
+    Parameters
+    ----------
+    count, repeats : int
+        Frames of a train and trains.
+    interval_ticks : Fraction
+        From start to start, within a train and, with the gap on top, between trains.
+    gap_ticks : int
+        Between the slot of a train's last frame and the next head.
+
+    Returns
+    -------
+    list of int
+        Frame k starts in the tick in which ``k * interval`` plus the gaps before it falls.
+    """
+    return [int(k * interval_ticks) + k // count * gap_ticks for k in range(count * repeats)]
+
+
+# Frames -------------------------------------------------------------------------------------------
+
 
 PREAMBLE = b"\x55" * 7 + b"\xd5"
 SOURCE_IPV4 = bytes([198, 18, 0, 1])

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A probe with meters as its registers show it (preset ``monitor``, and ``generator``): the truth for tests of the host."""
 
-from typing import Any
-
 from liteprobe.cores.formats import (
     BIN_SLOT_WORDS,
     PLACE_WORDS,
@@ -12,52 +10,17 @@ from liteprobe.cores.formats import (
     STREAM_SLOT_WORDS,
     STREAM_SLOTS,
     BinKind,
-    map_hash,
 )
-from liteprobe.sim.models.delay import signed
-from liteprobe.sim.models.probe import CSR_BASE, EVENTS, PORT_STRIDE, STREAMS_BASE, ModelFrame, ModelProbe, Wire
-from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.probe.trains import EVENTS, PORT_STRIDE, STREAMS_BASE, ModelFrame, ModelProbe, Wire, registers
+from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel, signed
 
 BINS_BASE, PLACES_BASE = 0x68000000, 0x6C000000
 STREAM_WORDS = STREAM_SLOTS * STREAM_SLOT_WORDS
 BIN_WORDS = STREAM_SLOTS * BIN_SLOT_WORDS
 KINDS = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
-SETTINGS = {"stream_base": 16, "measure_passed": 1, "length_origin": 16, "delay_origin": 64, "arrival_origin": 32}
-SETTINGS |= {f"{name}_shift": 5 for name in KINDS.values()}
-MEASURE = SETTINGS | {"clear": 1, "latch": 1, "saturated": 1}
-FIELDS = {"prbs": 32}
-
-
-def monitor_registers(ports: int, with_fields: bool = False) -> dict[str, tuple[int, bool]]:
-    """Return width and whether it can be written, of each register that meters have more; no rates ``with_fields``."""
-    names = MEASURE | FIELDS if with_fields else MEASURE
-    found = (
-        {} if with_fields else {"rates_interval": (32, True), "rates_number": (32, False), "rates_whole": (1, False)}
-    )
-    for port in range(ports):
-        if not with_fields:
-            found |= {f"rates_port{port}_frames": (28, False), f"rates_port{port}_octets": (32, False)}
-        found |= {f"port{port}_measure_{name}": (width, name != "saturated") for name, width in names.items()}
-    return found
-
-
-def extended(register_map: dict[str, Any], ports: int, with_fields: bool) -> dict[str, Any]:
-    """Return ``register_map`` with the registers and memories of meters."""
-    registers, memories = dict(register_map["csr_registers"]), dict(register_map["memories"])
-    address = max([CSR_BASE, *(entry["addr"] + 4 * entry["size"] for entry in registers.values())])
-    for name, (width, is_writable) in monitor_registers(ports, with_fields).items():
-        words = -(-width // 32)
-        registers[name] = {"addr": address, "size": words, "type": "rw" if is_writable else "ro"}
-        address += 4 * words
-    for port in range(ports):
-        for name, base, words in (("streams", STREAMS_BASE, STREAM_WORDS), ("bins", BINS_BASE, BIN_WORDS)):
-            memories[f"port{port}_{name}"] = {"base": base + PORT_STRIDE * port, "size": 4 * words, "type": "io"}
-        counted = registers[f"port{port}_rx_all_frames"]["addr"]
-        memories[f"port{port}_snapshot"] = {"base": counted, "size": 8 * len(EVENTS), "type": "io"}
-        if with_fields:
-            places = PLACES_BASE + PORT_STRIDE * port
-            memories[f"port{port}_places"] = {"base": places, "size": 4 * PLACE_WORDS, "type": "io"}
-    return register_map | {"csr_registers": registers, "memories": memories}
+SETTINGS = registers("stream_base:16 measure_passed:1 length_origin:16 delay_origin:64 arrival_origin")
+SETTINGS |= registers("length_shift:5 delay_shift:5 arrival_shift:5")
+MEASURE = SETTINGS | registers("clear:1 latch:1 saturated:1")
 
 
 class MonitorProbe(ModelProbe):
@@ -79,14 +42,19 @@ class MonitorProbe(ModelProbe):
 
     def __init__(self, ports: int = 2, with_fields: bool = False, wire: Wire | None = None) -> None:
         super().__init__(wire, ports)
-        self.map = extended(self.map, ports, with_fields)
-        added = monitor_registers(ports, with_fields)
-        self.values |= dict.fromkeys(added, 0)
-        self.values |= {"probe_map_hash": map_hash(self.map), "rates_interval": RATE_INTERVAL_NS}
-        for name in added:
-            entry = self.map["csr_registers"][name]
-            for number in range(entry["size"]):
-                self._words[entry["addr"] + 4 * number] = (name, 32 * (entry["size"] - 1 - number))
+        if not with_fields:
+            self.extend("rates", registers("interval number whole:1"), {"interval"})
+            self.values["rates_interval"] = RATE_INTERVAL_NS
+        for port in range(ports):
+            if not with_fields:
+                self.extend(f"rates_port{port}", registers("frames:28 octets"), ())
+            measure = MEASURE | registers("prbs") if with_fields else MEASURE
+            self.extend(f"port{port}_measure", measure, measure.keys() - {"saturated"})
+            self.extend_memories(port, {"streams": (STREAMS_BASE, STREAM_WORDS), "bins": (BINS_BASE, BIN_WORDS)})
+            counted = self.map["csr_registers"][f"port{port}_rx_all_frames"]["addr"] - PORT_STRIDE * port
+            self.extend_memories(port, {"snapshot": (counted, 2 * len(EVENTS))})
+            if with_fields:
+                self.extend_memories(port, {"places": (PLACES_BASE, PLACE_WORDS)})
         self.meters = [PortMeterModel() for _ in range(ports)]
 
     def arrive(self, port: int, frame: MeasuredFrame) -> None:

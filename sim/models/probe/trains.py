@@ -7,7 +7,7 @@ The truth for tests of the host: exact in ticks, without gateware or simulation.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -24,7 +24,7 @@ from liteprobe.cores.formats import (
     TransmitState,
     map_hash,
 )
-from liteprobe.sim.models.streams import MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.receive.meters import MeasuredFrame, PortMeterModel
 
 CSR_BASE = 0xF0000000
 HEADER_BASE = 0x40000000
@@ -38,92 +38,40 @@ TICKS_PER_SECOND = 125_000_000
 SYS_HZ, LEASE_UNITS = 62_500_000, 120
 BUILD_TICKS = 500  # From arm to ready.
 
-# Registers of each module: name -> width in bits; those in STROBES act when written.
-PROBE = {"map_hash": 32, "ports": 8, "record_depth": 32, "start": 2, "ticks_per_second": 32, "data_width": 8}
-PROBE |= {"parts": 8}
-LEASE = {"owner": 32, "claim": 32, "steal": 32, "release": 32, "left": 8, "timeout": 8, "name": 512, "expired": 16}
-TIMEBASE = {
-    "latch": 1,
-    "now": 64,
-    "now_fraction": 32,
-    "ticks": 64,
-    "increment": 48,
-    "set_time": 64,
-    "set": 1,
-    "adjust": 64,
-    "adjust_apply": 1,
-}
-PPS_CONTROL = {"control": 2, "period": 32, "min_width": 16, "window": 32}
-PPS_EDGE = {"count": 32, "now": 64, "now_fraction": 32, "ticks": 64, "width": 32, "flags": 8, "samples": 3}
-PPS_LIVE = {"glitches": 16, "missing": 16, "spurious": 16, "present": 1}
-PUBLISHED = {"state": 3} | dict.fromkeys(
-    ("uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr"), 32
+
+def registers(text: str) -> dict[str, int]:
+    """Return registers with their widths in bits, from ``"name:width ..."``; 32 where none is said."""
+    parts = (word.partition(":") for word in text.split())
+    return {name: int(width or 32) for name, _, width in parts}
+
+
+# Registers of each module. Those in STROBES act when written, and read 0.
+PROBE = registers("map_hash ports:8 record_depth start:2 ticks_per_second data_width:8 parts:8")
+LEASE = registers("owner claim steal release left:8 timeout:8 name:512 expired:16")
+TIMEBASE = registers("latch:1 now:64 now_fraction ticks:64 increment:48 set_time:64 set:1 adjust:64 adjust_apply:1")
+PPS_CONTROL = registers("control:2 period min_width:16 window")
+PPS = PPS_CONTROL | registers("latch:1 count now:64 now_fraction ticks:64 width flags:8 samples:3")
+PPS |= registers("glitches:16 missing:16 spurious:16 present:1")
+PUBLISHED = registers("state:3 uncertainty offset rate drift edges rejected holdover tai_utc error qerr")
+CLOCK = PUBLISHED | registers("update:1 updates:16 watchdog:16 alive:1 mode:8")
+PROGRAM = registers(
+    "length:14 count repeats interval_ticks interval_fraction gap_ticks start_time:64 timed:1 fill:2 payload_offset:8 "
+    "checksum_enable:1 checksum_seed:16"
 )
-PPS = PPS_CONTROL | {"latch": 1} | PPS_EDGE | PPS_LIVE
-CLOCK = PUBLISHED | {"update": 1, "updates": 16, "watchdog": 16, "alive": 1, "mode": 8}
-PROGRAM = {
-    "length": 14,
-    "count": 32,
-    "repeats": 32,
-    "interval_ticks": 32,
-    "interval_fraction": 32,
-    "gap_ticks": 32,
-    "start_time": 64,
-    "timed": 1,
-    "fill": 2,
-    "payload_offset": 8,
-    "checksum_enable": 1,
-    "checksum_seed": 16,
-}
-TX_STATUS = {
-    "sent": 32,
-    "late": 32,
-    "first_late": 32,
-    "underruns": 16,
-    "management_sent": 32,
-    "management_held": 16,
-    "management_dropped": 16,
-    "disturbed": 16,
-}
-TX = PROGRAM | {"attached": 1, "arm": 1, "stop": 1, "clear": 1, "state": 3} | TX_STATUS | {"link_up": 1}
+TX_STATUS = registers(
+    "sent late first_late underruns:16 management_sent management_held:16 management_dropped:16 disturbed:16"
+)
+TX = PROGRAM | registers("attached:1 arm:1 stop:1 clear:1 state:3") | TX_STATUS | registers("link_up:1")
 #: What a port counts of any frame; those that this model has no cause for stay 0.
-EVENTS = dict.fromkeys(
-    (
-        *("all_frames", "all_octets", "fcs_errors", "length_errors", "bad_probes", "runts", "giants"),
-        *("preamble_errors", "symbol_errors", "overflows", "stamp_errors", "unclassified"),
-        *("management_frames", "management_dropped"),
-    ),
-    64,
+EVENTS = registers(
+    "all_frames:64 all_octets:64 fcs_errors:64 length_errors:64 bad_probes:64 runts:64 giants:64 preamble_errors:64 "
+    "symbol_errors:64 overflows:64 stamp_errors:64 unclassified:64 management_frames:64 management_dropped:64"
 )
-RX_CONTROL = {"stream_id": 16, "clear": 1, "latch": 1, "records_read": 32, "records_enable": 1}
-RX_STATUS = {"records_written": 32, "records_lost": 32, "link_up": 1}
-RX = RX_CONTROL | RX_STATUS | EVENTS
-READ_WRITE = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "records_read", "records_enable"}
-READ_WRITE |= {"attached", "timeout", "name", *PPS_CONTROL, *PUBLISHED, "watchdog", "mode"} - {"state"}
+RX_STATUS = registers("records_written records_lost link_up:1")
+RX = registers("stream_id:16 clear:1 latch:1 records_read records_enable:1") | RX_STATUS | EVENTS
 STROBES = {"claim", "steal", "release", "start", "latch", "set", "adjust_apply", "arm", "stop", "clear", "update"}
-
-
-def register_map(ports: int, depth: int, with_clock: bool = False) -> dict[str, Any]:
-    """Return a map as LiteX writes it (``csr.json``), for a probe of ``ports`` with rings of ``depth`` records."""
-    modules = {"probe": PROBE, "probe_lease": LEASE, "timebase": TIMEBASE}
-    modules |= {"pps": PPS, "clock": CLOCK} if with_clock else {}
-    for port in range(ports):
-        modules |= {f"port{port}_tx": TX, f"port{port}_rx": RX}
-    registers, address = {}, CSR_BASE
-    for module, widths in modules.items():
-        for name, width in widths.items():
-            words = math.ceil(width / 32)
-            kind = "rw" if name in READ_WRITE | STROBES or (module, name) == ("clock", "state") else "ro"
-            registers[f"{module}_{name}"] = {"addr": address, "size": words, "type": kind}
-            address += 4 * words
-    memories = {}
-    for port in range(ports):
-        offset = PORT_STRIDE * port
-        memories[f"port{port}_header"] = {"base": HEADER_BASE + offset, "size": HEADER_OCTETS, "type": "io"}
-        memories[f"port{port}_streams"] = {"base": STREAMS_BASE + offset, "size": 4 * STREAM_WORDS, "type": "io"}
-        memories[f"port{port}_records"] = {"base": RECORDS_BASE + offset, "size": depth * RECORD_OCTETS, "type": "io"}
-    constants = {"config_clock_frequency": SYS_HZ}
-    return {"csr_bases": {}, "csr_registers": registers, "constants": constants, "memories": memories}
+WRITTEN = {*PROGRAM, "increment", "set_time", "adjust", "stream_id", "records_read", "records_enable", "attached"}
+WRITTEN |= {"timeout", "name", *PPS_CONTROL, "watchdog", "mode"} | STROBES
 
 
 @dataclass(frozen=True)
@@ -175,21 +123,27 @@ class ModelProbe:
     """
 
     def __init__(self, wire: Wire | None = None, ports: int = 2, depth: int = 1024, with_clock: bool = False) -> None:
-        self.map = register_map(ports, depth, with_clock)
+        constants = {"config_clock_frequency": SYS_HZ}
+        self.map: dict[str, Any] = {"csr_bases": {}, "csr_registers": {}, "constants": constants, "memories": {}}
         self.wire = wire or loopback()
         self.ports, self.depth = ports, depth
         self.tick, self._set_tick, self._set_ns = 0, 0, Fraction(0)
-        self.values = dict.fromkeys(self.map["csr_registers"], 0)
-        self.values |= {"probe_map_hash": map_hash(self.map), "probe_ports": ports, "probe_record_depth": depth}
+        self.values: dict[str, int] = {}
+        self._words: dict[int, tuple[str, int]] = {}
+        modules = {"probe": PROBE, "probe_lease": LEASE, "timebase": TIMEBASE}
+        modules |= {"pps": PPS, "clock": CLOCK} if with_clock else {}
+        for port in range(ports):
+            modules |= {f"port{port}_tx": TX, f"port{port}_rx": RX}
+        for module, widths in modules.items():
+            self.extend(module, widths, WRITTEN | PUBLISHED.keys() if module == "clock" else WRITTEN)
+        areas = {"header": (HEADER_BASE, HEADER_OCTETS // 4), "streams": (STREAMS_BASE, STREAM_WORDS)}
+        for port in range(ports):
+            self.extend_memories(port, areas | {"records": (RECORDS_BASE, depth * RECORD_OCTETS // 4)})
+        self.values |= {"probe_ports": ports, "probe_record_depth": depth}
         self.values |= {"probe_ticks_per_second": TICKS_PER_SECOND, "probe_data_width": 32}
         self.values |= {"probe_parts": PRESETS["train"], "timebase_increment": 8 * INCREMENT_ONE}
         self.values |= dict.fromkeys(("probe_lease_timeout", "probe_lease_left"), LEASE_UNITS)
         self.values |= {"probe_lease_owner": 0x8000}
-        self._words = {
-            entry["addr"] + 4 * number: (name, 32 * (entry["size"] - 1 - number))
-            for name, entry in self.map["csr_registers"].items()
-            for number in range(entry["size"])
-        }
         self._memory: dict[int, int] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
@@ -200,6 +154,33 @@ class ModelProbe:
             self.values[f"port{port}_tx_link_up"] = self.values[f"port{port}_rx_link_up"] = 1
             self.values[f"port{port}_tx_first_late"] = NO_SEQUENCE
             self.values[f"port{port}_rx_records_enable"] = 1
+
+    # Map --------------------------------------------------------------------------------------
+
+    def extend(self, module: str, widths: Mapping[str, int], written: Container[str]) -> None:
+        """Give the probe registers ``<module>_<name>``, after those that it has; ``written``: those that a host may write."""
+        entries = self.map["csr_registers"]
+        address = max((entry["addr"] + 4 * entry["size"] for entry in entries.values()), default=CSR_BASE)
+        for name, width in widths.items():
+            whole, words = f"{module}_{name}", math.ceil(width / 32)
+            entries[whole] = {"addr": address, "size": words, "type": "rw" if name in written else "ro"}
+            self._words |= {address + 4 * number: (whole, 32 * (words - 1 - number)) for number in range(words)}
+            self.values.setdefault(whole, 0)
+            address += 4 * words
+        self.values["probe_map_hash"] = map_hash(self.map)
+
+    def extend_memories(self, number: int, areas: Mapping[str, tuple[int, int]], owner: str = "port") -> None:
+        """Give ``<owner><number>`` memories: of each the base of the first one's, and words."""
+        for name, (base, words) in areas.items():
+            place = {"base": base + PORT_STRIDE * number, "size": 4 * words, "type": "io"}
+            self.map["memories"][f"{owner}{number}_{name}"] = place
+        self.values["probe_map_hash"] = map_hash(self.map)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Take registers and memories away: this probe has none."""
+        for name in names:
+            self.map["csr_registers" if name in self.map["csr_registers"] else "memories"].pop(name)
+        self.values["probe_map_hash"] = map_hash(self.map)
 
     # Bus --------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.sim.models.oscillator import markov
+from liteprobe.sim.models.clock.oscillator import markov
 
 Floats = NDArray[np.float64]
 
