@@ -23,7 +23,7 @@ with lazily():
     from liteprobe.host.cli import tables
     from liteprobe.host.device.link import url
     from liteprobe.host.report import owd_page
-    from liteprobe.host.run import routes as routing
+    from liteprobe.host.run import trains
     from liteprobe.host.serve import discipline
     from liteprobe.host.suites import owd, owd_figures, sweep
 
@@ -132,7 +132,7 @@ def _measure(
     sweeps = [sweep.Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
     with _bar(len(request.programs)) as advance:
         for program in request.programs:
-            routes = [routing.Route(program, a, b, x, y) for a, b, x, y in ways]
+            routes = [trains.Route(program, a, b, x, y) for a, b, x, y in ways]
             measured = owd.OneWay(routes, request.waiting_time_ns, tend, args.any_clock).measure()
             for one, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)

@@ -16,14 +16,14 @@ from liteprobe.host.errors import UsageError
 with lazily():
     from liteprobe.host.cli import streamed, streamed_view, tables
     from liteprobe.host.report import files
-    from liteprobe.host.run.streamed import replay
+    from liteprobe.host.run import replay
     from liteprobe.host.traffic import intervals, stamps
     from liteprobe.host.traffic.trace import trace as traces
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
-    from liteprobe.host.run.streamed.program import Show
-    from liteprobe.host.run.streamed.replay_figures import ReplayResult
+    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.streamed import Show
     from liteprobe.host.traffic.trace.trace import Trace
 
 HELP = "replay captures of any length with exact gaps, streamed while they run"

@@ -41,7 +41,7 @@ with lazily():
 
 if TYPE_CHECKING:
     from liteprobe.host.run.figures import TrafficLook, TrafficResult
-    from liteprobe.host.run.traffic import Show, Traffic
+    from liteprobe.host.run.streams import Show, Traffic
     from liteprobe.host.traffic.lengths import Length
     from liteprobe.host.traffic.stream import Stream
 

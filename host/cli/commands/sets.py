@@ -16,15 +16,15 @@ from liteprobe.host.errors import UsageError
 with lazily():
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
-    from liteprobe.host.run.streamed import sets as runs
-    from liteprobe.host.run.streamed import sets_figures
+    from liteprobe.host.run import sets as runs
+    from liteprobe.host.run import sets_figures
     from liteprobe.host.traffic import intervals
     from liteprobe.host.traffic.document import sets as documents
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
-    from liteprobe.host.run.streamed.program import Show
-    from liteprobe.host.run.streamed.sets_figures import SetsResult
+    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.streamed import Show
     from liteprobe.host.traffic.sets import Sets
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"

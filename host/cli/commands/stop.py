@@ -14,7 +14,7 @@ with lazily():
     from liteprobe.cores import formats
 
 if TYPE_CHECKING:
-    from liteprobe.host.run.streams_port import RunningStream
+    from liteprobe.host.run.streams import RunningStream
 
 HELP = "stop what a probe sends"
 

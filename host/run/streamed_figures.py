@@ -37,6 +37,40 @@ class Sent:
 
 
 @dataclass(frozen=True)
+class ReplayCounts:
+    """Counts of a port that replays.
+
+    Attributes
+    ----------
+    frames : int
+        That were sent.
+    underruns : int
+        Frames whose last word came into the ring after they were due.
+    first_underrun : int or None
+        Number of the first of them, from 0.
+    errors : int
+        Records that no frame can be made of; the program ends there.
+    accepted : int
+        Position (words, modulo 2^32) up to which words are in the ring.
+    datagrams, repeated, early, full : int
+        Datagrams that were taken; that were there already; that were ahead of a missing one; that found no space.
+    strange : int
+        Of another session, lease, port or length.
+    """
+
+    frames: int
+    underruns: int
+    first_underrun: int | None
+    errors: int
+    accepted: int
+    datagrams: int
+    repeated: int
+    early: int
+    full: int
+    strange: int
+
+
+@dataclass(frozen=True)
 class Delays:
     """Delays of captured frames, from their stamps to their reception (ns).
 

@@ -5,15 +5,54 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, OVERHEAD
-from liteprobe.host.run.streamed.figures import PortFigures, StreamedResult
-from liteprobe.host.run.streamed.sets_port import SetsCounts
+from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, OVERHEAD, SetError
+from liteprobe.host.run.streamed_figures import PortFigures, StreamedResult
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.sets import Sets
 
 LINE_BPS = 10**9
 PAYLOAD, AROUND = 4 * DATAGRAM_WORDS, 20 + 8 + 4 * DATAGRAM_HEADER_WORDS  # Octets of a datagram, and around them in IP.
+
+
+#: What to do about a program that ended before its sets did.
+ERRORS = {
+    SetError.CONTROL: "it has an unknown control octet",
+    SetError.FIELD: "it has a field that these sets have not",
+    SetError.INCOMPLETE: "it is the first one and lacks a field",
+    SetError.LENGTH: "its length is out of range: give 60 to 9000",
+    SetError.INDEX: "its index is beyond the probe's table",
+}
+
+
+@dataclass(frozen=True)
+class SetsCounts:
+    """Counts of a port that makes frames of sets.
+
+    Attributes
+    ----------
+    sets : int
+        Frames that were made of sets.
+    repeats : int
+        Frames that were the last one again, because no set was there in time.
+    underruns : int
+        Frames whose sets were waited for after they were due.
+    first_underrun : int or None
+        Number of the first of them, from 0.
+    error : SetError
+        Why the program ended before its sets did; the bad one is number ``sets``, from 0.
+    """
+
+    sets: int
+    repeats: int
+    underruns: int
+    first_underrun: int | None
+    error: SetError
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the set that ended the program, "" if nothing is."""
+        return f"set {self.sets} can't be sent: {ERRORS[self.error]}" if self.error else ""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host.run.streamed.figures import Delays, PortFigures, ScheduledDelays, StreamedResult
-from liteprobe.host.run.streamed.replay_port import ReplayCounts
+from liteprobe.host.run.streamed_figures import Delays, PortFigures, ReplayCounts, ScheduledDelays, StreamedResult
 from liteprobe.host.traffic.trace.records import Summary
 from liteprobe.host.traffic.trace.trace import Trace
 
