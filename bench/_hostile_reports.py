@@ -21,7 +21,7 @@ from liteprobe.cores.formats import RECORD_DTYPE, ClockError, ClockState
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import owd as owd_command
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.report import files, owd_page, page
 from liteprobe.host.suites import owd_figures
 from liteprobe.host.suites.owd import OneWayResult
@@ -172,9 +172,9 @@ class Count:
 # Reports ------------------------------------------------------------------------------------------
 
 
-def clock() -> ClockStatus:
+def clock() -> ClockReport:
     """Return the state of a good clock."""
-    return ClockStatus(
+    return ClockReport(
         ClockState.LOCKED,
         True,
         True,

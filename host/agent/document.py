@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""An agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
+"""Makes an agent from a YAML document: settings and values that are files and commands of the device (docs/agent.md)."""
 
 import re
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ def _compiled(text: str) -> "re.Pattern[str]":
 
 
 @dataclass(frozen=True)
-class Named:
-    """A mapping of names of settings or values to what each is."""
+class NamedItems:
+    """Reads a mapping of names of settings or values to what each is."""
 
     section: Section
 
@@ -92,15 +92,15 @@ DOCUMENT = Section(
     {
         "name": Key(Text("the name of the device", r".*\S.*"), "name of the device", is_needed=True),
         "allow": Key(Several(PATH, 256), "files that may be read and written; ** stands for any names"),
-        "settings": Key(Named(SETTING), "what can be set"),
-        "values": Key(Named(VALUE), "what can be read"),
+        "settings": Key(NamedItems(SETTING), "what can be set"),
+        "values": Key(NamedItems(VALUE), "what can be read"),
     },
 )
 
 
 @dataclass(frozen=True)
-class Device:
-    """A device of a document.
+class DeviceDocument:
+    """Holds the device of a document.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Device:
             agent.add(item)
 
 
-def read_device(text: str, limit_s: float, name: str = "device.yaml") -> Device:
+def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceDocument:
     """Return the device of a YAML document.
 
     Parameters
@@ -152,7 +152,7 @@ def read_device(text: str, limit_s: float, name: str = "device.yaml") -> Device:
             items += _values(word, entries, allowed, limit_s)
     if not items:
         raise source.error(line_of(node), "there are neither settings nor values: give some")
-    return Device(document.get("name"), items)
+    return DeviceDocument(document.get("name"), items)
 
 
 def _one_of(entries: Entries, first: str, second: str) -> None:

@@ -15,8 +15,7 @@ import pytest
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.capture.write import parquet
-from liteprobe.host.capture.write.parquet import HeaderWriter
-from liteprobe.host.capture.write.row_group import ADDRESSES, FLAG_COLUMNS, SCHEMA
+from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks

@@ -11,7 +11,7 @@ from liteprobe.cores.formats import CLOCK_JUMPS_BIT, CLOCK_STEPS_BIT, ClockError
 from liteprobe.host.analysis import summary
 from liteprobe.host.capture import live
 from liteprobe.host.cli.tables import _trust
-from liteprobe.host.clock.watch import ClockWatch, watch_all
+from liteprobe.host.clock.clock import ClockWatch, watch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay

@@ -18,7 +18,7 @@ from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
@@ -170,7 +170,9 @@ def test_all_counts_of_a_look_are_of_one_instant(model: MonitorProbe, tmp_path: 
 
 def stream(frames: int, lost: int, duplicated: int) -> PortMeasurement:
     """A port whose stream 7 shows these words of 32 bits."""
-    made = Stream(1, 7, frames, 0, 0, 0, (frames + lost) % WRAP, lost % WRAP, duplicated % WRAP, 0, 0, 0, 0, 0, 0)
+    made = ReceivedStream(
+        1, 7, frames, 0, 0, 0, (frames + lost) % WRAP, lost % WRAP, duplicated % WRAP, 0, 0, 0, 0, 0, 0
+    )
     return PortMeasurement(0, {}, None, [made], [], False)
 
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Probe URLs: which probe, over which link."""
+"""Reads probe URLs: which probe, over which link."""
 
 import os
 from dataclasses import dataclass, field, replace

@@ -20,7 +20,7 @@ from litex.soc.interconnect import wishbone
 
 from litedram.phy.dfi import Interface
 
-from liteprobe.cores.capture.capture import Capture
+from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.formats import CHANNELS, RECORD_HEAD_WORDS, UNIFIED_WORDS, UnifiedFlag
@@ -59,7 +59,7 @@ class CaptureBench(PinnedBench):
         else:
             memory = BlockRamRing(RAM_BLOCKS)
             self.add_unused_sdram()
-        self.capture = capture = Capture(PORTS, memory, CLK_FREQ, first_number=number)
+        self.capture = capture = BlockCapture(PORTS, memory, CLK_FREQ, first_number=number)
         self.add_inputs(capture, ["enable", "flush_us"])
         trigger = capture.trigger
         self.add_inputs(trigger, ["wanted", "channels", "before"], "trigger_")

@@ -22,7 +22,7 @@ struct item {
 
 struct verdict {
     uint32_t position;
-    uint8_t keep, lane, fate, number;
+    uint8_t keep, lane, outcome, number;
 };
 
 struct departure {
@@ -163,7 +163,7 @@ static void take_departure()
 
 static void take_verdict()
 {
-    const verdict v = {top.verdicts_position, top.verdicts_keep, top.verdicts_lane, top.counted_fate, top.counted_number};
+    const verdict v = {top.verdicts_position, top.verdicts_keep, top.verdicts_lane, top.counted_outcome, top.counted_number};
     check(top.counted_arrives, "a verdict that is not counted");
     put(verdicts, v);
     decided++;

@@ -16,9 +16,9 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.direction import Emulation
+from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
-    BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, Background, ClassCounter, ClassFlag, ClassGauge, Fate,
+    BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag, ClassGauge, Outcome,
 )
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
@@ -26,14 +26,14 @@ from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
-WAITING, ENTRIES          = 1024, 4096 # Frames and ghosts that wait; frames that wait or are under way.
+WAITING, ENTRIES          = 1024, 4096 # Frames and background frames that wait; frames that wait or are under way.
 ARRIVAL_TICKS, LEAD_TICKS = 2048, 1024
 COUNTS                    = 1 << 16    # Bit of ``adr``: the counts, not the settings.
 
 # Engine Bench -------------------------------------------------------------------------------------
 
 class EngineBench(PinnedBench):
-    """An `Emulation`.
+    """An `DirectionControl`.
 
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready`` and payload of its streams; ``start``, ``now``, ``freed``,
     ``freed_lane``, ``freed_words``, ``switch_at``, ``switch_ask``, ``switch_pending``; one bus ``adr``, ``stb``, ``we``, ``dat_w``,
@@ -42,7 +42,7 @@ class EngineBench(PinnedBench):
     """
     def __init__(self):
         PinnedBench.__init__(self)
-        self.core   = core = Emulation(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
+        self.core   = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
         self.add_inputs(core, ["start", "now", "freed", "freed_lane", "freed_words"])
         self.add_input("switch_at", core.switch.tick)
         self.add_input("switch_ask", core.switch.ask)
@@ -53,7 +53,7 @@ class EngineBench(PinnedBench):
             self.add_source(stream, getattr(core, stream))
         counted = core.engine.counted
         self.comb += self.add_pin("counted_valid").eq(counted.valid & counted.ready)
-        self.add_outputs(counted, ["arrives", "ghost", "fate", "number"], "counted_")
+        self.add_outputs(counted, ["arrives", "background", "outcome", "number"], "counted_")
         self.comb += self.add_pin("is_empty").eq(~core.queue.source.valid & ~core.drawn.source.valid)
         fsm = core.engine.fsm
         self.comb += self.add_pin("is_idle").eq(fsm.ongoing("DECIDE") & fsm.before_entering("PICK"))
@@ -67,7 +67,7 @@ ALL = 2**32 - 1
 TICK = 1 << 16
 MARGIN = 1000             # Ticks, of what the engine takes.
 RING_BITS = 21
-LIST, GHOSTS = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
+LIST, BACKGROUND = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
 MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
 SWITCH_TICKS = 8000       # Least time between two switches.
@@ -111,7 +111,7 @@ class Planner:
         self.step_ticks = random.choice([84, 500, 2000, 8000]) * self.scale
         self.least_delay = ARRIVAL_TICKS + LEAD_TICKS + MARGIN + self.step_ticks
         self.has_red, self.has_tokens = random.random() < 0.5, random.random() < 0.4
-        self.has_loss, self.has_ghosts = random.random() < 0.6, random.random() < 0.7
+        self.has_loss, self.has_background = random.random() < 0.6, random.random() < 0.7
 
     def share(self) -> int:
         """Return a share: none, all, a small one or any."""
@@ -162,11 +162,11 @@ class Planner:
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
             "store_bits":     RING_BITS,
         }
-        for low in ("frame_seed_low", "ghost_seed_low"):
+        for low in ("frame_seed_low", "background_seed_low"):
             found[low] = random.randint(1, ALL)
             found[low.replace("low", "high")] = random.getrandbits(32)
         parts: list[tuple[bool, Callable[[], dict[str, int]]]] = [
-            (self.has_loss, self.loss), (self.has_red, self.red), (self.has_tokens, self.tokens), (self.has_ghosts, self.ghosts),
+            (self.has_loss, self.loss), (self.has_red, self.red), (self.has_tokens, self.tokens), (self.has_background, self.background),
         ]
         for has, part in parts:
             if has and random.random() < 0.6:
@@ -183,8 +183,8 @@ class Planner:
             case 0:
                 found |= {"pattern_start": random.randrange(PATTERN_WORDS), "pattern_count": random.choice([1, 31, 32, 33, 5000])}
             case 1:
-                start = random.randrange(LIST, GHOSTS)
-                found |= {"flags": ClassFlag.LIST, "pattern_start": start, "pattern_count": random.randint(1, GHOSTS - start)}
+                start = random.randrange(LIST, BACKGROUND)
+                found |= {"flags": ClassFlag.LIST, "pattern_start": start, "pattern_count": random.randint(1, BACKGROUND - start)}
         return found
 
     def red(self) -> dict[str, int]:
@@ -206,42 +206,42 @@ class Planner:
         burst = random.choice([0, 1, 100 * TICK, random.getrandbits(32), random.getrandbits(40), 2**45 - 1])
         return {"token_octet": octet, "token_burst_low": burst & ALL, "token_burst_high": burst >> 32}
 
-    def ghosts(self) -> dict[str, int]:
-        """Return fields of background; on the whole no more of it than a ghost in 200 ticks."""
+    def background(self) -> dict[str, int]:
+        """Return fields of background; on the whole no more of it than a background frame in 200 ticks."""
         random = self.random
-        kind = random.choice(list(Background))
+        kind = random.choice(list(BackgroundKind))
         mean = random.choice([200, 500, 1500, random.randint(200, 10_000)]) * self.scale
         if self.grid:
             mean = -(-mean // self.grid) * self.grid
-        if kind in (Background.EXPONENTIAL, Background.RANDOM_ON_OFF):
+        if kind in (BackgroundKind.EXPONENTIAL, BackgroundKind.RANDOM_ON_OFF):
             mean = min(mean, MEAN_MOST)
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
-            "ghost_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
-            "ghost_phase":    self.ticks(5000),
-            "ghost_ticks":    min(mean, ALL),
-            "ghost_fraction": 0 if self.grid else random.getrandbits(16),
-            "ghost_start":    GHOSTS + 4 * random.randint(0, 10),
-            "ghost_count":    random.choice([0, 1, 2, 40]),
+            "background_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
+            "background_phase":    self.ticks(5000),
+            "background_ticks":    min(mean, ALL),
+            "background_fraction": 0 if self.grid else random.getrandbits(16),
+            "background_start":    BACKGROUND + 4 * random.randint(0, 10),
+            "background_count":    random.choice([0, 1, 2, 40]),
         }
-        if kind in (Background.ON_OFF, Background.RANDOM_ON_OFF):
+        if kind in (BackgroundKind.ON_OFF, BackgroundKind.RANDOM_ON_OFF):
             number = max(burst, 1)
-            found["ghost_ticks"] = random.choice([0, 1, mean // 10])
-            found["ghost_pause"] = min(mean * number, MEAN_MOST)
-            found["ghost_burst"] = burst if kind is Background.ON_OFF else min(2**32 // number, ALL)
+            found["background_ticks"] = random.choice([0, 1, mean // 10])
+            found["background_pause"] = min(mean * number, MEAN_MOST)
+            found["background_burst"] = burst if kind is BackgroundKind.ON_OFF else min(2**32 // number, ALL)
         return found
 
     def patterns(self) -> list[int]:
         """Return the pattern memory: bits, numbers of frames that ascend, intervals and lengths."""
         random = self.random
         bits = [random.getrandbits(32) & random.getrandbits(32) for _ in range(LIST)]
-        listed = sorted(random.sample(range(self.count // 2 + 1000), GHOSTS - LIST))
-        ghosts = []
-        for entry in range((PATTERN_WORDS - GHOSTS) // 2):
+        listed = sorted(random.sample(range(self.count // 2 + 1000), BACKGROUND - LIST))
+        background = []
+        for entry in range((PATTERN_WORDS - BACKGROUND) // 2):
             gap = random.choice([0, 200, random.randint(0, 2000)]) if entry % 2 else random.randint(300, 2000)
-            ghosts += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
-        return bits + listed + ghosts
+            background += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
+        return bits + listed + background
 
     def trace(self) -> list[tuple[int, int]]:
         """Return opportunities, if the link has any."""
@@ -306,7 +306,7 @@ SET, WRITE, FRAME, OPPORTUNITY, SWITCH, END = range(6)
 POSITIONS = 2**22
 SHOWN = 3 # Findings of a kind.
 
-VERDICT_DTYPE = np.dtype([("position", "<u4"), ("keep", "u1"), ("lane", "u1"), ("fate", "u1"), ("number", "u1")])
+VERDICT_DTYPE = np.dtype([("position", "<u4"), ("keep", "u1"), ("lane", "u1"), ("outcome", "u1"), ("number", "u1")])
 DEPARTURE_DTYPE = np.dtype(
     [("now", "<u8"), ("due", "<u4"), ("position", "<u4"), ("bit", "<u4"), ("length", "<u2")]
     + [(name, "u1") for name in ("lane", "number", "twice", "corrupt", "mended", "padding")] + [("padding_end", "<u4")])
@@ -328,7 +328,7 @@ class Compared:
     ----------
     frames, sent, switches : int
         That came; that left; of the settings.
-    fates : how many frames had each fate.
+    outcomes : how many frames had each outcome.
     off : int
         Frames, departures and counters that are not as they should be.
     found : list of str
@@ -338,7 +338,7 @@ class Compared:
     frames: int
     sent: int
     switches: int
-    fates: dict[Fate, int]
+    outcomes: dict[Outcome, int]
     off: int
     found: list[str]
     cycles: int
@@ -387,8 +387,8 @@ def compare(plan: Plan) -> Compared:
         texts = list(kind)
         off += len(texts)
         found += texts[:SHOWN]
-    fates = {fate: sum(frame.fate is fate for frame in one.frames) for fate in Fate}
-    return Compared(len(one.frames), len(left), len(plan.switches), fates, off, found, done.cycles)
+    outcomes = {outcome: sum(frame.outcome is outcome for frame in one.frames) for outcome in Outcome}
+    return Compared(len(one.frames), len(left), len(plan.switches), outcomes, off, found, done.cycles)
 
 def words_of(frame: Frame) -> int:
     """Return how many words of the store a frame takes."""
@@ -400,16 +400,16 @@ def verdicts_off(done: EngineRun, one: Direction) -> Iterator[str]:
         yield f"{len(done.verdicts)} verdicts on {len(one.frames)} frames"
     position = [0] * 9
     for frame, verdict in zip(one.frames, done.verdicts.tolist(), strict=False):
-        waits = frame.is_kept or frame.fate is None or (frame.fate is Fate.LOST and frame.is_late)
-        fate = Fate.SENT if waits else frame.fate
-        expected = [int(frame.is_kept), fate, frame.klass]
+        waits = frame.is_kept or frame.outcome is None or (frame.outcome is Outcome.LOST and frame.is_late)
+        outcome = Outcome.SENT if waits else frame.outcome
+        expected = [int(frame.is_kept), outcome, frame.klass]
         came = [verdict[1], verdict[3], verdict[4]]
         if frame.is_kept:
             expected += [frame.lane, position[frame.lane] % POSITIONS]
             came += [verdict[2], verdict[0]]
             position[frame.lane] += words_of(frame)
         if came != expected:
-            yield f"frame {frame.number} at tick {frame.time} (keep, fate, class, lane, position): {came}, not {expected}"
+            yield f"frame {frame.number} at tick {frame.time} (keep, outcome, class, lane, position): {came}, not {expected}"
 
 def departures_off(done: EngineRun, one: Direction, left: list[int]) -> Iterator[str]:
     """Give in what each departure is off."""

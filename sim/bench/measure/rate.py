@@ -16,7 +16,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.measure.rate import RateMeter
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 
@@ -28,7 +28,7 @@ class RateBench(PinnedBench):
     """A clock that is set and adjusted, and a rate meter, on pins of their names."""
     def __init__(self):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = Clock()
+        self.clock = clock = ProbeClock()
         self.meter = meter = RateMeter(clock, PORTS, with_csr=False)
         self.add_inputs(clock, ["set_time", "set", "adjust", "adjust_apply", "increment"])
         self.add_inputs(meter, ["interval", "restart"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from liteprobe.cores.formats import CLOCK_ERROR_MASK, ClockError, ClockState
 from liteprobe.host import Probe
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.device.firmware import Console, load, read_image
 from liteprobe.host.device.firmware_build import EPOCH_VARIABLE, NOT_BEFORE, Tools, find_tools
 from liteprobe.host.device.link.sim import SimLink
@@ -115,7 +115,7 @@ class Running:
         values["clock_error"] &= CLOCK_ERROR_MASK
         return {name.removeprefix("clock_"): value for name, value in values.items()}
 
-    def status(self) -> ClockStatus:
+    def status(self) -> ClockReport:
         """Return what ``liteprobe clock status`` shows."""
         return self.probe.timebase.clock.status()
 

@@ -16,7 +16,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
@@ -36,7 +36,7 @@ class PortBench(PinnedBench):
     """
     def __init__(self, streams=None, sets=None, replay=None):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = Clock()
+        self.clock = clock = ProbeClock()
         self.gate  = gate  = StartGate(1)
         self.path  = path  = TransmitPath(clock, streams=streams, sets=sets, replay=replay)
         self.add_inputs(path, ["stop", "clear"])

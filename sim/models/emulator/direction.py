@@ -3,8 +3,8 @@
 
 """A direction of an emulated network: what becomes of each frame, and when it leaves.
 
-Events in the order of their times; on a tie a switch of the settings, an arrival, a ghost, a service. Source:
-docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003 (what frames and ghosts draw, from the random states of a class).
+Events in the order of their times; on a tie a switch of the settings, an arrival, a background frame, a service. Source:
+docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003 (what frames and background frames draw, from the random states of a class).
 """
 
 from collections import deque
@@ -20,10 +20,10 @@ from liteprobe.cores.formats.emulate import (
     LANES,
     PATTERN_WORDS,
     REORDER_LANE,
-    Background,
+    BackgroundKind,
     ClassCounter,
     ClassGauge,
-    Fate,
+    Outcome,
 )
 from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
 from liteprobe.sim.models.traffic.streams import exponential
@@ -56,7 +56,7 @@ class Frame:
     is_corrupt: bool = False
     is_mended: bool = False
     bit: int = 0
-    fate: Fate | None = None
+    outcome: Outcome | None = None
     is_kept: bool = False
     due: int | None = None
     leaves: int | None = None
@@ -125,20 +125,20 @@ class ClassDraws:
         return self.patterns[(own.pattern_start + place) % PATTERN_WORDS]
 
 
-class ClassGhosts:
-    """The background of a class: the ghost that is scheduled, and what is kept from one to the next.
+class ClassBackground:
+    """The background of a class: the background frame that is scheduled, and what is kept from one to the next.
 
     Attributes
     ----------
-    time : fine time of the ghost that is scheduled; None where there is no background.
+    time : fine time of the background frame that is scheduled; None where there is no background.
     length, red : its length and draw.
     """
 
     def __init__(self, settings: ClassSettings, patterns: Sequence[int]) -> None:
-        self.state = settings.ghost_seed
+        self.state = settings.background_seed
         self.patterns = patterns
-        self.kind = Background.NONE
-        self.place = 0  # Of the ghost that is scheduled, in its burst or pattern.
+        self.kind = BackgroundKind.NONE
+        self.place = 0  # Of the background frame that is scheduled, in its burst or pattern.
         self.is_first = True
         self.time: int | None = None
         self.length = self.red = 0
@@ -148,31 +148,35 @@ class ClassGhosts:
         if own.background is self.kind:
             return
         self.kind, self.time = own.background, None
-        if self.kind is not Background.NONE:
-            self.time, self.is_first = tick + own.ghost_phase << FINE, True
+        if self.kind is not BackgroundKind.NONE:
+            self.time, self.is_first = tick + own.background_phase << FINE, True
             self.schedule(own)
 
     def schedule(self, own: ClassSettings) -> None:
-        """Schedule the ghost after the one that is scheduled."""
+        """Schedule the background frame after the one that is scheduled."""
         assert self.time is not None
         interval, burst, self.red, self.state = draws(self.state, 3)
-        self.length = own.ghost_length
+        self.length = own.background_length
         match self.kind:
-            case Background.CONSTANT:
-                self.time += 0 if self.is_first else own.ghost_fine
-            case Background.EXPONENTIAL:
-                self.time += drawn(own.ghost_mean_32, interval)
-            case Background.ON_OFF:
-                self.advance(own.ghost_burst)
+            case BackgroundKind.CONSTANT:
+                self.time += 0 if self.is_first else own.background_fine
+            case BackgroundKind.EXPONENTIAL:
+                self.time += drawn(own.background_mean_32, interval)
+            case BackgroundKind.ON_OFF:
+                self.advance(own.background_burst)
                 if not self.is_first:
-                    self.time += own.ghost_fine if self.place else own.ghost_pause << FINE
-            case Background.RANDOM_ON_OFF:
-                pauses = burst < own.ghost_burst or own.ghost_burst == 2**32 - 1
+                    self.time += own.background_fine if self.place else own.background_pause << FINE
+            case BackgroundKind.RANDOM_ON_OFF:
+                pauses = burst < own.background_burst or own.background_burst == 2**32 - 1
                 if not self.is_first:
-                    self.time += drawn(own.ghost_pause * 32 & 2**32 - 1, interval) if pauses else own.ghost_fine
-            case Background.PATTERN:
-                self.advance(own.ghost_count)
-                ticks, length = (self.patterns[(own.ghost_start + 2 * self.place + n) % PATTERN_WORDS] for n in (0, 1))
+                    self.time += (
+                        drawn(own.background_pause * 32 & 2**32 - 1, interval) if pauses else own.background_fine
+                    )
+            case BackgroundKind.PATTERN:
+                self.advance(own.background_count)
+                ticks, length = (
+                    self.patterns[(own.background_start + 2 * self.place + n) % PATTERN_WORDS] for n in (0, 1)
+                )
                 self.time += ticks << FINE
                 self.length = length & 2**14 - 1
         self.is_first = False
@@ -192,13 +196,13 @@ def drawn(mean_32: int, draw: int) -> int:
 
 MASK = 2**32 - 1
 COUNTER_OF = {
-    Fate.DISCARDED: int(ClassCounter.DISCARDED),
-    Fate.LOST: int(ClassCounter.LOST),
-    Fate.FULL: int(ClassCounter.FULL),
-    Fate.EARLY: int(ClassCounter.EARLY),
-    Fate.NO_STORE: int(ClassCounter.NO_STORE),
+    Outcome.DISCARDED: int(ClassCounter.DISCARDED),
+    Outcome.LOST: int(ClassCounter.LOST),
+    Outcome.FULL: int(ClassCounter.FULL),
+    Outcome.EARLY: int(ClassCounter.EARLY),
+    Outcome.NO_STORE: int(ClassCounter.NO_STORE),
 }
-ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, GHOSTS, GHOSTS_DROPPED, WAITED = (
+ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BACKGROUND, BACKGROUND_DROPPED, WAITED = (
     int(counter)
     for counter in (
         ClassCounter.ARRIVED,
@@ -208,8 +212,8 @@ ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, GH
         ClassCounter.DUPLICATED,
         ClassCounter.CORRUPTED,
         ClassCounter.HELD_BACK,
-        ClassCounter.GHOSTS,
-        ClassCounter.GHOSTS_DROPPED,
+        ClassCounter.BACKGROUND,
+        ClassCounter.BACKGROUND_DROPPED,
         ClassCounter.WAITED,
     )
 )
@@ -239,9 +243,9 @@ class Counts:
         words[ARRIVED] += 1
         words[ARRIVED_OCTETS] += length
 
-    def dropped(self, klass: int, fate: Fate, is_ghost: bool) -> None:
+    def dropped(self, klass: int, outcome: Outcome, is_background: bool) -> None:
         """Count what is dropped, for this reason."""
-        self.of_class[klass][GHOSTS_DROPPED if is_ghost else COUNTER_OF[fate]] += 1
+        self.of_class[klass][BACKGROUND_DROPPED if is_background else COUNTER_OF[outcome]] += 1
 
     def queued(self, klass: int, frames: int, octets: int) -> None:
         """Note what waits in a class."""
@@ -284,7 +288,7 @@ NEVER, ALWAYS = 2**100, -(2**100)
 MOST_SHARE = 2**32 - 1
 
 Waiting = tuple[int, Frame | None]
-"""Length of what waits, and the frame; None for a ghost."""
+"""Length of what waits, and the frame; None for a background frame."""
 
 
 class Direction:
@@ -305,7 +309,7 @@ class Direction:
         self.bank = Bank.of(settings.words)
         delays, patterns = settings.delay_table(), settings.pattern_memory()
         self.draws = [ClassDraws(one, delays, patterns) for one in self.bank.classes]
-        self.ghosts = [ClassGhosts(one, patterns) for one in self.bank.classes]
+        self.background = [ClassBackground(one, patterns) for one in self.bank.classes]
         self.trace = settings.trace
         if self.bank.has_trace and not any(ticks for ticks, _ in settings.trace):
             raise ValueError("the trace takes no time: give an opportunity with ticks before it")
@@ -335,8 +339,8 @@ class Direction:
         self.ended = 0
         self.line_free = 0
         self.settled = 0  # What is due before this tick has been sent.
-        self.ghost_time, self.ghost_class = NEVER, 0
-        self.settle_ghosts(0)
+        self.background_time, self.background_class = NEVER, 0
+        self.settle_background(0)
 
     # From outside.
 
@@ -409,7 +413,7 @@ class Direction:
             service = self.opportunity_time if self.bank.has_trace else self.service_time() if self.waiting else NEVER
             switch = self.switches[0][0] << FINE if self.switches else NEVER
             arrival = self.arrivals[0].time << FINE if self.arrivals else NEVER
-            time = min(service, switch, arrival, self.ghost_time)
+            time = min(service, switch, arrival, self.background_time)
             if time >= end:
                 return
             self.last_event = time
@@ -417,8 +421,8 @@ class Direction:
                 self.go_over(*self.switches.popleft())
             elif arrival == time:
                 self.take_frame(self.arrivals.popleft())
-            elif self.ghost_time == time:
-                self.take_ghost()
+            elif self.background_time == time:
+                self.take_background()
             elif self.bank.has_trace:
                 self.serve_opportunity(time)
             else:
@@ -427,33 +431,33 @@ class Direction:
     def go_over(self, tick: int, bank: Bank) -> None:
         """Let other settings hold."""
         self.bank = bank
-        self.settle_ghosts(tick)
+        self.settle_background(tick)
 
-    def settle_ghosts(self, tick: int) -> None:
+    def settle_background(self, tick: int) -> None:
         """Let new backgrounds begin, and old ones end."""
-        for ghosts, own in zip(self.ghosts, self.bank.classes, strict=True):
-            ghosts.settle(tick, own)
-        self.find_ghost()
+        for background, own in zip(self.background, self.bank.classes, strict=True):
+            background.settle(tick, own)
+        self.find_background()
 
-    def find_ghost(self) -> None:
-        """Find the next ghost of all."""
-        self.ghost_time = NEVER
-        for klass, ghosts in enumerate(self.ghosts):
-            if ghosts.time is not None and ghosts.time < self.ghost_time:
-                self.ghost_time, self.ghost_class = ghosts.time, klass
+    def find_background(self) -> None:
+        """Find the next background frame of all."""
+        self.background_time = NEVER
+        for klass, background in enumerate(self.background):
+            if background.time is not None and background.time < self.background_time:
+                self.background_time, self.background_class = background.time, klass
 
-    def take_ghost(self) -> None:
-        """A ghost comes."""
-        klass = self.ghost_class
-        ghosts, own = self.ghosts[klass], self.bank.classes[klass]
-        self.counts.of_class[klass][GHOSTS] += 1
-        fate = self.refusal(klass, own, ghosts.length, ghosts.red)
-        if fate is None:
-            self.wait(klass, ghosts.length, None)
+    def take_background(self) -> None:
+        """A background frame comes."""
+        klass = self.background_class
+        background, own = self.background[klass], self.bank.classes[klass]
+        self.counts.of_class[klass][BACKGROUND] += 1
+        outcome = self.refusal(klass, own, background.length, background.red)
+        if outcome is None:
+            self.wait(klass, background.length, None)
         else:
-            self.counts.dropped(klass, fate, is_ghost=True)
-        ghosts.schedule(own)
-        self.find_ghost()
+            self.counts.dropped(klass, outcome, is_background=True)
+        background.schedule(own)
+        self.find_background()
 
     def take_frame(self, frame: Frame) -> None:
         """A frame comes."""
@@ -462,23 +466,23 @@ class Direction:
         self.counts.arrived(klass, frame.length)
         self.draws[klass].draw(frame, own)
         if own.discards:
-            fate: Fate | None = Fate.DISCARDED
+            outcome: Outcome | None = Outcome.DISCARDED
         elif frame.is_lost and not frame.is_late:
-            fate = Fate.LOST
+            outcome = Outcome.LOST
         else:
-            fate = self.refusal(klass, own, frame.length, frame.red)
-        if fate is None:
+            outcome = self.refusal(klass, own, frame.length, frame.red)
+        if outcome is None:
             self.wait(klass, frame.length, frame)
             frame.is_kept = not frame.is_lost
             if frame.is_kept:
                 self.counts.joined(frame, frame.lane == REORDER_LANE)
         else:
-            frame.fate = fate
-            self.counts.dropped(klass, fate, is_ghost=False)
+            frame.outcome = outcome
+            self.counts.dropped(klass, outcome, is_background=False)
 
     # Queue.
 
-    def refusal(self, klass: int, own: ClassSettings, length: int, red: int) -> Fate | None:
+    def refusal(self, klass: int, own: ClassSettings, length: int, red: int) -> Outcome | None:
         """Return why a queue doesn't take what comes; None if it does."""
         frames = len(self.queues[klass])
         if own.has_red:
@@ -487,13 +491,13 @@ class Direction:
             self.means[klass] = mean
             above = mean - (own.red_least << 16)
             if mean >= own.red_most << 16 or (above >= 0 and red < min(above * own.red_slope >> 16, MOST_SHARE)):
-                return Fate.EARLY
+                return Outcome.EARLY
         if frames + 1 > own.limit_frames or self.octets[klass] + length > own.limit_octets:
-            return Fate.FULL
+            return Outcome.FULL
         return None
 
     def wait(self, klass: int, length: int, frame: Frame | None) -> None:
-        """Let a frame or a ghost wait for service."""
+        """Let a frame or a background frame wait for service."""
         queue = self.queues[klass]
         queue.append((length, frame))
         self.octets[klass] += length
@@ -588,8 +592,8 @@ class Direction:
         if frame is None:
             return
         if frame.is_lost:
-            frame.fate = Fate.LOST
-            self.counts.dropped(frame.klass, Fate.LOST, is_ghost=False)
+            frame.outcome = Outcome.LOST
+            self.counts.dropped(frame.klass, Outcome.LOST, is_background=False)
             return
         lane = frame.lane
         due = max((time >> FINE) + frame.delay, self.lane_due[lane])
@@ -598,7 +602,7 @@ class Direction:
                 f"a frame is due at tick {due}, and all before {self.settled} have left: look less far ahead"
             )
         self.lane_due[lane] = frame.due = due
-        frame.fate = Fate.SENT
+        frame.outcome = Outcome.SENT
         self.counts.sent(frame, due)
         heappush(self.leaving, (due, lane, self.ended, frame.number))
         self.ended += 1
