@@ -166,7 +166,8 @@ class Planner:
             found[low] = random.randint(1, ALL)
             found[low.replace("low", "high")] = random.getrandbits(32)
         parts: list[tuple[bool, Callable[[], dict[str, int]]]] = [
-            (self.has_loss, self.loss), (self.has_red, self.red), (self.has_tokens, self.tokens), (self.has_background, self.background),
+            (self.has_loss, self.loss), (self.has_red, self.red), (self.has_tokens, self.tokens),
+            (self.has_background, self.background),
         ]
         for has, part in parts:
             if has and random.random() < 0.6:
