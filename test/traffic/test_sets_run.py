@@ -17,7 +17,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.run.sets_figures import PortSets
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
-from liteprobe.host.traffic.document.sets import read_sets
+from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
