@@ -25,7 +25,7 @@ from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
 from liteprobe.sim.bench.replay.sets_maker import template_of
-from liteprobe.sim.models.sets_probe import SetsModel
+from liteprobe.sim.models.probe.sets import SetsModel
 
 Fake = tuple[SetsModel, ReplayLink, FakeReceiver]
 Run = Callable[..., tuple[int, str, str]]

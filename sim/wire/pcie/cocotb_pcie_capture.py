@@ -25,7 +25,7 @@ from liteprobe.sim.bench.pcie.module import LINES, record
 from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
 from liteprobe.sim.bench.pcie.driver import BenchLink, DriverFile
 from liteprobe.sim.bench.tools.wire import is_full, with_full
-from liteprobe.sim.models.capture import Gap, decode
+from liteprobe.sim.models.receive.capture import Gap, decode
 
 
 @cocotb.test()
