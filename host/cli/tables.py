@@ -55,6 +55,7 @@ def figures(
     style: Callable[[Any], str] = lambda row: "",
     is_tight: bool = False,
     quiet: str = "",
+    text: int = 1,
 ) -> Table:
     """Return rows as a table of these columns.
 
@@ -68,8 +69,10 @@ def figures(
         Less space between columns.
     quiet : str
         Style of a 0 that would be a fault if it were more.
+    text : int
+        How many columns are words.
     """
-    made = table(*(column.head for column in columns), is_tight=is_tight)
+    made = table(*(column.head for column in columns), text=text, is_tight=is_tight)
     for row in rows:
         made.add_row(Text(columns[0].text(row), style(row)), *(cell(column, row, quiet) for column in columns[1:]))
     return made
