@@ -15,7 +15,7 @@ from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.monitor.registers import MonitorPort
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.soc.main_ram import burst_port, sdram_places
 from liteprobe.soc.measure import add_meter
 

@@ -21,10 +21,9 @@ from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
 from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
+from liteprobe.cores.transmit.sources.sets import SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.replay import ReplaySource
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.cores.bus.bus import BusRegister
 from liteprobe.soc.datagrams import add_datagrams, add_slots
 from liteprobe.soc.emulate import add_emulator, add_leave

@@ -6,7 +6,7 @@
 from migen import *
 
 from liteprobe.cores.formats.emulate import CLASSES, NO_LIMIT, SETTING_WORDS, XORSHIFT64
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+from liteprobe.cores.prbs import xorshift
 
 STATE_BITS = 64
 

@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.receive.management import ManagementReceive
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 
 # Management Port ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Slots of a meter: which one a stream has, and which have begun."""
+"""Finds the slot of a stream in a meter, and keeps which slots hold measurements."""
 
 from migen import *
 

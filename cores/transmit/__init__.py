@@ -15,10 +15,10 @@ from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TransmitState
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.counters import COUNTER_BITS, TransmitCounters
-from liteprobe.cores.transmit.elapsed import Elapsed
+from liteprobe.cores.transmit.due import Elapsed
 from liteprobe.cores.transmit.fetch import FrameFetch
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, program_layout, stamp_layout, word_description
-from liteprobe.cores.transmit.management.to_line import ManagementQueue
+from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.programs.all_programs import add_sources
 from liteprobe.cores.transmit.programs.stamps import add_stamp_settings
@@ -26,8 +26,7 @@ from liteprobe.cores.transmit.programs.forward import FORWARD_DUE_BITS, FORWARD_
 from liteprobe.cores.transmit.registers import add_registers, add_stream_registers
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.cores.transmit.stamp import Stamp
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 COUNTERS = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped", "disturbed"]
 

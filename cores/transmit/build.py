@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What stands in a probe frame."""
+"""Builds probe frames."""
 
 from migen import *
 
@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.formats import (
     FILL_OFFSET, HEADER_WORDS, PRBS_BITS, PRBS_SEED, SEQUENCE_OFFSET, STREAMS, Fill,
 )
-from liteprobe.cores.last_be import last_be_of_length, words_of_length
+from liteprobe.cores.octets import last_be_of_length, words_of_length
 from liteprobe.cores.prbs import LANE, prbs_advance
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description, word_description
 

@@ -1,14 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What stands in a frame that is replayed."""
+"""Fetches the octets of a frame that is replayed or forwarded."""
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.last_be import last_be_of_length
+from liteprobe.cores.octets import last_be_of_length
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description, word_description
 
 DATA_WIDTH = 32

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of the transmit path: the program, descriptors of frames, words, octets."""
+"""Declares the layouts of the transmit path: the program, descriptors of frames, words, octets."""
 
 from litex.soc.interconnect.stream import EndpointDescription
 

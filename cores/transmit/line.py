@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who has the line, and until when."""
+"""Grants the line to one frame at a time and keeps it busy for the frame's slot."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When the frame left, and the checksum that this takes."""
+"""Inserts the TX time stamp and updates the checksum."""
 
 from migen import *
 

@@ -9,8 +9,7 @@ import pytest
 from migen import *
 
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 from liteprobe.sim.models.probe_frame import wire_octets
 
 class LineAndMAC(Module):

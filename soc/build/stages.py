@@ -65,11 +65,11 @@ def alone(core: Any) -> Made:
 def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
     from liteprobe.cores.receive.filter import FilterTables
-    from liteprobe.cores.receive.wire.mac import ReceiveMAC
+    from liteprobe.cores.receive.mac import ReceiveMAC
     from liteprobe.cores.receive.monitor.path import MonitorPath
     from liteprobe.cores.receive.path import ReceivePath
     from liteprobe.cores.receive.stamp import ArrivalStamper
-    from liteprobe.cores.receive.monitor.toeplitz import FlowHash
+    from liteprobe.cores.receive.hashes import FlowHash
     from liteprobe.cores.receive.unified import UnifiedParser
     from liteprobe.cores.timebase.clock import Clock
 
@@ -151,7 +151,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
-    from liteprobe.cores.transmit.wire.mac import TransmitMAC
+    from liteprobe.cores.transmit.mac import TransmitMAC
     from liteprobe.cores.transmit.pace import TrainPacer
     from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
     from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler

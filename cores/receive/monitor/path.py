@@ -14,9 +14,8 @@ from liteprobe.cores.capture.staging import Staging
 from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.tally import Tally
 from liteprobe.cores.receive.arrivals import Arrivals
-from liteprobe.cores.receive.monitor.decide import Decision, copied, wait_cycles
-from liteprobe.cores.receive.monitor.rss_table import RssTable
-from liteprobe.cores.receive.monitor.hashes import FrameHashes
+from liteprobe.cores.receive.decide import Decision, copied, wait_cycles
+from liteprobe.cores.receive.hashes import FrameHashes, RssTable
 from liteprobe.cores.receive.monitor.events import monitor_events
 
 # Numbers ------------------------------------------------------------------------------------------

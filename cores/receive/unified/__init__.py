@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Unified headers: a walk through the headers of any frame, word by word, and a block RAM that collects what it finds."""
+"""Finds the unified header of any frame: walks through its headers word by word, and collects them in a block RAM."""
 
 from liteprobe.cores.receive.unified.parser import UnifiedParser
 

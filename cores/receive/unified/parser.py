@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Says of each frame, at its end, what it is, and keeps its unified header."""
+"""Classifies each frame at its end, and keeps its unified header."""
 
 from migen import *
 
@@ -10,12 +10,11 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, UnifiedFlag
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.receive.unified.key import KeyFields, ProbeFields, key_layout, probe_layout
-from liteprobe.cores.receive.unified.numbers import any_of, sctp, tcp, udp
+from liteprobe.cores.receive.unified.walk import UnifiedWalk, any_of, sctp, tcp, udp
 from liteprobe.cores.receive.unified.store import HeaderStore, internal_layout
-from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 

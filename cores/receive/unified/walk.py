@@ -6,16 +6,188 @@
 from migen import *
 
 from litex.gen import *
-
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import (
-    EXTENSION, EXTENSION_HEADERS, EXTENSIONS_MAX, LABEL_KINDS, LABELS_MAX, SIGNATURE, TAG_KINDS, TAGS_MAX, Layer3,
+    EXTENSION, EXTENSIONS_MAX, EXTENSION_HEADERS, LABELS_MAX, LABEL_KINDS, SIGNATURE, TAGS_MAX, TAG_KINDS, UNIFIED_PLACES,
+    Layer3, Protocol,
 )
 from liteprobe.cores.receive.frames import frame_layout
-from liteprobe.cores.receive.unified.bound import PacketBound
-from liteprobe.cores.receive.unified.numbers import *
-from liteprobe.cores.receive.unified.words import WordPlaces
+
+# Steps --------------------------------------------------------------------------------------------
+
+# Which header a word belongs to; ``ip`` is the first word of either version.
+link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(11)
+
+# Protocols ----------------------------------------------------------------------------------------
+
+hop_by_hop, routing, fragment, authentication, destination_options = EXTENSION_HEADERS
+icmp, tcp, udp, icmpv6, sctp = Protocol.ICMP, Protocol.TCP, Protocol.UDP, Protocol.ICMPV6, Protocol.SCTP
+
+def any_of(signal, *values):
+    """Return whether a signal has one of these values."""
+    found = signal == values[0]
+    for value in values[1:]:
+        found = found | (signal == value)
+    return found
+
+# Word Places --------------------------------------------------------------------------------------
+
+def place(name, number=0):
+    """Return a word of the unified header."""
+    return UNIFIED_PLACES[name][0] + number
+
+class WordPlaces(LiteXModule):
+    """Finds a place for each word of a frame, and takes it as the stream has it or from half a word before.
+
+    Attributes
+    ----------
+    raw, half : Signal(32), Signal(16), in
+        A word of the stream, and the last half of the one before.
+    is_first : Signal(), in
+        It is the frame's first.
+    state, position, walked, tags, labels : Signal(4), Signal(4), Signal(8), Signal(3), Signal(3), in
+        As in `UnifiedWalk`.
+    address, data : Signal(5), Signal(32), out
+        Place in the unified header, 0 for none, and the word.
+    """
+    def __init__(self):
+        self.raw      = Signal(32)
+        self.half     = Signal(16)
+        self.is_first = Signal()
+        self.state    = Signal(4)
+        self.position = Signal(4)
+        self.walked   = Signal(8)
+        self.tags     = Signal(3)
+        self.labels   = Signal(3)
+        self.address  = Signal(5)
+        self.data     = Signal(32)
+
+        # # #
+
+        is_raw      = Signal()
+        hides_first = Signal()
+        hides_last  = Signal()
+        is_udp      = self.walked == udp
+        is_icmp     = any_of(self.walked, icmp, icmpv6)
+        self.comb += [
+            Case(self.state, {
+                link      : [is_raw.eq(1), If(self.position != 3, self.at(place("destination_mac") | self.position[:2]))],
+                tag       : self.at(place("tags")   | self.tags[:2]),
+                label     : self.at(place("labels") | self.labels[:2]),
+                ip        : self.at(place("ip")),
+                ipv4      : self.at_position({
+                    1: place("ip", 1), 2: place("ip", 2), 3: place("source"), 4: place("destination"),
+                }),
+                # Source and destination follow one another in both headers.
+                ipv6      : self.at_position({
+                    1: place("ip", 1), **{2 + number: place("source", number) for number in range(8)},
+                }),
+                extension : If(self.walked == fragment, self.at(place("ip", 2))),
+                transport : [
+                    # A probe's words lie half a word further.
+                    is_raw.eq(is_udp & self.position[1]),
+                    hides_first.eq(is_udp & (self.position == 2)),
+                    hides_last.eq(is_icmp),
+                    self.at_position({
+                        0: place("source_port"),
+                        1: place("sequence"),
+                        2: Mux(is_udp, place("detail"), 0),
+                        3: Mux(is_udp, place("sequence"), place("detail")),
+                    }),
+                ],
+                arp       : [
+                    is_raw.eq(self.position == 3),
+                    self.at_position({1: place("ip"), 3: place("source"), 6: place("destination")}),
+                ],
+            }),
+            If(self.is_first,
+                self.at(place("destination_mac")),
+                is_raw.eq(1), hides_first.eq(0), hides_last.eq(0),
+            ),
+            self.data[:16].eq(Mux(is_raw, self.raw[:16], self.half)      & Replicate(~hides_first, 16)),
+            self.data[16:].eq(Mux(is_raw, self.raw[16:], self.raw[:16])  & Replicate(~hides_last,  16)),
+        ]
+
+    def at(self, address):
+        """The word goes there."""
+        return self.address.eq(address)
+
+    def at_position(self, addresses):
+        """Each word of a header has a place of its own, or none."""
+        return Case(self.position, {position: self.at(address) for position, address in addresses.items()})
+
+# Packet Bound -------------------------------------------------------------------------------------
+
+class PacketBound(LiteXModule):
+    """Counts the words that are left of an IP packet, and tells a length that doesn't fit the frame.
+
+    Attributes
+    ----------
+    count : Signal(), in
+        A whole word passes that is behind the one with the length and, for IPv6, behind the fixed header.
+    load_ipv4, load_ipv6 : Signal(), in
+        The first word of an IPv4 packet passes with its ``length``, or the second of an IPv6 packet.
+    length : Signal(16), in
+        Octets: of the whole packet (IPv4), or of what is behind its fixed header (IPv6).
+    is_jumbogram : Signal(), in
+        With ``load_ipv6``: a length of 0 is none.
+    finish, last_be : Signal(), Signal(4), in
+        The last word of the frame passes.
+    is_inside : Signal(), out
+        A whole word of the packet is left. Always, where the length of an IPv4 packet is 0.
+    has_half_more : Signal(), out
+        With ``is_inside``: half a word is left behind that word.
+    is_long : Signal(), out
+        The packet is longer than the frame, or says 0 in IPv4; of the frame before, from the cycle after its last word to the
+        next load.
+    """
+    def __init__(self):
+        self.count         = Signal()
+        self.load_ipv4     = Signal()
+        self.load_ipv6     = Signal()
+        self.length        = Signal(16)
+        self.is_jumbogram  = Signal()
+        self.finish        = Signal()
+        self.last_be       = Signal(4)
+        self.is_inside     = Signal()
+        self.has_half_more = Signal()
+        self.is_long       = Signal()
+
+        # # #
+
+        left         = Signal(14, reset_less=True) # Whole words.
+        odd          = Signal(2,  reset_less=True) # Octets behind them.
+        tail         = Signal(2,  reset_less=True) # Octets of the frame behind its last whole word.
+        is_unbounded = Signal(reset_less=True)
+        is_zero_ipv4 = Signal(reset_less=True)
+
+        # The first word of IPv4 is the packet's, too. A length of 0 becomes the greatest.
+        before = Signal(14)
+        less   = Signal()
+        load   = Signal()
+        self.comb += [
+            load.eq(self.load_ipv4 | self.load_ipv6),
+            before.eq(Mux(load, self.length[2:], left)),
+            less.eq(self.load_ipv4 | (self.load_ipv6 & self.is_jumbogram) | (self.count & self.is_inside & ~load)),
+            self.is_inside.eq(left != 0),
+            self.has_half_more.eq((left[1:] != 0) | odd[1]),
+            self.is_long.eq(Mux(is_unbounded, is_zero_ipv4, (left != 0) | (odd > tail))),
+        ]
+        self.sync += [
+            left.eq(before - less),
+            If(load,
+                odd.eq(self.length[:2]),
+                is_unbounded.eq(Mux(self.load_ipv4, self.length == 0, self.is_jumbogram)),
+                is_zero_ipv4.eq(self.load_ipv4),
+            ).Elif(self.count & ~self.is_inside,
+                odd.eq(0) # The frame has a word there.
+            ),
+            # Headers lie half a word further than the stream's words.
+            If(self.finish,
+                tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3])),
+            ),
+        ]
 
 # Unified Walk -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is to be written into headers, until the frame before no longer needs what stands there."""
+"""Holds back edits of headers until the frame before no longer needs what they overwrite."""
 
 from migen import *
 

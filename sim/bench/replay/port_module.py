@@ -13,7 +13,7 @@ from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.programs.replay_port import ReplayPort
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 

@@ -9,8 +9,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats import OVERHEAD
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.transmit.sources.sets.set_table import BlockTable, SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
+from liteprobe.cores.transmit.sources.sets import BlockTable, SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.templates import FrameTemplates
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.sim.bench.tools.module import write_module

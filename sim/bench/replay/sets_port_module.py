@@ -8,8 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
+from liteprobe.cores.transmit.sources.sets import SdramTable, SetsSource
 from liteprobe.sim.bench.replay.sets_module import TABLE_ADDRESS
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.bench.traffic.port_module import PortBench

@@ -11,7 +11,7 @@ from liteprobe.cores.formats import STREAMS
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 

@@ -10,7 +10,7 @@ from litex.gen import *
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 

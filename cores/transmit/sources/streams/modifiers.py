@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What changes in a header from frame to frame of a stream."""
+"""Modifies a header from frame to frame of a stream."""
 
 from migen import *
 
@@ -12,7 +12,7 @@ from liteprobe.cores.formats import LIST_WORDS, MODIFIER_FIELDS, MODIFIER_WORDS,
 from liteprobe.cores.transmit.sources.edits import HALFWORD_BITS, STREAM_BITS, edit_description, window, window_adrs
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.length import field
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+from liteprobe.cores.prbs import xorshift
 
 WORD_BITS  = 32
 INDEX_BITS = 6

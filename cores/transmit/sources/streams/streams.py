@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A source of up to 16 streams of frames."""
+"""Sends up to 16 streams of frames."""
 
 from migen import *
 
