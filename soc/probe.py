@@ -20,7 +20,7 @@ from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
-from liteprobe.cores.transmit import TransmitPath
+from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.sets import SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.pace import StartGate
@@ -257,28 +257,29 @@ class ProbeSoC(SoCCore):
         config  = self.probe_config
         if config.emulates:
             return add_leave(self, number)
-        streams = replay = sets = None
+        sources = []
         if config.replays:
-            replay = ReplaySource()
+            sources = [ReplaySource()]
         if config.makes_sets:
-            sets = SetsSource(SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4))
+            table   = SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4)
+            sources = [*sources, SetsSource(table, with_templates=not config.sends_streams)]
         if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-            streams = StreamSource([] if sets is None else [sets.user])
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
+            sources = [StreamSource([source.user for source in sources if source.name == "sets"]), *sources]
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, sources)
         path.add_csr()
         self.join_transmit(number, path, self.add_local_timebase(f"tx{number}"))
-        if streams is None and sets is not None:
-            bus = path.headers.bus
+        if config.sends_streams:
+            add_stream_memories(self, f"port{number}", path.streams)
+            bus = path.streams.headers_bus
+        elif config.makes_sets:
+            bus = path.sets.headers_bus
             self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
-        elif streams is None:
+        else:
             header = wishbone.SRAM(path.header)
             self.add_module(name=f"port{number}_header", module=header)
             self.add_memory(f"port{number}_header", header.bus, path.header.depth)
             bus = header.bus
-        else:
-            add_stream_memories(self, f"port{number}", path)
-            bus = streams.headers_bus
         self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
 
     def join_transmit(self, number, path, domain):

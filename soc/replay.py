@@ -7,8 +7,8 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.transmit.programs.replay_port import ReplayPort
-from liteprobe.cores.transmit.programs.set_registers import SetRegisters
+from liteprobe.cores.transmit.sources.replay import ReplayPort
+from liteprobe.cores.transmit.sources.sets import SetRegisters
 from liteprobe.soc.main_ram import add_place, burst_port, ring_address
 
 def add_replays(soc):
@@ -26,7 +26,7 @@ def add_replay(soc, number, path):
     soc.add_module(name=f"port{number}_replay", module=port)
     soc.replay_ports.append(port)
     if soc.probe_config.makes_sets:
-        soc.add_module(name=f"port{number}_sets", module=SetRegisters(path))
+        soc.add_module(name=f"port{number}_sets", module=SetRegisters(path.sets))
 
 def add_table(soc):
     """Let the host find the table of sets in the SDRAM: memory ``sets_table``, a part of the SDRAM's region."""

@@ -7,7 +7,9 @@ from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
 from liteprobe.cores.formats import (
     BLOCK_TABLE_ENTRIES, SETS_AHEAD, SET_FIELD_OCTETS, SET_LEAD_TICKS, TABLE_ENTRIES, SetError, SetField,
 )
@@ -15,6 +17,29 @@ from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.set_edits import SetEdits
 from liteprobe.cores.transmit.sources.set_parser import FIELDS, HALF_BITS, SLOTS, SLOT_BITS, SetParser
+from liteprobe.cores.transmit.sources.source import ProgramSource
+from liteprobe.cores.transmit.sources.templates import FrameTemplates
+
+# Registers, ``port<n>_sets``.
+SETTINGS = {
+    "fields":                "What sets may have, formats.SetField; the first one has all of them.",
+    "places":                "Octets of fields in the header: formats.SET_PLACES, SET_SUMMED.",
+    "first_repeats_allowed": "Repeats in a row, until the sets say another number.",
+}
+
+STATUS = {
+    "sets":           "Frames of this program that were made of sets.",
+    "repeats":        "Frames that were the last one again, because no set was there in time.",
+    "underruns":      "Frames whose sets were waited for after they were due.",
+    "first_underrun": "Sequence of the first of them; 0xffffffff: none.",
+    "error":          "Why the program ended, formats.SetError; the bad set is number `sets`.",
+}
+
+AHEAD_BITS = log2_int(SETS_AHEAD)
+INDEX_BIT  = list(SET_FIELD_OCTETS).index(SetField.INDEX)
+NEVER      = 2**32 - 1
+
+# Tables -------------------------------------------------------------------------------------------
 
 class SdramTable(LiteXModule):
     """Reads entries from the SDRAM, where the host writes them by the bus.
@@ -82,9 +107,7 @@ class BlockTable(LiteXModule):
         ]
         self.sync += Cat(was_read, self.gives).eq(Cat(memory.read, was_read))
 
-AHEAD_BITS = log2_int(SETS_AHEAD)
-INDEX_BIT  = list(SET_FIELD_OCTETS).index(SetField.INDEX)
-
+# Set Queue ----------------------------------------------------------------------------------------
 
 class SetQueue(LiteXModule):
     """Keeps the halfwords of up to 16 sets, and puts the entry of the table in the place of its index.
@@ -205,11 +228,9 @@ class SetQueue(LiteXModule):
             If(is_done, self.known.eq(self.known + 1)),
         ]
 
-NEVER = 2**32 - 1
-
 # Sets Source --------------------------------------------------------------------------------------
 
-class SetsSource(LiteXModule):
+class SetsSource(ProgramSource):
     """Makes a frame of each configuration set, or the last one again when no set is there in time; in ``sys``.
 
     When frames are due, and how many there are at most, is the business of a `TrainSchedule`: each of its descriptors is a
@@ -223,9 +244,13 @@ class SetsSource(LiteXModule):
     Parameters
     ----------
     table : SdramTable or BlockTable
+    with_templates : bool
+        With header templates of its own, for a path without streams: ``header_read`` and so on. Else ``user`` is one of the
+        ``others`` of a `StreamSource`, whose ``source`` is that of both.
 
     Attributes
     ----------
+    name, request, is_chosen, may_start : as of `ProgramSource`
     words : Endpoint([("data", 32)]), in
         Sets: octet 0 is in bits 7..0. Taken from ``arm`` to the word of SET_END: then the next program may begin.
     written, prime : Signal(32), in
@@ -239,6 +264,8 @@ class SetsSource(LiteXModule):
         Level: no set follows, so the schedule must stop.
     user : TemplateUser
         One of `FrameTemplates`. A ``final``, ``empty`` frame is the last one.
+    builds, build_stream, build_word, headers_bus : as of `StreamSource`
+        With templates.
     elapsed : Signal((64, True)), in
         Ticks since the start of the program, negative before it.
     arm : Signal(), in
@@ -269,7 +296,12 @@ class SetsSource(LiteXModule):
     error : Signal(3), out
         `SetError`, once all sets before it are sent: the bad one is number ``sets``.
     """
-    def __init__(self, table):
+    name         = "sets"
+    is_scheduled = True
+    source       = None
+
+    def __init__(self, table, with_templates=False):
+        ProgramSource.__init__(self)
         self.words           = stream.Endpoint([("data", 32)])
         self.written         = Signal(32)
         self.prime           = Signal(32)
@@ -277,8 +309,6 @@ class SetsSource(LiteXModule):
         self.length          = Signal(LENGTH_BITS)
         self.ends            = Signal()
         self.elapsed         = Signal((64, True))
-        self.arm             = Signal()
-        self.stop            = Signal()
         self.template_length = Signal(LENGTH_BITS)
         self.first_repeats_allowed = Signal(HALF_BITS)
         self.is_primed       = Signal()
@@ -298,6 +328,14 @@ class SetsSource(LiteXModule):
         self.template = self.edits.template
         self.fields   = self.parser.fields
         self.places   = self.edits.places
+        if with_templates:
+            self.templates    = templates = FrameTemplates([self.user])
+            self.source       = templates.source
+            self.header_read  = templates.header_read
+            self.builds       = templates.builds
+            self.build_stream = templates.build_stream
+            self.build_word   = templates.build_word
+            self.headers_bus  = templates.bus
 
         # # #
 
@@ -464,3 +502,39 @@ class SetsSource(LiteXModule):
             If(self.shows, self.is_primed.eq(1)),
             If(self.comes_end, self.error.eq(self.parser.error)),
         ]
+
+    def join(self, path):
+        """Follow the programs of a path, which are due as trains."""
+        ProgramSource.join(self, path)
+        self.comb += [
+            If(self.is_chosen, path.schedule.source.connect(self.slots)),
+            self.elapsed.eq(path.elapsed.elapsed),
+            self.template_length.eq(path.program.length),
+        ]
+
+# Set Registers ------------------------------------------------------------------------------------
+
+class SetRegisters(LiteXModule):
+    """Gives the settings and the counters of a `SetsSource` to the bus.
+
+    Parameters
+    ----------
+    sets : SetsSource
+    """
+    def __init__(self, sets):
+        settings = {name: (getattr(sets, name), description) for name, description in SETTINGS.items()}
+        settings |= {
+            f"template{n}": (word, f"Word {n} of the description of a stream: what is the same in all frames.")
+            for n, word in enumerate(sets.template)
+        }
+        for name, (signal, description) in settings.items():
+            register = WriteOnlyCSR(len(signal), name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += signal.eq(register.storage)
+        self._arm = CSRStorage(1, name="arm", description="Write: begin a program of sets, as arm of port<n>_tx a train.")
+        self.comb += sets.request.eq(self._arm.re)
+        for name, description in STATUS.items():
+            signal   = getattr(sets, name)
+            register = CSRStatus(len(signal), name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += register.status.eq(signal)

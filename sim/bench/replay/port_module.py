@@ -9,9 +9,8 @@ from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.timebase.clock import Clock
-from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.programs.replay_port import ReplayPort
-from liteprobe.cores.transmit.sources.replay import ReplaySource
+from liteprobe.cores.transmit.path import TransmitPath
+from liteprobe.cores.transmit.sources.replay import ReplayPort, ReplaySource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
@@ -42,11 +41,11 @@ class PortBench(LiteXModule):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
-        streams     = StreamSource() if with_streams else None
+        streams     = [StreamSource()] if with_streams else []
         self.clock  = clock  = Clock()
         self.gate   = gate   = StartGate(1)
         self.port   = port   = BurstPort()
-        self.path   = path   = TransmitPath(clock, streams=streams, replay=ReplaySource())
+        self.path   = path   = TransmitPath(clock, sources=[*streams, ReplaySource()])
         self.replay = replay = ReplayPort(path, port, RING_ADDRESS, RING_WORDS)
         self.comb += [
             *[getattr(path, name).eq(self.pin(name, width)) for name, width in IN_PATH],

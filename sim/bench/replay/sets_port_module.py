@@ -29,7 +29,7 @@ class SetsPortBench(PortBench):
     """
     def __init__(self, with_streams):
         port = BurstPort()
-        sets = SetsSource(SdramTable(port, TABLE_ADDRESS))
+        sets = SetsSource(SdramTable(port, TABLE_ADDRESS), with_templates=not with_streams)
         PortBench.__init__(self, sets=sets, with_streams=with_streams)
         path = self.path
         for name, width in SETTINGS:
@@ -42,7 +42,7 @@ class SetsPortBench(PortBench):
             signal = getattr(path.program, name)
             self.comb += signal.eq(self.pin(f"program_{pin}", len(signal)))
         self.comb += [
-            path.sets_arm.eq(self.pin("sets_arm", 1)),
+            sets.request.eq(self.pin("sets_arm", 1)),
             sets.words.valid.eq(self.pin("word_valid", 1)),
             sets.words.data.eq(self.pin("word_data", 32)),
             self.pin("word_ready", 1).eq(sets.words.ready),

@@ -7,20 +7,18 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.formats import STREAMS
 from liteprobe.cores.timebase.clock import Clock
-from liteprobe.cores.transmit import TransmitPath
+from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 
 MEMORIES = ["schedule", "modifiers", "lists", "header", "sent"] # In the order of bits 31..28 of an address.
-INPUTS = [
-    ("streams_mask", STREAMS), ("streams_hold", 1), ("streams_arm", 1), ("streams_begin", STREAMS), ("streams_end", STREAMS),
-    ("stop", 1), ("clear", 1),
-]
-OUTPUTS = [("state", 3), ("sent", 32), ("late", 32), ("underruns", 16), ("streams_active", STREAMS)]
+INPUTS         = [("stop", 1), ("clear", 1)]
+OUTPUTS        = [("state", 3), ("sent", 32), ("late", 32), ("underruns", 16)]
+STREAM_INPUTS  = {"mask": "mask", "hold": "hold", "arm": "request", "begin": "begin", "end": "end"} # Pins begin with ``streams_``.
+STREAM_OUTPUTS = ("active",)
 
 # Port Bench ---------------------------------------------------------------------------------------
 
@@ -34,8 +32,8 @@ class PortBench(LiteXModule):
         Beside it; the rest of its pins is the business of whoever gives it.
     with_streams : bool
 
-    Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; INPUTS, OUTPUTS; ``adr``, ``dat_w``, ``we``, ``stb``,
-    ``ack``, ``dat_r``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
+    Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; INPUTS, OUTPUTS and those of streams; ``adr``,
+    ``dat_w``, ``we``, ``stb``, ``ack``, ``dat_r``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
     """
     def __init__(self, pad_ticks=0, sets=None, with_streams=True):
         self.pins = set()
@@ -45,15 +43,21 @@ class PortBench(LiteXModule):
             self.pins |= {domain.clk, domain.rst}
         self.clock = clock = Clock()
         self.gate  = gate  = StartGate(1)
-        streams    = StreamSource([] if sets is None else [sets.user]) if with_streams else None
-        self.path  = path  = TransmitPath(clock, pad_ticks=pad_ticks, streams=streams, sets=sets)
+        beside     = [] if sets is None else [sets]
+        streams    = [StreamSource([one.user for one in beside])] if with_streams else []
+        self.path  = path  = TransmitPath(clock, pad_ticks=pad_ticks, sources=[*streams, *beside])
         for name, width in INPUTS:
-            if hasattr(path, name):
-                self.comb += getattr(path, name).eq(self.pin(name, width))
+            self.comb += getattr(path, name).eq(self.pin(name, width))
         for name, width in OUTPUTS:
-            if hasattr(path, name):
-                self.comb += self.pin(name, width).eq(getattr(path, name))
-        self.add_bus()
+            self.comb += self.pin(name, width).eq(getattr(path, name))
+        for source in streams:
+            for name, port in STREAM_INPUTS.items():
+                signal     = getattr(source, port)
+                self.comb += signal.eq(self.pin(f"streams_{name}", len(signal)))
+            for name in STREAM_OUTPUTS:
+                signal     = getattr(source, name)
+                self.comb += self.pin(f"streams_{name}", len(signal)).eq(signal)
+        self.add_bus(path.sources)
         self.comb += [
             gate.mask.eq(1),
             gate.request.eq(self.pin("start_request", 1)),
@@ -64,13 +68,16 @@ class PortBench(LiteXModule):
             self.pin("tx_data", 8).eq(path.source.data),
         ]
 
-    def add_bus(self):
+    def add_bus(self, sources):
         """Let one bus reach each memory."""
         adr, dat_w, we, stb = self.pin("adr", 32), self.pin("dat_w", 32), self.pin("we", 1), self.pin("stb", 1)
         ack, dat_r = self.pin("ack", 1), self.pin("dat_r", 32)
-        streams    = self.path.streams
-        buses      = {3: self.path.headers.bus} if streams is None else dict(enumerate([
-            streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus, self.path.sent_counters.bus]))
+        if "streams" in sources:
+            streams = sources["streams"]
+            buses   = dict(enumerate([streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus,
+                streams.sent_counters.bus]))
+        else:
+            buses   = {3: sources["sets"].headers_bus}
         for number, bus in buses.items():
             is_chosen = Signal(name=f"chooses_{MEMORIES[number]}")
             self.comb += [

@@ -8,9 +8,9 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.timebase.clock import Clock
-from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.build import own_combinatorial_blocks
 
