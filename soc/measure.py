@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.measure.port import PortMeter
-from liteprobe.cores.receive.measure_path import MeasurePath
+from liteprobe.cores.receive.path import MeasurePath
 
 # Meter --------------------------------------------------------------------------------------------
 
@@ -40,9 +40,10 @@ def add_measure_ports(soc):
 def add_measure_port(soc, number):
     """Measure what a PHY receives: registers ``port<n>_rx``, and those of the meter."""
     phy    = soc.phys[number]
-    path   = MeasurePath(soc.timebase, soc.carries_management(number),
-        with_line_clock = soc.probe_config.with_discipline,
-        pad_ticks       = phy.rx_ticks)
+    path   = MeasurePath(soc.timebase, soc.carries_management(number), phy.rx_ticks)
+    path.add_csr()
+    if soc.probe_config.with_discipline:
+        path.add_line_clock()
     domain = soc.add_local_timebase(f"rx{number}")
     path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
     soc.add_module(name=f"port{number}_rx", module=path)

@@ -14,7 +14,7 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
-from liteprobe.cores.receive.monitor.registers import MonitorPort
+from liteprobe.cores.receive.path import MonitorPath
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.soc.main_ram import burst_port, sdram_places
 from liteprobe.soc.measure import add_meter
@@ -32,36 +32,38 @@ def add_monitor_ports(soc):
     soc.monitor_ports = [add_monitor_port(soc, number) for number in range(config.ports)]
 
 def add_monitor_port(soc, number):
-    """Monitor what a PHY receives; return the port. One that sends nothing else sends management by itself.
+    """Monitor what a PHY receives; return the path. One that sends nothing else sends management by itself.
 
     Registers ``port<n>_monitor``, and those of the meter.
     """
     config    = soc.probe_config
     is_shared = soc.carries_management(number)
     phy       = soc.phys[number]
-    port   = MonitorPort(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None,
-        with_line_clock = config.with_discipline and config.generates,
-        pad_ticks       = phy.rx_ticks,
-        with_fields     = config.sends_streams,
-        with_hash       = config.with_hash)
+    path   = MonitorPath(soc.timebase, soc.filter.matchers[number], number, config.mac_address if is_shared else None,
+        pad_ticks   = phy.rx_ticks,
+        with_fields = config.sends_streams,
+        with_hash   = config.with_hash)
+    path.add_csr()
+    if config.with_discipline and config.generates:
+        path.add_line_clock()
     domain = soc.add_local_timebase(f"rx{number}")
-    port   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(port)
-    soc.add_module(name=f"port{number}_monitor", module=port)
+    path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
+    soc.add_module(name=f"port{number}_monitor", module=path)
     soc.comb += [
-        phy.source.connect(port.sink),
-        port.link_up.eq(phy.link_up),
+        phy.source.connect(path.sink),
+        path.link_up.eq(phy.link_up),
     ]
     if config.counts_rates:
-        parser, ended = port.path.parser, soc.rates.ended[number]
+        parser, ended = path.parser, soc.rates.ended[number]
         soc.comb += [
             ended.valid.eq(parser.seen),
             ended.length.eq(parser.frame.length),
         ]
-    add_meter(soc, number, port.path)
+    add_meter(soc, number, path)
     if is_shared and not config.generates:
         soc.port0_transmit = transmit = ManagementTransmit()
         soc.comb += transmit.source.connect(phy.sink)
-    return port
+    return path
 
 # Capture ------------------------------------------------------------------------------------------
 
@@ -81,8 +83,7 @@ def add_capture(soc):
     memory, address = ring_memory(soc)
     soc.capture = capture = Capture(soc.probe_config.ports, memory, soc.sys_clk_freq)
     capture.add_csr(address)
-    for port, to in zip(soc.monitor_ports, capture.ports):
-        path = port.path
+    for path, to in zip(soc.monitor_ports, capture.ports):
         soc.comb += [
             path.descriptor.connect(to.descriptor),
             path.header.connect(to.header),

@@ -16,7 +16,7 @@ from litex.soc.interconnect.csr import *
 from liteprobe.cores.formats import (
     HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part,
 )
-from liteprobe.cores.receive.path import ReceivePath
+from liteprobe.cores.receive.path import RecordPath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatus
@@ -299,9 +299,10 @@ class ProbeSoC(SoCCore):
         Registers ``port<n>_rx``; memories ``port<n>_records``, ``port<n>_streams``, ``port<n>_snapshot``.
         """
         config = self.probe_config
-        path   = ReceivePath(self.timebase, self.carries_management(number), config.record_depth,
-            with_line_clock = config.with_discipline,
-            pad_ticks       = phy.rx_ticks)
+        path   = RecordPath(self.timebase, self.carries_management(number), config.record_depth, phy.rx_ticks)
+        path.add_csr()
+        if config.with_discipline:
+            path.add_line_clock()
         domain = self.add_local_timebase(f"rx{number}")
         path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
         self.add_module(name=f"port{number}_rx", module=path)

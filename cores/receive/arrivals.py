@@ -17,7 +17,7 @@ from liteprobe.cores.prbs import LANE, first_word, place_of, prbs_advance
 from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.receive.unified import UnifiedParser
+from liteprobe.cores.receive.unified.parser import UnifiedParser
 from liteprobe.cores.receive.unified.walk import transport
 
 # Fill Check ---------------------------------------------------------------------------------------

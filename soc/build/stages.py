@@ -66,11 +66,10 @@ def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
     from liteprobe.cores.receive.filter import FilterTables
     from liteprobe.cores.receive.mac import ReceiveMAC
-    from liteprobe.cores.receive.monitor.path import MonitorPath
-    from liteprobe.cores.receive.path import ReceivePath
+    from liteprobe.cores.receive.path import MonitorPath, RecordPath
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.hashes import FlowHash
-    from liteprobe.cores.receive.unified import UnifiedParser
+    from liteprobe.cores.receive.unified.parser import UnifiedParser
     from liteprobe.cores.timebase.clock import Clock
 
     def parser() -> Made:
@@ -83,7 +82,7 @@ def receive() -> dict[str, Callable[[], Made]]:
 
     def records() -> Made:
         clock = Clock()
-        core = ReceivePath(clock, with_csr=False)
+        core = RecordPath(clock)
         return core, [core, core.streams, core.records, core.tally, clock]
 
     def tables() -> Made:

@@ -2,7 +2,3 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 """Finds the unified header of any frame: walks through its headers word by word, and collects them in a block RAM."""
-
-from liteprobe.cores.receive.unified.parser import UnifiedParser
-
-__all__ = ["UnifiedParser"]

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.receive import ReceivePath
+from liteprobe.cores.receive.path import RecordPath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.sim.bench.tools.module import write_module
 
@@ -21,7 +21,7 @@ class ReceiveBench(LiteXModule):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
+    inputs of `RecordPath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
     other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
     and ``classified`` of each frame that wasn't cut.
     """
@@ -34,7 +34,7 @@ class ReceiveBench(LiteXModule):
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
         self.clock = clock = Clock()
-        path = ReceivePath(clock, with_management, record_depth, with_csr=False)
+        path = RecordPath(clock, with_management, record_depth)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
         self.path = path

@@ -12,8 +12,7 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.formats import STREAM_SLOTS_MAX
 from liteprobe.cores.measure.field_delay import FieldDelay
-from liteprobe.cores.receive.measure_path import MeasurePath
-from liteprobe.cores.receive.monitor.path import MonitorPath
+from liteprobe.cores.receive.path import MeasurePath, MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
 from liteprobe.sim.bench.tools.module import write_module
 
@@ -141,7 +140,7 @@ class MonitorBench(LiteXModule):
 
     def add_measure(self, port, shared, with_fields):
         """Return the path of a port that measures streams."""
-        path = MeasurePath(self.clock, with_management=True, with_csr=False)
+        path = MeasurePath(self.clock, with_management=True)
         self.submodules += path
         self.comb += [getattr(path, name).eq(shared[name]) for name in ("clear", "latch")]
         path.skip = Signal()
