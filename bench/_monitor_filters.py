@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import Expression, FilterDoesNotFit, libpcap, parse
+from liteprobe.host.capture.filter import libpcap
+from liteprobe.host.capture.filter.boxes import FilterDoesNotFit
+from liteprobe.host.capture.filter.expression import Expression, parse
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.filter import compare as filter_compare
@@ -122,7 +124,10 @@ def off_witness(texts: Sequence[str], frames: Sequence[bytes], rng: random.Rando
     records = [Captured(at, frame, with_header=at % 2 == 0, snap=snap) for at, (frame, snap) in enumerate(cut)]
     batch = BlockDecoder().decode(blocks_of(records))
     assert len(batch) == len(cut)
-    return sum(int(np.count_nonzero(libpcap.FrameFilter(text)(batch) != witness(text, cut))) for text in texts)
+    return sum(
+        int(np.count_nonzero(libpcap.FrameFilter(libpcap.compiled(text))(batch) != witness(text, cut)))
+        for text in texts
+    )
 
 
 def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:

@@ -16,7 +16,7 @@ from _figures import ROOT, Figure
 from liteprobe.sim.bench.agent import fuzz, processes
 from liteprobe.sim.bench.agent.raw import GET, Controller
 
-AGENT_TESTS = ("test/test_agent_conformance.py", "test/test_agent_pushes.py", "test/test_agent_keys.py")
+AGENT_TESTS = tuple(f"test/agent/test_agent_{name}.py" for name in ("conformance", "pushes", "keys"))
 
 
 def agent(is_full: bool) -> Iterator[Figure]:

@@ -21,10 +21,9 @@ from _sink import sink
 
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD
 from liteprobe.host.errors import UsageError
-from liteprobe.host.replay.datagrams import Session
+from liteprobe.host.replay.slots import ReplaySession, TraceWords
 from liteprobe.host.replay.streamer import Streamer, StreamState
-from liteprobe.host.replay.target import UdpTarget
-from liteprobe.host.replay.words import TraceWords
+from liteprobe.host.replay.udp import UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
 from liteprobe.host.traffic.trace.trace import Trace
@@ -125,7 +124,7 @@ def loss(is_full: bool) -> Iterator[Figure]:
         hostility = Hostility(share, share, share, stall_each_s=0.2 if share else None)
         began_s = time.monotonic()
         with FakeReceiver({PORT: ring}) as receiver, HostileRelay(receiver.port, hostility) as relay:
-            with Streamer(UdpTarget("127.0.0.1", relay.port), {Session(PORT, SESSION, LEASE): trace}) as streamer:
+            with Streamer(UdpTarget("127.0.0.1", relay.port), {ReplaySession(PORT, SESSION, LEASE): trace}) as streamer:
                 while not (state := streamer.state(PORT)).is_done:
                     time.sleep(0.01)
             stalls = relay.stalls
@@ -218,7 +217,7 @@ def stream(name: str, trace: Trace, words_a_second: float | None) -> Taken:
     process.start()
     target = UdpTarget("127.0.0.1", ours.recv())
     began_s = time.monotonic()
-    with Streamer(target, {Session(PORT, SESSION, LEASE): TraceWords(trace)}) as streamer:
+    with Streamer(target, {ReplaySession(PORT, SESSION, LEASE): TraceWords(trace)}) as streamer:
         while not (state := streamer.state(PORT)).accepted:
             time.sleep(0.001)
         first_s = time.monotonic()

@@ -156,7 +156,7 @@ def stamps(bench: Bench) -> Iterator[Figure]:
 
 def asynchronous(_: Bench) -> Iterator[Figure]:
     """RX stamps with every clock domain 100 ppm from the others: cocotb at the pins."""
-    test = "sim/wire/test_stamp_spread.py"
+    test = "sim/wire/receive/test_stamp_spread.py"
     subprocess.run([sys.executable, "-m", "pytest", "-q", test], cwd=ROOT, capture_output=True, check=False)
     for clocks in ("fast_wire", "slow_wire"):
         file = ROOT / "build" / "wire" / "stamp_spread" / f"{clocks}.json"

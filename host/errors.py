@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Errors of the host library: what went wrong, what to do next, and the exit code of a command that meets it."""
 
+import difflib
+from collections.abc import Sequence
+
 
 class ProbeError(Exception):
     """Something failed; the message says what to do next.
@@ -43,3 +46,14 @@ class LeaseLostError(ProbeError):
 
 class MapError(ProbeError):
     """The register map does not belong to the gateware that runs in the probe: exit code 1."""
+
+
+def is_near(word: str, words: Sequence[str]) -> bool:
+    """Return whether a word looks like one of ``words``."""
+    return bool(difflib.get_close_matches(word, words, n=1))
+
+
+def nearest(word: str, words: Sequence[str]) -> str:
+    """Return the advice for a word that isn't one of ``words``."""
+    close = difflib.get_close_matches(word, words, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"give one of {', '.join(words)}"

@@ -10,16 +10,15 @@ from litex.gen import *
 from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.back import WayBack
 from liteprobe.cores.emulate.forward import ForwardSource
-from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
-from liteprobe.cores.emulate.store import BlockStore, SdramStore
-from liteprobe.cores.emulate.trace import BlockTrace, SdramTrace
+from liteprobe.cores.emulate.direction import DirectionPort, Limits, Origin
+from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places
-from liteprobe.soc.network import LONGEST
+from liteprobe.soc.config import LONGEST
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.

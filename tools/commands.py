@@ -68,7 +68,7 @@ OF_RUN = {
     "shell": "interactive",
 }
 #: Folders whose scripts one test runs by a list of its own.
-WHOLE = {"docs/labs/": "sim/system/test_labs.py"}
+WHOLE = {"docs/labs/": "sim/system/docs/test_labs.py"}
 #: Scripts that no test runs.
 UNTESTED = {"tools/arcs.py": "minutes of synthesis", "liteprobe.soc.build.stages": "minutes of synthesis"}
 

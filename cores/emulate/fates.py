@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What each frame draws before it comes to the queue: loss, duplication, corruption, delay."""
+"""Random draws of the classes, and the impairments that each frame draws before its queue: loss, duplication, corruption, delay."""
 
 from enum import IntEnum, auto
 
@@ -11,16 +11,20 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.draws import field, happens, word_address
-from liteprobe.cores.emulate.kept import KeptClasses
-from liteprobe.cores.emulate.layouts import TICKS_BITS, arrival_layout, fate_layout
-from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, ClassFlag
+from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layout, fate_layout
+from liteprobe.cores.emulate.memories import KeptClasses, lut_ports
+from liteprobe.cores.emulate.settings import field, word_address
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, NO_LIMIT, XORSHIFT64, ClassFlag
+from liteprobe.cores.prbs import xorshift
 
 ENTRY_BITS  = log2_int(DELAY_ENTRIES)
 COUNT_BITS  = CLASS_FIELDS["pattern_count"].bits
 START_BITS  = CLASS_FIELDS["pattern_start"].bits
 NUMBER_BITS = 32 # Of a frame's number.
 SHARE_BITS  = 5  # Of a bit in a word.
+
+USERS      = ("fates", "ghosts")
+STATE_BITS = 64
 
 class_layout = [ # What is kept of a class from frame to frame.
     ("number",   NUMBER_BITS), # Of the next frame.
@@ -53,6 +57,60 @@ class Step(IntEnum):
     KEEP        = auto()
 
 DRAWS = (Step.STATE, Step.LOSS, Step.DUPLICATE, Step.CORRUPT, Step.BIT, Step.REORDER, Step.REPEAT, Step.QUANTILE, Step.RED)
+
+# Draws --------------------------------------------------------------------------------------------
+
+def next_state(state):
+    """Return the state of a class's generator after ``state``; the draw is its high half."""
+    return xorshift(state, XORSHIFT64)
+
+def happens(draw, share):
+    """Return whether a share, in parts of 2^32 and all ones for 1, happens by a draw."""
+    return (draw < share) | (share == NO_LIMIT)
+
+# Class Generators ---------------------------------------------------------------------------------
+
+class ClassGenerators(LiteXModule):
+    """Keeps a generator of each class for each of two users; ``ghosts`` goes before ``fates``.
+
+    Attributes
+    ----------
+    uses : Signal(), in
+        ``ghosts`` has this cycle; else ``fates`` has.
+    numbers : dict of Signal(3), in
+        Of each user: its class.
+    state : Signal(64), out
+        Of whose cycle it is.
+    draw : Signal(32), out
+        What the step draws.
+    steps, puts, seeds : dict of Signal(), Signal(), Signal(64), in
+        Of each user, in its cycle: the generator takes a step; or its state becomes the seed.
+    """
+    def __init__(self):
+        self.uses    = Signal()
+        self.numbers = {user: Signal(CLASS_BITS, name=f"number_{user}") for user in USERS}
+        self.state   = Signal(STATE_BITS)
+        self.draw    = Signal(32)
+        self.steps   = {user: Signal(name=f"steps_{user}") for user in USERS}
+        self.puts    = {user: Signal(name=f"puts_{user}")  for user in USERS}
+        self.seeds   = {user: Signal(STATE_BITS, name=f"seed_{user}") for user in USERS}
+
+        # # #
+
+        frames, ghosts = USERS
+        write, read = lut_ports(self, "generators", STATE_BITS, len(USERS)*CLASSES)
+        following   = Signal(STATE_BITS)
+        def of_user(signals):
+            return Mux(self.uses, signals[ghosts], signals[frames])
+        self.comb += [
+            read.adr.eq(Cat(of_user(self.numbers), self.uses)),
+            self.state.eq(read.dat_r),
+            following.eq(next_state(self.state)),
+            self.draw.eq(following[32:]),
+            write.adr.eq(read.adr),
+            write.we.eq(of_user(self.steps) | of_user(self.puts)),
+            write.dat_w.eq(Mux(of_user(self.puts), of_user(self.seeds), following)),
+        ]
 
 # Fate Drawer --------------------------------------------------------------------------------------
 

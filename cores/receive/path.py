@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.capture.staging import Staging

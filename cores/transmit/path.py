@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import *
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS

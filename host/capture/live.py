@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.capture.receive import Receiver, open_sockets, room_remark
-from liteprobe.host.capture.request import Transport
+from liteprobe.host.capture.request import CaptureSettings, Transport
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.settings import CaptureSettings
 from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
 from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
 from liteprobe.host.clock.timebase import Timebase, bound_words

@@ -1,13 +1,149 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a capture is asked for, and what became of it."""
+"""Describes a capture: its settings of the probe, what is asked for, and what became of it.
 
-from dataclasses import dataclass, field
+Source: docs/design/monitor.md ("Sampling").
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from liteprobe.host.capture.settings import CaptureSettings, Keep
+from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture.filter.expression import Expression
+
+SNAP_MOST = 65535
+SHIFT_MOST = 4
+HASH_SLOTS = 128  # Of the channel table.
+DAMAGED_BIT = 2  # Of register ``keep``.
+BY_HASH_BIT = 3  # Of register ``sample``.
+
+
+class Keep(IntEnum):
+    """Names what a record has of a frame."""
+
+    PACKETS = 1
+    HEADERS = 2
+    BOTH = 3
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Chooses which of the frames that pass are recorded.
+
+    Parameters
+    ----------
+    shift : int
+        One of 2^shift.
+    by_hash : bool
+        By the packet's hash, so that probes with one seed choose the same packets; else every 2^shift-th.
+    seed : int
+        Of the hash, 32 bits.
+    """
+
+    shift: int = 0
+    by_hash: bool = False
+    seed: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> "Sampling":
+        """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean.
+
+        Raises
+        ------
+        UsageError
+            When it is none of these.
+        """
+        words = text.split(":")
+        by_hash = words[0] == "hash"
+        numbers = words[1:] if by_hash else words
+        try:
+            one_of, seed = int(numbers[0], 0), int(numbers[1], 0) if by_hash and len(numbers) == 2 else 0
+            is_right = one_of in (1 << shift for shift in range(SHIFT_MOST + 1)) and 0 <= seed < 1 << 32
+        except (ValueError, IndexError):
+            is_right = False
+        if not is_right or len(numbers) > 1 + by_hash:
+            raise UsageError(
+                f"'{text}' is not a sampling: give 1, 2, 4, 8 or 16 (every so manieth frame), or hash:16 or hash:16:SEED"
+            )
+        return cls(one_of.bit_length() - 1, by_hash, seed)
+
+
+@dataclass(frozen=True)
+class CaptureSettings:
+    """Sets the probe up for a capture.
+
+    Parameters
+    ----------
+    channels : tuple of int
+        Which channels frames go to, by flow hash.
+    snap_length : int
+        Octets that a record has of a frame at the most.
+    keep : Keep or None
+        What a record has of a frame; None: packets, or what the files of a request take.
+    sampling : Sampling
+    with_damaged : bool
+        Record damaged frames too.
+
+    Raises
+    ------
+    UsageError
+        When no probe could do it.
+    """
+
+    channels: tuple[int, ...] = (0,)
+    snap_length: int = SNAP_MOST
+    keep: Keep | None = None
+    sampling: Sampling = Sampling()
+    with_damaged: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.channels or not all(0 <= channel < CHANNELS for channel in self.channels):
+            raise UsageError(f"channels are 0 to {CHANNELS - 1}: give one or more of them, like 0,1,2,3")
+        if len(set(self.channels)) != len(self.channels):
+            raise UsageError("a channel is named twice: give each once")
+        if not 0 <= self.snap_length <= SNAP_MOST:
+            raise UsageError(f"snap length {self.snap_length} is out of range: give 0 to {SNAP_MOST}")
+
+    def table(self) -> list[int]:
+        """Return the channel of each of the 128 values of ``hash & 127``: evenly spread."""
+        return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
+
+    def write(self, registers: Registers, ports: Iterable[int]) -> None:
+        """Tell the probe, for some of its ports.
+
+        Raises
+        ------
+        UsageError
+            When these settings need the flow hash, and the probe was built without; nothing is written then.
+        """
+        has_hash = registers.has_flow_hash
+        if not has_hash:
+            self._check_without_hash()
+        for port in ports:
+            prefix = f"port{port}_monitor_"
+            sample = self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT
+            seed = {prefix + "sample_seed": self.sampling.seed} if has_hash else {}
+            registers.write_many({prefix + "snap_length": self.snap_length, prefix + "sample": sample} | seed)
+            for slot, channel in enumerate(self.table() if has_hash else ()):
+                registers.write(prefix + "channel_table", slot << 8 | channel)
+            registers.write(prefix + "clear", 1)
+            registers.write_many({prefix + "keep": (self.keep or Keep.PACKETS) | self.with_damaged << DAMAGED_BIT})
+
+    def _check_without_hash(self) -> None:
+        fix = "or build and load a probe with --hash, where its board has room"
+        if self.sampling.by_hash:
+            raise UsageError(f"this probe has no flow hash, so it samples by count alone: give --sample 8, {fix}")
+        if self.channels != (0,):
+            raise UsageError(f"this probe has no flow hash, so all frames go to channel 0: leave --channels out, {fix}")
+
 
 BEFORE_NS = 10_000_000
 #: Counts of a result that aren't 0 where something is missing that was on the wire, or was damaged on its way here.
@@ -16,7 +152,7 @@ LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "la
 
 @dataclass(frozen=True)
 class Transport:
-    """How blocks come here: one of TRANSPORTS or None (the fastest that the link can), and to which UDP port (0: a free one)."""
+    """Names how blocks come here: one of TRANSPORTS or None (the fastest that the link can), and the UDP port (0: a free one)."""
 
     kind: str | None = None
     udp_port: int = 0
@@ -24,20 +160,20 @@ class Transport:
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """What to capture, and where to.
+    """Asks for a capture: what of the frames, and into which files.
 
     Parameters
     ----------
     write, headers, blocks : path or None
         Frames as pcapng, unified headers as Parquet, blocks as they come; ``-``: stdout. At least one.
-    settings : CaptureSettings or None
-        Channels, lengths, sampling, what is kept; None: what the files take.
+    settings : CaptureSettings
+        Channels, lengths, sampling, what is recorded.
     filter : str or None
         An expression in tcpdump's syntax. The probe filters, or this host a recording, by headers; with ``host_filter`` it
         is libpcap that filters whole frames on this host, and takes all that it knows.
     trigger : str or None
         Keep nothing until a frame matches this expression; then ``before_ns`` before it (default: 10 ms) and ``after_ns``
-        behind it (None: all that follows), by stamps.
+        after it (None: all that follows), by stamps.
     host_trigger : bool
         Look for the trigger on this host, not in the probe.
     count : int or None
@@ -57,7 +193,7 @@ class CaptureRequest:
     write: str | Path | None = None
     headers: str | Path | None = None
     blocks: str | Path | None = None
-    settings: CaptureSettings | None = None
+    settings: CaptureSettings = CaptureSettings()
     filter: str | None = None
     host_filter: bool = False
     trigger: str | None = None
@@ -76,7 +212,7 @@ class CaptureRequest:
             raise UsageError("--before, --after and --host-trigger need a --trigger EXPR")
         if self.count is not None and self.count < 1:
             raise UsageError(f"count {self.count} is out of range: give 1 or more")
-        keep = self.settings.keep if self.settings else self.keep
+        keep = self.wanted.keep
         if self.write and keep == Keep.HEADERS:
             raise UsageError("pcapng needs packets: give --keep both, or --headers FILE.parquet in the place of -w")
         if self.headers and keep == Keep.PACKETS:
@@ -87,11 +223,20 @@ class CaptureRequest:
             raise UsageError("--host-filter needs a --filter EXPR")
         if self.host_filter and keep == Keep.HEADERS:
             raise UsageError("--host-filter looks at the octets of frames: give --keep both")
-        if self.filter or self.trigger:
-            from liteprobe.host.capture.expression import header_filter, host_filter  # Takes a while to load.
+        if self.passing and not self.host_filter:
+            self.passing.check_headers()
+        if self.firing:
+            self.firing.check_headers()
 
-            host_filter(self.filter, self.host_filter)
-            header_filter(self.trigger or "")
+    @cached_property
+    def passing(self) -> "Expression | None":
+        """The filter, parsed; None: every frame passes."""
+        return _parsed(self.filter, self.host_filter)
+
+    @cached_property
+    def firing(self) -> "Expression | None":
+        """The trigger, parsed."""
+        return _parsed(self.trigger)
 
     @classmethod
     def of(cls, wanted: "CaptureRequest | str | Path | None") -> "CaptureRequest | None":
@@ -99,21 +244,26 @@ class CaptureRequest:
         return cls(write=wanted) if isinstance(wanted, str | Path) else wanted
 
     @property
-    def keep(self) -> Keep:
-        """What the files, a filter on this host and a trigger take."""
+    def wanted(self) -> CaptureSettings:
+        """The settings; where nobody chose what to keep, with what the files, a filter on this host and a trigger take."""
+        if self.settings.keep is not None:
+            return self.settings
         needs_headers = bool(self.headers or self.trigger)
         needs_packets = bool(self.write or self.host_filter or not needs_headers)
-        return Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers))
+        return replace(self.settings, keep=Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers)))
 
-    @property
-    def wanted(self) -> CaptureSettings:
-        """The settings, those that nobody chose included."""
-        return self.settings or CaptureSettings(keep=self.keep)
+
+def _parsed(text: str | None, by_libpcap: bool = False) -> "Expression | None":
+    if not text:
+        return None
+    from liteprobe.host.capture.filter.expression import parse  # Takes a while to load.
+
+    return parse(text, by_libpcap)
 
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """What became of a capture.
+    """Says what became of a capture.
 
     Attributes
     ----------

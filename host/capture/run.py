@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.expression import differing, header_filter, host_filter, set_filter, set_trigger
+from liteprobe.host.capture.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.filter.fit import clear_filter, write_filter
 from liteprobe.host.capture.filter.libpcap import FrameFilter
 from liteprobe.host.capture.merge import WINDOW_NS
-from liteprobe.host.capture.request import BEFORE_NS, CaptureRequest, CaptureResult
+from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.session import Capture, Choice, Sink
-from liteprobe.host.capture.settings import SNAP_MOST
 from liteprobe.host.capture.sources import RecordedSource, Source
 from liteprobe.host.capture.trigger import Passes, Trigger
 from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
@@ -100,24 +100,24 @@ def capture_recording(
         ports=[Interface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
         comment=f"From the recording {path}",
         shift_ns=-(request.tai_utc_s or 0) * 10**9,
-        passes=host_filter(request.filter, request.host_filter),
+        passes=request.passing.passes() if request.passing else None,
     )
     with ExitStack() as stack:
         return _run(request, setup, trigger, progress, stack)
 
 
 def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
-    lines = differing(request.filter, request.host_filter), differing(request.trigger, False, is_trigger=True)
-    for line in filter(None, lines):
-        if remark:
+    for expression in (request.passing, request.firing):
+        line = expression.remark(is_trigger=expression is request.firing) if expression else ""
+        if line and remark:
             remark(line)
 
 
 def _trigger(request: CaptureRequest) -> Trigger | None:
-    if not request.trigger:
+    if not request.firing:
         return None
     before_ns = BEFORE_NS if request.before_ns is None else request.before_ns
-    return Trigger(header_filter(request.trigger), before_ns, request.after_ns)
+    return Trigger(request.firing.matches, before_ns, request.after_ns)
 
 
 def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, remark: Remark | None) -> Setup:
@@ -127,17 +127,17 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
     if transport.remark and remark:
         remark(transport.remark)
     trigger = None
-    passes = host_filter(request.filter, by_octets=True) if request.host_filter else None
-    in_probe = None if passes else request.filter
-    if (
-        request.trigger and not request.host_trigger and transport.kind != "dma"
-    ):  # By DMA all frames come here as it is.
+    passing, firing = request.passing, request.firing
+    passes = passing.passes() if passing and request.host_filter else None
+    if firing and not request.host_trigger and transport.kind != "dma":  # By DMA all frames come here as it is.
         if passes:
             raise UsageError("the probe can't look for a trigger among what this host filters: give --host-trigger")
         trigger = ProbeTrigger(free_channel(wanted.channels))
-        set_trigger(probe.registers, in_probe, request.trigger, trigger.channel)
+        write_filter(probe.registers, fit_trigger(passing or parse(""), firing, trigger.channel))
+    elif passing and not passes:
+        write_filter(probe.registers, passing.fit())
     else:
-        set_filter(probe.registers, in_probe)
+        clear_filter(probe.registers)
     status, watch = live.clock_words(probe), ClockWatch(probe.timebase.clock)
     tai_utc_s = live.tai_utc_s(probe) if request.tai_utc_s == "probe" else request.tai_utc_s or 0
     running = live.begin(probe, wanted, transport, stack, trigger)

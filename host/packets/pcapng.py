@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.packets.copy_ranges import Index, windows
+from liteprobe.host.packets.frames import Index, windows
 from liteprobe.host.packets.pcap import KEPT_MOST, Packets
 from liteprobe.host.packets.window import CutError, Window
 

@@ -1,28 +1,143 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Datagrams that are ready to be sent, in memory that the process that makes them shares with the one that sends them."""
+"""Keeps the datagrams that carry words to a probe in memory that the process that makes them shares with the one that sends.
+
+Source: cores/formats/replay.py ("Datagrams").
+"""
 
 import contextlib
 import os
+import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import (
+    DATAGRAM_HEADER_WORDS,
+    DATAGRAM_MAGIC,
+    DATAGRAM_WORDS,
+    SLOT_HEADER_WORDS,
+    SLOT_WORDS,
+    STATUS_WORDS,
+    DatagramFlag,
+    StatusFlag,
+)
 from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.replay.datagrams import DATAGRAM, Session, Shape, write_headers
+from liteprobe.host.traffic.intervals import NOMINAL
+from liteprobe.host.traffic.trace.trace import Trace
 
+
+@dataclass(frozen=True)
+class Shape:
+    """A carrier of words to a probe: words of its header, and after it at most."""
+
+    header: int
+    words: int
+
+    @property
+    def octets(self) -> int:
+        """Octets of one."""
+        return 4 * (self.header + self.words)
+
+
+DATAGRAM = Shape(DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS)
+DMA_SLOT = Shape(SLOT_HEADER_WORDS, SLOT_WORDS)  # Its header is that of a datagram, and its length.
+HEADER_OCTETS = 4 * DATAGRAM_HEADER_WORDS
+SLOT_OCTETS = DATAGRAM.octets
+STATUS = struct.Struct(f"<{STATUS_WORDS}I")
+FLAGS_OCTET = 1  # Of a datagram, in which its flags are.
+POSITIONS = 1 << 32
 SLOTS = 1 << 14  # Datagrams: 24 MB, 0.2 s of a line at the least.
 WAIT_S = 0.0005
-TEXT_OCTETS = 1024
 NICENESS = -10  # Of what makes them.
 REAL_TIME = 1  # Likewise; what sends goes first.
 LOOK_S, SHARE_MOST = 0.5, 0.8  # Of a core, that it may have so.
+CELLS = 32
+TEXT_AT, TEXT_OCTETS = 8 * CELLS, 1024
+SLOTS_AT = TEXT_AT + TEXT_OCTETS
+
+
+@dataclass(frozen=True)
+class ReplaySession:
+    """Identifies all datagrams of a port.
+
+    Parameters
+    ----------
+    port : int
+        Of the probe.
+    number : int
+        Of the session, 16 bits.
+    lease : int
+        Under which this host has the probe, 16 bits.
+    """
+
+    port: int
+    number: int
+    lease: int
+
+
+@dataclass(frozen=True)
+class ReplayStatus:
+    """An answer of the probe.
+
+    Attributes
+    ----------
+    session : ReplaySession
+    flags : StatusFlag
+    accepted : int
+        Position (words, modulo 2^32) up to which the probe has all words.
+    limit : int
+        Position up to which it has space.
+    refused : int
+        Datagrams that were not accepted; modulo 2^16.
+    underruns : int
+        Frames that came too late; modulo 2^16.
+    frames : int
+        Frames that were sent.
+    """
+
+    session: ReplaySession
+    flags: StatusFlag
+    accepted: int
+    limit: int
+    refused: int
+    underruns: int
+    frames: int
+
+
+Parts = Sequence[tuple[ReplaySession, SharedMemory]]  # Of each port its session, and the memory of its slots.
+
+
+def decode_status(datagram: bytes | memoryview) -> ReplayStatus | None:
+    """Return an answer taken apart, or None when ``datagram`` is something else."""
+    if len(datagram) != STATUS.size:
+        return None
+    first, second, accepted, limit, counts, frames = STATUS.unpack(datagram)
+    if first >> 16 != DATAGRAM_MAGIC:
+        return None
+    session = ReplaySession(first & 0xFF, second >> 16, second & 0xFFFF)
+    return ReplayStatus(session, StatusFlag(first >> 8 & 0xFF), accepted, limit, counts >> 16, counts & 0xFFFF, frames)
+
+
+def write_headers(slots: NDArray[Any], session: ReplaySession, first: int, shape: Shape, words: int) -> None:
+    """Write the headers of datagrams of ``words`` words, or of slots of a DMA: those from number ``first`` of the session on."""
+    positions = shape.words * (first + np.arange(len(slots), dtype=np.int64))
+    slots[:, 0] = DATAGRAM_MAGIC << 16 | session.port
+    slots[:, 1] = session.number << 16 | session.lease
+    slots[:, 2] = positions & (POSITIONS - 1)
+    slots[:, 3 : shape.header] = words
+
+
+def ask(octets: memoryview, at: int) -> None:
+    """Let the datagram that begins at octet ``at`` ask for an answer at once."""
+    octets[at + FLAGS_OCTET] |= DatagramFlag.ASK
 
 
 class WordSource(Protocol):
@@ -30,6 +145,28 @@ class WordSource(Protocol):
 
     def chunks(self) -> Iterator[NDArray[np.uint32]]:
         """Yield all words, some at once."""
+
+
+@dataclass(frozen=True)
+class TraceWords:
+    """The records of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+    increment : int
+        Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    first_ticks : int
+        From the start of the program to the first frame.
+    """
+
+    trace: Trace
+    increment: int = NOMINAL
+    first_ticks: int = 0
+
+    def chunks(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield all words, some at once."""
+        return self.trace.records(self.increment, self.first_ticks)
 
 
 class Cell(IntEnum):
@@ -45,7 +182,7 @@ class Cell(IntEnum):
     RESENT = 7  # Those that had been sent before.
     GAPS = 8  # Times that the probe said that one was missing.
     TIMEOUTS = 9  # Times that no answer came in time.
-    STARVED = 10  # Times that there was room at the probe, and no datagram ready.
+    STARVED = 10  # Times that the probe had space, and no datagram was ready.
     ANSWERS = 11
     ACCEPTED = 12  # Words.
     LIMIT = 13  # Words.
@@ -58,7 +195,7 @@ class Cell(IntEnum):
 
 
 class Fault(IntEnum):
-    """Why nothing is sent any more."""
+    """Reasons why nothing is sent any more."""
 
     NONE = 0
     SILENT = 1  # No answer at all.
@@ -69,11 +206,6 @@ class Fault(IntEnum):
     PREPARATION = 6
     SOCKET = 7
     DEVICE = 8  # The text says what is wrong with it.
-
-
-CELLS = 32
-TEXT_AT = 8 * CELLS
-SLOTS_AT = TEXT_AT + TEXT_OCTETS
 
 
 class Urgency:
@@ -110,7 +242,7 @@ class Slots:
     ----------
     count : int
     memory : SharedMemory or None
-        Of another process; None: it is made.
+        Of another process, with its datagrams; None: it is made.
     shape : Shape
         Of a datagram.
 
@@ -125,13 +257,13 @@ class Slots:
     """
 
     def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None, shape: Shape = DATAGRAM) -> None:
-        self.count, self.shape = count, shape
         self.memory = memory or SharedMemory(SLOTS_AT + count * shape.octets)
+        self.count, self.shape = (len(self.memory.buffer) - SLOTS_AT) // shape.octets, shape
         shared = memoryview(self.memory.buffer)
         self.cells = shared[:TEXT_AT].cast("Q")
         self._text = shared[TEXT_AT:SLOTS_AT]
         self.octets = shared[SLOTS_AT:]
-        self.words = np.frombuffer(self.octets, np.uint32).reshape(count, shape.header + shape.words)
+        self.words = np.frombuffer(self.octets, np.uint32).reshape(self.count, shape.header + shape.words)
         self._shared = shared
         self.urgency: Urgency | None = None  # Of the process that fills it.
 
@@ -146,16 +278,16 @@ class Slots:
         self._text[: len(octets)] = octets
         self.cells[Cell.ERROR] = len(octets)
 
-    def fill(self, source: WordSource, session: Session, is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """Make all datagrams of ``source`` as there is room, until all are made, STOP is set or they are not wanted."""
+    def fill(self, source: WordSource, session: ReplaySession, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Make all datagrams of ``source`` as there is space, until all are made, STOP is set or they are not wanted."""
         header, most = self.shape.header, self.shape.words
         begun = 0  # Words in the datagram that is being made.
         for words in source.chunks():
             done = 0
             while done < len(words):
                 written = self.cells[Cell.WRITTEN]
-                room = self._wait_for_room(written, is_wanted)
-                if not room:
+                space = self._wait_for_space(written, is_wanted)
+                if not space:
                     return
                 first = written % self.count
                 if begun or len(words) - done < most:
@@ -166,7 +298,7 @@ class Slots:
                     if not begun:
                         self._publish(session, written, 1)
                     continue
-                some = min((len(words) - done) // most, room, self.count - first)
+                some = min((len(words) - done) // most, space, self.count - first)
                 end = done + some * most
                 self.words[first : first + some, header:] = words[done:end].reshape(some, most)
                 self._publish(session, written, some)
@@ -184,18 +316,18 @@ class Slots:
 
     # # #
 
-    def _wait_for_room(self, written: int, is_wanted: Callable[[], bool]) -> int:
+    def _wait_for_space(self, written: int, is_wanted: Callable[[], bool]) -> int:
         """Return how many datagrams can be made; 0: none is wanted any more."""
         if self.urgency:
             self.urgency.look()
         while not self.cells[Cell.STOP] and is_wanted():
-            room = self.count - (written - self.cells[Cell.FREED])
-            if room > 0:
-                return int(room)
+            space = self.count - (written - self.cells[Cell.FREED])
+            if space > 0:
+                return int(space)
             time.sleep(WAIT_S)
         return 0
 
-    def _publish(self, session: Session, first: int, count: int, words: int = 0) -> None:
+    def _publish(self, session: ReplaySession, first: int, count: int, words: int = 0) -> None:
         """Give datagrams to the sender; ``words``: of the last one of all, where it is shorter."""
         at = first % self.count
         write_headers(self.words[at : at + count], session, first, self.shape, words or self.shape.words)
@@ -205,10 +337,10 @@ class Slots:
         self.cells[Cell.WRITTEN] = first + count
 
 
-def prepare(source: WordSource, session: Session, count: int, memory: SharedMemory, shape: Shape, parent: int) -> None:
+def prepare(source: WordSource, session: ReplaySession, memory: SharedMemory, shape: Shape, parent: int) -> None:
     """Make datagrams until all are made, or somebody has stopped them: the other process."""
     interrupt.be_worker()
-    slots = Slots(count, memory, shape)
+    slots = Slots(memory=memory, shape=shape)
     slots.urgency = Urgency()
     try:
         slots.fill(source, session, lambda: os.getppid() == parent)
@@ -219,3 +351,15 @@ def prepare(source: WordSource, session: Session, count: int, memory: SharedMemo
     while not slots.cells[Cell.STOP] and os.getppid() == parent:
         time.sleep(0.05)
     slots.close()
+
+
+@contextlib.contextmanager
+def taken(parts: Parts, shape: Shape) -> Iterator[list[Slots]]:
+    """Be the process that sends, whose slots are those of ``parts``: in a real-time class, where the system lets it."""
+    interrupt.be_worker()
+    with contextlib.suppress(OSError):  # The probe holds 4 ms of a line, and this process mostly sleeps.
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME + 1))
+    slots = [Slots(memory=memory, shape=shape) for _, memory in parts]
+    yield slots
+    for one in slots:
+        one.close()

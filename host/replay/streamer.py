@@ -4,24 +4,61 @@
 
 import multiprocessing
 import os
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Protocol
 
 from liteprobe.cores.formats import StatusFlag
 from liteprobe.host import interrupt
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.replay.datagrams import SLOT_OCTETS, Session
-from liteprobe.host.replay.slots import Cell, Fault, Slots, WordSource, prepare
-from liteprobe.host.replay.target import Target
+from liteprobe.host.replay.slots import (
+    SLOT_OCTETS,
+    Cell,
+    Fault,
+    Parts,
+    ReplaySession,
+    Shape,
+    Slots,
+    WordSource,
+    prepare,
+)
 
 END_S = 2.0
 
 
+class Target(Protocol):
+    """A path to the rings of a probe; it goes along to the process that sends.
+
+    Attributes
+    ----------
+    shape : Shape
+        Of what carries the words.
+    slots : int
+        How many of them each port may have ready.
+    """
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def slots(self) -> int: ...
+
+    def open(self) -> socket.socket | None:
+        """Return the socket that goes along, too, where there is one; NoProbeError where there is no route."""
+
+    def send(self, sock: socket.socket | None, parts: Parts, parent: int) -> None:
+        """Send until stopped, or until the parent has gone: the process. ``parts``: of each port session and memory."""
+
+    def error(self, fault: Fault, accepted: int) -> ProbeError | None:
+        """Return what to say of a fault of this path after so many words; None: it is none of this path."""
+
+
 @dataclass(frozen=True)
 class StreamState:
-    """How the stream of a port is.
+    """The state of the stream of a port.
 
     Attributes
     ----------
@@ -36,9 +73,9 @@ class StreamState:
     gaps, timeouts : int
         Times that the probe missed one; that no answer came in time.
     starved : int
-        Times that there was room at the probe, and nothing ready.
+        Times that the probe had space, and nothing was ready.
     refused : int
-        Datagrams that the probe did not take: it had them, had no room, or missed one before.
+        Datagrams that the probe did not take: it had them, had no space, or missed one before.
     answers : int
     is_running : bool
         The program of the port has begun.
@@ -79,7 +116,7 @@ class Streamer:
     Parameters
     ----------
     target : Target
-    sources : mapping of Session to WordSource
+    sources : mapping of ReplaySession to WordSource
         One a port. The sessions are open at the probe.
 
     Raises
@@ -88,16 +125,16 @@ class Streamer:
         When there is no route to the probe.
     """
 
-    def __init__(self, target: Target, sources: Mapping[Session, WordSource]) -> None:
+    def __init__(self, target: Target, sources: Mapping[ReplaySession, WordSource]) -> None:
         self.target = target
-        shape, slots = target.shape, target.slots
+        shape = target.shape
         sock = target.open()
-        self.slots = {session.port: Slots(slots, shape=shape) for session in sources}
+        self.slots = {session.port: Slots(target.slots, shape=shape) for session in sources}
         self._processes: list[multiprocessing.process.BaseProcess] = []
         context = multiprocessing.get_context("spawn")
         try:
             for session, source in sources.items():
-                given = (source, session, slots, self.slots[session.port].memory, shape, os.getpid())
+                given = (source, session, self.slots[session.port].memory, shape, os.getpid())
                 self._processes.append(
                     context.Process(target=prepare, args=given, daemon=True, name="liteprobe-prepare")
                 )

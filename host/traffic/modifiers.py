@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.headers import Headers, mac_octets
-from liteprobe.host.traffic.nearest import nearest
 
 WINDOW = 4  # Octets.
 WORD = 2**32

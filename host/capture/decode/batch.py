@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_HEAD_WORDS, UNIFIED_DTYPE, UNIFIED_WORDS, UnifiedFlag
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, starts, take
+from liteprobe.host.packets.frames import WORD_OCTETS, Index, move, starts, take
 
 #: The four words that every record has: the first ones of the unified header.
 HEAD_DTYPE = np.dtype(

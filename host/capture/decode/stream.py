@@ -27,7 +27,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.capture.decode.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
 from liteprobe.host.capture.order import Order, OrderCounters, Run
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, starts, take
+from liteprobe.host.packets.frames import WORD_OCTETS, Index, starts, take
 
 BLOCK_OCTETS = WORD_OCTETS * BLOCK_WORDS
 PAYLOAD_WORDS = BLOCK_WORDS - BLOCK_HEADER_WORDS

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where an expression holds for other frames than in tcpdump: said to a person, and as a predicate over unified headers.
+"""Finds where an expression holds for other frames than in tcpdump: a line for a person, a predicate over unified headers.
 
 Source: pcap-filter(7): ``vlan`` and ``mpls`` move where all that is written behind them is looked for.
 """

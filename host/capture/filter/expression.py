@@ -1,115 +1,43 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A filter expression, and what becomes of it: words for the probe, or an answer for each unified header."""
+"""Parses a filter expression, once: what all that use it, the probe's tables and this host, are handed on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from liteprobe.cores.formats import (
-    CHANNELS,
-    DESTINATION_RULES,
-    FILTER_MACS,
-    FILTER_PORTS,
-    FILTER_ROW_HITS,
-    FILTER_ROW_WORDS,
-    FILTER_ROWS,
-    FILTER_TERM_HITS,
-    FILTER_TERM_WORDS,
-    FILTER_TERMS,
-    FILTER_VECTORS,
-    FILTER_VLANS,
-    TERM_RULES,
-    FilterControl,
-)
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, boxes_of, intersection
-from liteprobe.host.capture.filter.differences import Difference, differences
-from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Tables, fit, sorted_rows, words_of
+import numpy as np
+
+from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
+from liteprobe.host.capture.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.capture.filter.differences import Difference, differences, said
+from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Filter, fit
+from liteprobe.host.capture.filter.libpcap import FrameFilter, compiled, refusal
 from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
 from liteprobe.host.capture.filter.syntax import Parser
 from liteprobe.host.capture.filter.words import MeaninglessError
-from liteprobe.host.device.registers import Registers
+from liteprobe.host.capture.trigger import Passes, matching
 from liteprobe.host.errors import UsageError
 
-MEMORY = "filter"
-CONTROL = "filter_control"
 LOOK_HERE = "let this host look for the trigger (--host-trigger)"
-PORT_WORDS = 0x800  # Of each set of ports.
-VECTOR_WORDS = 0x200  # Of the prefixes of each table of addresses.
-#: What is written of the memory, as first word and count; sets of ports and prefixes only where they are asked for.
-TABLE_BLOCK = (FILTER_ROW_WORDS[0], FILTER_VLANS + 128 - FILTER_ROW_WORDS[0])
-TERM_BLOCK = (FILTER_TERM_WORDS, FILTER_MACS[1][1] + 4 - FILTER_TERM_WORDS)
-HIT_BLOCK = (FILTER_ROW_HITS[0], FILTER_TERM_HITS + FILTER_TERMS - FILTER_ROW_HITS[0])
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What the tables of a probe hold for an expression.
-
-    Parameters
-    ----------
-    text : str
-        The expression.
-    tables : Tables
-    drop : bool
-        What matches is dropped; else what doesn't.
-    channel : int or None
-        That its terms name,
-    naming : int
-        so many of them, from the first one.
-    probe_ports : int
-        Bit n: frames of port n may match.
-    """
-
-    text: str
-    tables: Tables
-    drop: bool = False
-    channel: int | None = None
-    probe_ports: int = ALL_PROBE_PORTS
-    naming: int = FILTER_TERMS
-
-    def words(self) -> dict[int, int]:
-        """Return the words of the filter's memory that are not 0, by address."""
-        return words_of(self.tables, self.marks())
-
-    def marks(self) -> list[tuple[int | None, int]]:
-        """Return of each term the channel that it names, and the ports whose frames may match."""
-        terms = range(len(self.tables.conditions))
-        return [(self.channel if term < self.naming else None, self.probe_ports) for term in terms]
-
-    def blocks(self) -> list[tuple[int, list[int]]]:
-        """Return what is to be written into the filter's memory: address of the first word, and words.
-
-        Counters are cleared. Sets of ports that no term asks for are left as they are, and so are prefixes where no row
-        is used.
-        """
-        words = self.words()
-        ranges = [TABLE_BLOCK, TERM_BLOCK, HIT_BLOCK]
-        for first, name in zip(FILTER_PORTS, ("source_port", "destination_port"), strict=True):
-            if name in self.tables.shared:
-                ranges.append((first, PORT_WORDS))
-        ranges += [(first, VECTOR_WORDS) for first, rows in zip(FILTER_VECTORS, self.tables.rows, strict=True) if rows]
-        return [(first, [words.get(address, 0) for address in range(first, first + count)]) for first, count in ranges]
-
-    def control(self) -> FilterControl:
-        """Return what is written into the control register."""
-        return FilterControl.ENABLE | (FilterControl.DROP if self.drop else FilterControl.NONE)
-
-    def rules(self) -> dict[int, str]:
-        """Return what each ``rule`` of a header means."""
-        found: dict[int, str] = {}
-        for first, side, rows in zip((0, DESTINATION_RULES), ("src", "dst"), self.tables.rows, strict=True):
-            found |= {first + row: f"{side} net {network}" for row, (network, _) in enumerate(sorted_rows(rows))}
-        count = len(self.tables.conditions)
-        return found | {TERM_RULES + term: f"case {term + 1} of {count}" for term in range(count)}
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A filter expression that has been read."""
+    """Knows what a filter expression means: in the probe's tables, for unified headers, for records on this host.
+
+    Parameters
+    ----------
+    text : str
+        As it was written.
+    tree : Node
+    instructions : bytes or None
+        What libpcap made of it, where this host is to filter whole frames by it; None: headers and tables do.
+    """
 
     text: str
     tree: Node
+    instructions: bytes | None = None
 
     def matches(self, headers: Headers) -> Truth:
         """Return which unified headers it holds for.
@@ -121,12 +49,33 @@ class Expression:
         """
         return self.tree.matches(headers)
 
+    def check_headers(self) -> None:
+        """Raise UsageError if unified headers can't tell whether it holds."""
+        self.matches(np.empty(0, UNIFIED_DTYPE))
+
+    def passes(self) -> Passes:
+        """Return what tells on this host which records pass: libpcap where it compiled the expression, else their headers."""
+        return partial(matching, matches=self.matches) if self.instructions is None else FrameFilter(self.instructions)
+
     def differences(self) -> Sequence[Difference]:
         """Return where it may hold for other frames than in tcpdump."""
         return differences(self.tree)
 
+    def remark(self, is_trigger: bool = False) -> str:
+        """Return one line that says for which frames it is other than tcpdump's; "" where it is the same."""
+        return said(self.differences(), is_trigger) if self.instructions is None else ""
+
     def fit(self, drop: bool = False, channel: int | None = None, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
-        """Return the expression as tables of the probe; parameters as of `Filter`.
+        """Return the expression as tables of the probe.
+
+        Parameters
+        ----------
+        drop : bool
+            What matches is dropped; else what doesn't.
+        channel : int or None
+            To which what matches goes; None: as its flow hash says.
+        probe_ports : int
+            Bit n: frames of port n may match.
 
         Raises
         ------
@@ -139,23 +88,33 @@ class Expression:
             raise UsageError(f"there is no channel {channel}: give 0 to {CHANNELS - 1}")
         if not 0 < probe_ports <= ALL_PROBE_PORTS:
             raise UsageError(f"{probe_ports} is not a set of ports: give 1, 2 or 3")
-        return Filter(self.text, fit(boxes_of(self.tree), self.text), drop, channel, probe_ports)
+        tables = fit(boxes_of(self.tree), self.text)
+        return Filter(self.text, tables, [(channel, probe_ports)] * len(tables.conditions), drop)
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, by_libpcap: bool = False) -> Expression:
     """Read a filter expression; an empty one holds for every frame.
+
+    Parameters
+    ----------
+    text : str
+    by_libpcap : bool
+        Have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that libpcap knows.
 
     Raises
     ------
     UsageError
-        If neither this nor libpcap understands it: says what, and what to write instead.
+        If neither this nor libpcap understands it: says what, and what to write instead; or libpcap is to filter, and
+        isn't installed.
     """
+    if by_libpcap:
+        return Expression(text, Octets(text), compiled(text))
     try:
         return Expression(text, Parser(text).whole())
     except MeaninglessError:
         raise
     except UsageError as error:
-        reason = libpcap.refusal(text)
+        reason = refusal(text)
         if reason is None:
             return Expression(text, Octets(text))
         raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
@@ -175,28 +134,51 @@ def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter
     try:
         passing = boxes_of(wanted.tree)
         if firing := intersection(passing, boxes_of(trigger.tree)):
-            return Filter(text, fit((*firing, *passing), text), channel=channel, naming=len(firing))
+            marks = [(channel, ALL_PROBE_PORTS)] * len(firing) + [(None, ALL_PROBE_PORTS)] * len(passing)
+            return Filter(text, fit((*firing, *passing), text), marks)
         raise UsageError(f"no frame can be both '{wanted.text}' and '{trigger.text}': give another --trigger")
     except FilterDoesNotFit as error:
         raise FilterDoesNotFit(error.part, error.reason, LOOK_HERE) from None
 
 
-def write_filter(registers: Registers, wanted: Filter) -> None:
-    """Put a filter in force; until it is, every frame passes."""
-    registers.write(CONTROL, FilterControl.NONE)
-    for first, words in wanted.blocks():
-        registers.write_memory(MEMORY, first, words)
-    registers.write(CONTROL, wanted.control())
+@dataclass(frozen=True)
+class Rule:
+    """Names the channel that frames go to which an expression holds for.
+
+    Parameters
+    ----------
+    match : Expression
+    channel : int
+    probe_ports : int
+        Bit n: frames of port n may match.
+    """
+
+    match: Expression
+    channel: int
+    probe_ports: int
 
 
-def clear_filter(registers: Registers) -> None:
-    """Let every frame pass."""
-    registers.write(CONTROL, FilterControl.NONE)
+def fit_rules(rules: Sequence[Rule]) -> Filter:
+    """Return the tables of rules: of those that hold for a frame, the first one names its channel.
 
-
-def read_hits(registers: Registers) -> dict[int, int]:
-    """Return how many frames each row and term has matched, by the number that is its ``rule``; those of 0 are left out."""
-    first, count = HIT_BLOCK
-    words = [int(word) for word in registers.read_memory(MEMORY, first, count)]
-    numbers = [*range(2 * FILTER_ROWS), *range(TERM_RULES, TERM_RULES + FILTER_TERMS)]
-    return {number: hits for number, hits in zip(numbers, words, strict=True) if hits}
+    Raises
+    ------
+    FilterDoesNotFit
+        When they can't hold all of them; names the part and the reason.
+    UsageError
+        When no frame can match one.
+    """
+    boxes: list[Box] = []
+    marks: list[tuple[int | None, int]] = []
+    for rule in rules:
+        found = boxes_of(rule.match.tree)
+        if not found:
+            raise UsageError(f"no frame can be '{rule.match.text}': give another 'match'")
+        boxes += found
+        marks += [(rule.channel, rule.probe_ports)] * len(found)
+    text = "; ".join(rule.match.text for rule in rules)
+    try:
+        return Filter(text, fit(tuple(boxes), text), marks)
+    except FilterDoesNotFit as error:
+        advice = "match by what one set of each can say, or use fewer classes"
+        raise FilterDoesNotFit(error.part, error.reason, advice) from None

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fits the boxes of an expression into the tables of the probe: terms, rows, sets.
+"""Fits the boxes of an expression into the tables of the probe (terms, rows, sets), and writes these.
 
 Source: docs/design/monitor.md ("Filter").
 """
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
+    DESTINATION_RULES,
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
@@ -22,22 +23,43 @@ from liteprobe.cores.formats import (
     FILTER_PORTS,
     FILTER_PROBE_PORTS_BIT,
     FILTER_PROTOCOLS,
+    FILTER_ROW_HITS,
     FILTER_ROW_IPV4_BIT,
     FILTER_ROW_WORDS,
     FILTER_ROWS,
+    FILTER_TERM_HITS,
     FILTER_TERM_WORDS,
     FILTER_TERMS,
     FILTER_VECTORS,
     FILTER_VLANS,
+    TERM_RULES,
     FilterCondition,
+    FilterControl,
 )
-from liteprobe.host.capture.filter.boxes import ADDRESSES, EVERY, FIELDS, IPV6_FIRST, SIZES, Box, FilterDoesNotFit
-from liteprobe.host.capture.filter.numbers import Numbers
+from liteprobe.host.capture.filter.boxes import (
+    ADDRESSES,
+    EVERY,
+    FIELDS,
+    IPV6_FIRST,
+    SIZES,
+    Box,
+    FilterDoesNotFit,
+    Numbers,
+)
+from liteprobe.host.device.registers import Registers
 
 Network = IPv4Network | IPv6Network
 SIDES = ("source", "destination")
 SHARED = ("source_port", "destination_port", "vlan", "source_mac", "destination_mac")
 ALL_PROBE_PORTS = 3
+MEMORY = "filter"
+CONTROL = "filter_control"
+PORT_WORDS = 0x800  # Of each set of ports.
+VECTOR_WORDS = 0x200  # Of the prefixes of each table of addresses.
+#: What is written of the memory, as first word and count; sets of ports and prefixes only where they are asked for.
+TABLE_BLOCK = (FILTER_ROW_WORDS[0], FILTER_VLANS + 128 - FILTER_ROW_WORDS[0])
+TERM_BLOCK = (FILTER_TERM_WORDS, FILTER_MACS[1][1] + 4 - FILTER_TERM_WORDS)
+HIT_BLOCK = (FILTER_ROW_HITS[0], FILTER_TERM_HITS + FILTER_TERMS - FILTER_ROW_HITS[0])
 
 
 @dataclass
@@ -212,3 +234,78 @@ def words_of(tables: Tables, marks: Sequence[tuple[int | None, int]]) -> dict[in
 def sorted_rows(rows: dict[Network, int]) -> list[tuple[Network, int]]:
     """Return rows with the longest prefixes first, else as they came: the first that matches is the closest."""
     return sorted(rows.items(), key=lambda row: -row[0].prefixlen)
+
+
+# Filter --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Holds what the tables of a probe are for one expression or several.
+
+    Parameters
+    ----------
+    text : str
+        The expression.
+    tables : Tables
+    marks : sequence of tuple
+        Of each term the channel that it names (None: none), and bit n: frames of port n may match.
+    drop : bool
+        What matches is dropped; else what doesn't.
+    """
+
+    text: str
+    tables: Tables
+    marks: Sequence[tuple[int | None, int]]
+    drop: bool = False
+
+    def words(self) -> dict[int, int]:
+        """Return the words of the filter's memory that are not 0, by address."""
+        return words_of(self.tables, self.marks)
+
+    def blocks(self) -> list[tuple[int, list[int]]]:
+        """Return what is to be written into the filter's memory: address of the first word, and words.
+
+        Counters are cleared. Sets of ports that no term asks for are left as they are, and so are prefixes where no row
+        is used.
+        """
+        words = self.words()
+        ranges = [TABLE_BLOCK, TERM_BLOCK, HIT_BLOCK]
+        for first, name in zip(FILTER_PORTS, ("source_port", "destination_port"), strict=True):
+            if name in self.tables.shared:
+                ranges.append((first, PORT_WORDS))
+        ranges += [(first, VECTOR_WORDS) for first, rows in zip(FILTER_VECTORS, self.tables.rows, strict=True) if rows]
+        return [(first, [words.get(address, 0) for address in range(first, first + count)]) for first, count in ranges]
+
+    def control(self) -> FilterControl:
+        """Return what is written into the control register."""
+        return FilterControl.ENABLE | (FilterControl.DROP if self.drop else FilterControl.NONE)
+
+    def rules(self) -> dict[int, str]:
+        """Return what each ``rule`` of a header means."""
+        found: dict[int, str] = {}
+        for first, side, rows in zip((0, DESTINATION_RULES), ("src", "dst"), self.tables.rows, strict=True):
+            found |= {first + row: f"{side} net {network}" for row, (network, _) in enumerate(sorted_rows(rows))}
+        count = len(self.tables.conditions)
+        return found | {TERM_RULES + term: f"case {term + 1} of {count}" for term in range(count)}
+
+
+def write_filter(registers: Registers, wanted: Filter) -> None:
+    """Put a filter in force; until it is, every frame passes."""
+    registers.write(CONTROL, FilterControl.NONE)
+    for first, words in wanted.blocks():
+        registers.write_memory(MEMORY, first, words)
+    registers.write(CONTROL, wanted.control())
+
+
+def clear_filter(registers: Registers) -> None:
+    """Let every frame pass."""
+    registers.write(CONTROL, FilterControl.NONE)
+
+
+def read_hits(registers: Registers) -> dict[int, int]:
+    """Return how many frames each row and term has matched, by the number that is its ``rule``; those of 0 are left out."""
+    first, count = HIT_BLOCK
+    words = [int(word) for word in registers.read_memory(MEMORY, first, count)]
+    numbers = [*range(2 * FILTER_ROWS), *range(TERM_RULES, TERM_RULES + FILTER_TERMS)]
+    return {number: hits for number, hits in zip(numbers, words, strict=True) if hits}

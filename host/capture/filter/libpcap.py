@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Filters by libpcap itself, which is what tcpdump asks, over the octets of frames.
+"""Filters the octets of frames by libpcap itself, which is what tcpdump asks.
 
 Source: pcap(3PCAP): pcap_open_dead, pcap_compile; bpf_filter of libpcap's pcap/bpf.h.
 """
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.filter.words import numbered
 from liteprobe.host.errors import UsageError
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, starts
+from liteprobe.host.packets.frames import WORD_OCTETS, starts
 
 NAMES = ("libpcap.so.0.8", "libpcap.so.1", "libpcap.dylib")  # Debian's, Fedora's, that of macOS.
 LINK_ETHERNET = 1
@@ -69,10 +70,10 @@ def compiled(expression: str) -> bytes:
     UsageError
         If libpcap refuses it, with its reason; or isn't installed.
     """
-    pcap, program = library(), Program()
+    pcap, program, text = library(), Program(), numbered(expression).encode()
     handle = pcap.pcap_open_dead(LINK_ETHERNET, SNAP_LENGTH)
     try:
-        if pcap.pcap_compile(handle, program, expression.encode(), OPTIMIZE, NETMASK_UNKNOWN):
+        if pcap.pcap_compile(handle, program, text, OPTIMIZE, NETMASK_UNKNOWN):
             error = pcap.pcap_geterr(handle).decode()
             if error == REJECTS_ALL:
                 return ACCEPT_NONE
@@ -95,25 +96,21 @@ def refusal(expression: str) -> str | None:
 
 
 class FrameFilter:
-    """An expression that libpcap has compiled.
+    """Tells which frames an expression holds for that libpcap has compiled.
 
     Parameters
     ----------
-    expression : str
+    instructions : bytes
+        Of `compiled`.
 
     Attributes
     ----------
     cut : int
         Frames of batches that were shorter than on the wire (a snap length) when libpcap looked at them.
-
-    Raises
-    ------
-    UsageError
-        If libpcap refuses it, or isn't installed.
     """
 
-    def __init__(self, expression: str) -> None:
-        self._instructions = ctypes.create_string_buffer(compiled(expression))
+    def __init__(self, instructions: bytes) -> None:
+        self._instructions = ctypes.create_string_buffer(instructions)
         self.cut = 0
 
     def __call__(self, batch: Batch) -> NDArray[np.bool_]:
@@ -148,7 +145,7 @@ class FrameFilter:
 
 
 def matches(expression: str, frames: Sequence[bytes]) -> NDArray[np.bool_]:
-    """Return which whole frames an expression holds for; raises as `FrameFilter`."""
+    """Return which whole frames an expression holds for; raises as `compiled`."""
     lengths = np.array([len(frame) for frame in frames], np.int64)
     octets = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
-    return FrameFilter(expression).matches(octets, starts(lengths), lengths, lengths)
+    return FrameFilter(compiled(expression)).matches(octets, starts(lengths), lengths, lengths)

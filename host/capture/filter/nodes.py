@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a filter expression says, as a tree; and which unified headers it holds for.
+"""Holds a filter expression as a tree that tells which unified headers match.
 
 Source: pcap-filter(7); docs/cores/filter.md says where this differs from tcpdump.
 """

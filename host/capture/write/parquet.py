@@ -18,7 +18,7 @@ from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.write.output import FULL
 from liteprobe.host.capture.write.row_group import CHUNK, REPEATED, SCHEMA, RowGroup
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.packets.copy_ranges import take
+from liteprobe.host.packets.frames import take
 
 with extras.named():
     import pyarrow as pa

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import UNIFIED_PLACES, UnifiedFlag
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.write.output import Output
-from liteprobe.host.packets.copy_ranges import WORD_OCTETS, Index, move, put, starts
+from liteprobe.host.packets.frames import WORD_OCTETS, Index, move, put, starts
 
 SECTION, INTERFACE, PACKET, STATISTICS = 0x0A0D0D0A, 1, 6, 5
 BYTE_ORDER = 0x1A2B3C4D

@@ -15,7 +15,7 @@ from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_process import SimProcess
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.packets.convert import as_pcap
+from liteprobe.host.packets.files import as_pcap
 
 EXECUTABLE = "liteprobe-sim"
 MAP = "csr.json"

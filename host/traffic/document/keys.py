@@ -25,7 +25,7 @@ from liteprobe.host.traffic.headers import ETHERTYPE_MIN, MPLS_LABELS_MAX, PROTO
 from liteprobe.host.traffic.intervals import BURST_MAX, TICKS_MAX
 from liteprobe.host.traffic.lengths import STEP_MAX
 from liteprobe.host.traffic.stamps import PLACES, TICK_MAX, WIDTH_MAX, WIDTH_MIN
-from liteprobe.host.traffic.stream_checks import CHECKSUMS, COUNT_MAX, SEED_MAX
+from liteprobe.host.traffic.stream import CHECKSUMS, COUNT_MAX, SEED_MAX
 
 PORTS = 16
 WORD_MAX = 2**32 - 1

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 import yaml
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.headers import ip_address, mac_octets
-from liteprobe.host.traffic.nearest import nearest
 
 Schema = dict[str, Any]
 

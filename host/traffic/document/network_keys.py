@@ -6,15 +6,17 @@ from fractions import Fraction
 
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS
-from liteprobe.host.capture.filter import parse
+from liteprobe.host.capture.filter.expression import parse
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Flag, Quantity, Text, Whole
 from liteprobe.host.traffic.document.sections import AnyOf, Either, Key, Named, Section, Several
-from liteprobe.host.traffic.network.background import BURST_MAX, ENTRIES_MAX, KINDS
-from liteprobe.host.traffic.network.delays import KINDS as JITTERS
-from liteprobe.host.traffic.network.losses import NUMBER_MAX
 from liteprobe.host.traffic.network.network import (
+    BACKGROUNDS,
+    BURST_MAX,
     CHANGES_MAX,
+    ENTRIES_MAX,
     FRAMES_MAX,
+    JITTERS,
+    NUMBER_MAX,
     OCTETS_MAX,
     OVERHEAD_MAX,
     RED_WEIGHT_MAX,
@@ -108,7 +110,7 @@ ENTRY = Section(
 BACKGROUND = Section(
     "background",
     {
-        "kind": Key(Choice(tuple(KINDS)), "How its frames follow each other.", is_needed=True),
+        "kind": Key(Choice(tuple(BACKGROUNDS)), "How its frames follow each other.", is_needed=True),
         "length": Key(LENGTH, "Octets of each, without FCS.", "1514"),
         "rate": Key(BACKGROUND_RATE, "Of its frames with `overhead`; of bursts, within one."),
         "share": Key(LOAD, "In the place of `rate`: a share of the direction's."),

@@ -5,9 +5,15 @@
 from collections.abc import Iterator
 
 from liteprobe.host.traffic.document.network_write import rate_text, share_text, time_text
-from liteprobe.host.traffic.network.background import Background
-from liteprobe.host.traffic.network.losses import Bernoulli, GilbertElliott, LossList, LossPattern
-from liteprobe.host.traffic.network.network import Queue, TrafficClass
+from liteprobe.host.traffic.network.network import (
+    Background,
+    Bernoulli,
+    GilbertElliott,
+    LossList,
+    LossPattern,
+    Queue,
+    TrafficClass,
+)
 
 
 def treatment(one: TrafficClass) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from liteprobe.host.errors import is_near, nearest
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Kind, Schema, Source, Whole, line_of, text_of
-from liteprobe.host.traffic.nearest import is_near, nearest
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, TABLE_ENTRIES
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.document.keys import STREAM
 from liteprobe.host.traffic.document.kinds import NAME, Choice, Schema, Source, Value, Whole
 from liteprobe.host.traffic.document.read import compose, stream_of
 from liteprobe.host.traffic.document.sections import Either, Entries, Key, Section, Several, document_schema
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
-from liteprobe.host.traffic.nearest import nearest
-from liteprobe.host.traffic.set_octets import REPEATS_MAX
-from liteprobe.host.traffic.sets import ADDRESSES, FIELDS, Repeat, Sets, Values
+from liteprobe.host.traffic.sets import ADDRESSES, FIELDS, REPEATS_MAX, Repeat, Sets, Values
 
 SETS_MAX = 1_000_000  # Of a document; more of them come from a script.
 NOT_OF_SETS = ("modify", "exponential", "burst", "start", "count", "seed")

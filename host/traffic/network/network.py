@@ -2,18 +2,465 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A degraded network between two ports, as plain data: directions, their classes, and what changes when."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist
 
-from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
-from liteprobe.cores.formats.emulate import CLASSES, UNMATCHED_CLASS
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
+from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
+from liteprobe.cores.formats.emulate import Background as Kind
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.intervals import Number, exact
-from liteprobe.host.traffic.network.background import Background
-from liteprobe.host.traffic.network.bandwidth import BandwidthTrace
-from liteprobe.host.traffic.network.delays import Jitter, Reorder, check_share
-from liteprobe.host.traffic.network.losses import Loss, Pattern
+
+JITTERS = ("uniform", "normal", "pareto", "paretonormal", "table")
+PARETO_SHAPE = 3
+PARETO_MEAN, PARETO_SCALE = 1.5, 4 / 3
+SPREADS_MOST = 32767 / 8192  # Where netem's tables end.
+PERCENT = 100
+
+
+def check_share(share: Number, what: str) -> None:
+    """Raise UsageError unless ``share`` lies from 0 to 1."""
+    if not 0 <= exact(share) <= 1:
+        raise UsageError(f"{what} of {float(share) * PERCENT:g} % is out of range: give 0 % to 100 %")
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """How the delays of the frames of a class differ. Frames of a class keep their order all the same.
+
+    Source: iproute2, netem/pareto.c and paretonormal.c (after NIST Net).
+
+    Parameters
+    ----------
+    kind : str
+        ``uniform``, ``normal``, ``pareto``, ``paretonormal`` or ``table``. The middle three are those of netem.
+    spread_ns : number
+        Half the width of the uniform distribution, the standard deviation of the others (netem scales its Pareto's alike).
+    table_ns : tuple of number
+        Of ``table``: what comes on top of the delay, each entry for an equal share of the frames; 1 to 1024 entries.
+    correlation : number
+        Share of the frames, from 0 to 1, that have the delay of the one before: the correlation of two frames n apart is its
+        n-th power.
+    """
+
+    kind: str
+    spread_ns: Number = 0
+    table_ns: tuple[Number, ...] = ()
+    correlation: Number = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in JITTERS:
+            raise UsageError(f"no jitter is called '{self.kind}': give one of {', '.join(JITTERS)}")
+        check_share(self.correlation, "a correlation of delays")
+        if self.kind == "table":
+            if not 1 <= len(self.table_ns) <= DELAY_ENTRIES:
+                raise UsageError(f"a table of {len(self.table_ns)} delays is out of range: give 1 to {DELAY_ENTRIES}")
+            if min(exact(one) for one in self.table_ns) < 0:
+                raise UsageError("a table of delays has one below 0: give what comes on top of the delay, from 0")
+        elif self.table_ns:
+            raise UsageError(f"jitter '{self.kind}' has no table: leave it out, or give 'table'")
+        elif exact(self.spread_ns) <= 0:
+            raise UsageError(f"a spread of {self.spread_ns} ns is out of range: give more than 0")
+
+    def quantiles_ns(self) -> list[Fraction]:
+        """Return what each quantile adds to the delay (ns, below 0 where it takes away), ascending."""
+        if self.kind == "table":
+            table = sorted(exact(one) for one in self.table_ns)
+            return [table[number * len(table) // DELAY_ENTRIES] for number in range(DELAY_ENTRIES)]
+        spread = exact(self.spread_ns)
+        middles = [Fraction(2 * number + 1, 2 * DELAY_ENTRIES) for number in range(DELAY_ENTRIES)]
+        return [spread * spreads_of(self.kind, middle) for middle in middles]
+
+
+def spreads_of(kind: str, share: Fraction) -> Fraction:
+    """Return the quantile of a distribution of mean 0 and spread 1, below which lies ``share`` of it."""
+    if kind == "uniform":
+        return 2 * share - 1
+    normal = NormalDist().inv_cdf(float(share))
+    pareto = ((1 - float(share)) ** (-1 / PARETO_SHAPE) - PARETO_MEAN) * PARETO_SCALE
+    pareto = min(pareto, SPREADS_MOST)
+    value = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}[kind]
+    return Fraction(value)
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """Frames that are held back, so that later ones overtake them.
+
+    The extent is a time; the extent in frames follows from it: as many overtake as come within it. What is held back keeps its
+    order among itself, over all classes of the direction.
+
+    Parameters
+    ----------
+    share : number
+        Of the frames, from 0 to 1.
+    extent_ns : number
+        How long they are held back, on top of their delay.
+    """
+
+    share: Number
+    extent_ns: Number
+
+    def __post_init__(self) -> None:
+        check_share(self.share, "a share of frames that are held back")
+        if exact(self.extent_ns) <= 0:
+            raise UsageError(
+                f"an extent of {self.extent_ns} ns is out of range: give more than 0, the time to hold back"
+            )
+
+
+BITS = 32
+NUMBER_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Each frame is lost by itself.
+
+    Parameters
+    ----------
+    share : number
+        Of the frames, from 0 to 1.
+    """
+
+    share: Number
+
+    def __post_init__(self) -> None:
+        check_share(self.share, "a loss")
+
+
+@dataclass(frozen=True)
+class GilbertElliott:
+    """Losses come in bursts: the path is in a good or in a bad state, and goes over with each frame.
+
+    With the defaults of ``h`` and ``k`` it is Gilbert's model: what comes in the bad state is lost, all else isn't. The loss is
+    (r (1-k) + p (1-h)) / (p + r), a stay in the bad state has a mean of 1/r frames.
+
+    Source: Gilbert, Capacity of a Burst-Noise Channel, 1960; Elliott, Estimates of Error Rates for Codes on Burst-Noise Channels,
+    1963; in the letters of Salsano, Ludovici and Ordine, 2009, which netem has.
+
+    Parameters
+    ----------
+    p, r : number
+        Probability with each frame of going over to the bad state, and back, from 0 to 1.
+    h, k : number
+        Share of the frames that the bad, and the good state let pass.
+    """
+
+    p: Number
+    r: Number
+    h: Number = 0
+    k: Number = 1
+
+    def __post_init__(self) -> None:
+        for name in ("p", "r", "h", "k"):
+            check_share(getattr(self, name), f"'{name}'")
+        if exact(self.p) and not exact(self.r):
+            raise UsageError("with 'r' of 0 % the bad state never ends: give more, or 'loss' as one share")
+
+
+@dataclass(frozen=True)
+class LossPattern:
+    """Frames are lost as bits say: the first bit is the first frame of the class; behind the last the pattern repeats.
+
+    Parameters
+    ----------
+    bits : str
+        ``1``: lost.
+    """
+
+    bits: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("[01]+", self.bits):
+            raise UsageError(f"'{self.bits[:40]}' is not a pattern of losses: give 0 and 1, like 00010")
+        if len(self.bits) > PATTERN_WORDS * BITS:
+            raise UsageError(
+                f"a pattern of {len(self.bits)} frames is out of range: give {PATTERN_WORDS * BITS} at most; it repeats"
+            )
+
+    @property
+    def count(self) -> int:
+        """Frames until it repeats."""
+        return len(self.bits)
+
+    def words(self) -> tuple[int, ...]:
+        """Return its words of the pattern memory."""
+        parts = [self.bits[first : first + BITS] for first in range(0, len(self.bits), BITS)]
+        return tuple(int(part[::-1], 2) for part in parts)
+
+
+@dataclass(frozen=True)
+class LossList:
+    """These frames of the class are lost, once.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        From 0, ascending.
+    """
+
+    numbers: Sequence[int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+        if not 1 <= len(self.numbers) <= PATTERN_WORDS:
+            raise UsageError(
+                f"a list of {len(self.numbers)} lost frames is out of range: give 1 to {PATTERN_WORDS}, or a pattern"
+            )
+        ascends = all(low < high for low, high in pairwise(self.numbers))
+        if not ascends or self.numbers[0] < 0 or self.numbers[-1] > NUMBER_MAX:
+            raise UsageError(f"numbers of lost frames ascend from 0 to {NUMBER_MAX}: sort them, each once")
+
+    @property
+    def count(self) -> int:
+        """Frames that are lost."""
+        return len(self.numbers)
+
+    def words(self) -> tuple[int, ...]:
+        """Return its words of the pattern memory."""
+        return tuple(self.numbers)
+
+
+Loss = Bernoulli | GilbertElliott
+Pattern = LossPattern | LossList
+
+
+BACKGROUNDS = {
+    "constant": Kind.CONSTANT,
+    "exponential": Kind.EXPONENTIAL,
+    "on-off": Kind.ON_OFF,
+    "random on-off": Kind.RANDOM_ON_OFF,
+    "pattern": Kind.PATTERN,
+}
+BURSTS = ("on-off", "random on-off")
+ENTRIES_MAX = PATTERN_WORDS // 2
+BURST_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Background:
+    """Frames of the background of a class.
+
+    Parameters
+    ----------
+    kind : str
+        ``constant`` (at each interval), ``exponential`` (a Poisson process), ``on-off`` (bursts of a fixed number of frames, then a
+        pause), ``random on-off`` (bursts of a geometric number, exponential pauses) or ``pattern``.
+    length : int
+        Of each frame, octets without FCS.
+    rate_bps, share, interval_ns : number or None
+        One of them, but for ``pattern``: the rate of the frames with the class's overhead, which may be above that of the link; a
+        share of the link's rate; or from frame to frame. Of bursts it is that within a burst.
+    burst : number
+        Of bursts: frames of one, or their mean.
+    pause_ns : number
+        Of bursts: from the last frame of one to the first of the next, or its mean.
+    entries : tuple of (number, int)
+        Of ``pattern``: time since the frame before (ns), length; they repeat.
+    phase_ns : number
+        From the start to the first frame; exponential ones draw it.
+    """
+
+    kind: str
+    length: int = 1514
+    rate_bps: Number | None = None
+    share: Number | None = None
+    interval_ns: Number | None = None
+    burst: Number = 0
+    pause_ns: Number = 0
+    entries: tuple[tuple[Number, int], ...] = ()
+    phase_ns: Number = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in BACKGROUNDS:
+            raise UsageError(f"no background is called '{self.kind}': give one of {', '.join(BACKGROUNDS)}")
+        for length in (self.length, *(length for _, length in self.entries)):
+            if not MIN_LENGTH <= length <= GIANT_LENGTH:
+                raise UsageError(
+                    f"background frames of {length} octets are out of range: give {MIN_LENGTH} to {GIANT_LENGTH}"
+                )
+        given = [name for name in ("rate_bps", "share", "interval_ns") if getattr(self, name) is not None]
+        self._check_pattern(given) if self.kind == "pattern" else self._check_pace(given)
+        if exact(self.phase_ns) < 0 or exact(self.pause_ns) < 0:
+            raise UsageError("a time of the background is below 0: give 0 or more")
+        if self.kind == "exponential" and exact(self.phase_ns):
+            raise UsageError("the first frame of an exponential background is drawn, too: leave out 'phase'")
+
+    def _check_pattern(self, given: list[str]) -> None:
+        if given:
+            raise UsageError("a pattern of the background has its own times: leave out rate, share and interval")
+        if not 1 <= len(self.entries) <= ENTRIES_MAX:
+            raise UsageError(f"a pattern of {len(self.entries)} background frames: give 1 to {ENTRIES_MAX}; it repeats")
+        times = [exact(time) for time, _ in self.entries]
+        if min(times) < 0 or not sum(times):
+            raise UsageError(
+                "the times of a background pattern are 0 or more, and not all 0: give times since the frame before"
+            )
+
+    def _check_pace(self, given: list[str]) -> None:
+        if self.entries:
+            raise UsageError(f"a background '{self.kind}' has no entries: leave them out, or give 'pattern'")
+        if len(given) != 1:
+            raise UsageError(f"a background '{self.kind}' needs one of rate, share and interval: give one of them")
+        if exact(getattr(self, given[0])) <= 0:
+            raise UsageError(f"the {given[0].split('_')[0]} of a background is out of range: give more than 0")
+        if self.kind not in BURSTS:
+            if exact(self.burst) or exact(self.pause_ns):
+                raise UsageError(
+                    f"a background '{self.kind}' has no bursts: leave out burst and pause, or give 'on-off'"
+                )
+            return
+        burst = exact(self.burst)
+        if not 1 <= burst <= BURST_MAX or (self.kind == "on-off" and burst.denominator != 1):
+            raise UsageError(f"bursts of {float(burst):g} background frames are out of range: give 1 to {BURST_MAX}")
+        if not exact(self.pause_ns):
+            raise UsageError("bursts of the background need a pause: give 'pause', or 'constant' for none")
+
+    def ticks_between(self, rate_bps: Fraction | None, overhead: int, ticks_per_ns: Fraction) -> Fraction:
+        """Return the (mean) ticks from frame to frame, within a burst, of a link of ``rate_bps``.
+
+        Raises
+        ------
+        UsageError
+            When it is a share of a link that has no rate.
+        """
+        if self.interval_ns is not None:
+            return exact(self.interval_ns) * ticks_per_ns
+        if self.rate_bps is not None:
+            rate = exact(self.rate_bps)
+        elif rate_bps is None:
+            raise UsageError(
+                "a share of a link without a rate is not known: give the background a rate, or the direction one"
+            )
+        else:
+            assert self.share is not None
+            rate = exact(self.share) * rate_bps
+        return 8 * (self.length + overhead) * 10**9 * ticks_per_ns / rate
+
+
+OPPORTUNITY = 1500  # Octets that a line stands for.
+MS = 10**6
+STAMP_MAX = 2**40  # 34 years.
+TICKS_MAX = 2**32 - 1
+OPPORTUNITY_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class BandwidthTrace:
+    """Opportunities to deliver octets; what isn't used of one is lost, and the trace repeats when its last one has passed.
+
+    Parameters
+    ----------
+    stamps_ms : tuple of int
+        Of the opportunities, ascending.
+    octets : tuple of int
+        Of each.
+    name : str
+        Of the file.
+    """
+
+    stamps_ms: tuple[int, ...]
+    octets: tuple[int, ...]
+    name: str = "trace"
+
+    def __post_init__(self) -> None:
+        if len(self.stamps_ms) != len(self.octets) or not self.stamps_ms:
+            raise UsageError("a bandwidth trace needs one or more opportunities, each with its octets: give some")
+        ascends = all(low < high for low, high in pairwise(self.stamps_ms))
+        if not ascends or self.stamps_ms[0] < 0 or self.stamps_ms[-1] == 0:
+            raise UsageError("the stamps of a bandwidth trace ascend from 0 ms, and the last is above 0: sort them")
+        if min(self.octets) < 0 or max(self.octets) > OPPORTUNITY_MAX:
+            raise UsageError(f"an opportunity has 0 to {OPPORTUNITY_MAX} octets: give fewer at once")
+
+    @classmethod
+    def from_file(cls, path: Path) -> "BandwidthTrace":
+        """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1500 octets each.
+
+        Raises
+        ------
+        UsageError
+            With its line, where the file isn't one.
+        """
+        try:
+            with path.open(encoding="utf-8") as file:
+                return cls.from_lines(file, str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"can't read {path} ({error}): name a trace of Mahimahi, a stamp in ms a line") from None
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str], name: str = "trace") -> "BandwidthTrace":
+        """Return the trace of lines; the same stamp on several lines is one opportunity."""
+        found: dict[int, int] = {}
+        last = 0
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if not text.isascii() or not text.isdigit():
+                raise UsageError(f"{name}:{number}: '{text[:40]}' is not a stamp: give whole milliseconds, one a line")
+            stamp = int(text)
+            if stamp > STAMP_MAX:
+                raise UsageError(f"{name}:{number}: {stamp} ms is out of range: give {STAMP_MAX} ms at most")
+            if stamp < last:
+                raise UsageError(
+                    f"{name}:{number}: {stamp} ms is before the {last} ms of the line above: sort the lines"
+                )
+            last = stamp
+            found[stamp] = found.get(stamp, 0) + OPPORTUNITY
+        if not found:
+            raise UsageError(f"{name}:1: the file is empty: give a stamp in ms a line, each for {OPPORTUNITY} octets")
+        if not last:
+            raise UsageError(f"{name}:{number}: the last stamp is 0 ms, so the trace takes no time: give a later one")
+        return cls(tuple(found), tuple(found.values()), name)
+
+    @property
+    def rate_bps(self) -> Fraction:
+        """The mean rate."""
+        return Fraction(8 * sum(self.octets) * 1000, self.stamps_ms[-1])
+
+    @cached_property
+    def _twice(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Its stamps, and again those of the next turn; what came before each, and in all."""
+        stamps = np.array(self.stamps_ms, np.int64)
+        sums = np.cumsum(np.array(self.octets * 2, np.int64))
+        return np.concatenate([stamps, stamps + self.stamps_ms[-1]]), np.concatenate([[0], sums])
+
+    def most_octets(self, time_ms: Fraction) -> int:
+        """Return the most octets that opportunities within ``time_ms`` bring, both ends counted."""
+        stamps, sums = self._twice
+        count = len(self.stamps_ms)
+        turns, rest = divmod(int(time_ms), self.stamps_ms[-1])
+        ends = np.searchsorted(stamps, stamps[:count] + rest, side="right")
+        return turns * int(sums[count]) + int((sums[ends] - sums[:count]).max())
+
+    def words(self, ticks_per_ns: Fraction) -> list[int]:
+        """Return its entries: ticks since the one before, octets. Rounding never adds up.
+
+        Raises
+        ------
+        UsageError
+            When a pause in it is longer than an entry can say.
+        """
+        ends = [round(stamp * MS * ticks_per_ns) for stamp in self.stamps_ms]
+        words: list[int] = []
+        for before, end, octets in zip([0, *ends], ends, self.octets, strict=False):
+            if end - before > TICKS_MAX:
+                most_ms = int(TICKS_MAX / ticks_per_ns / MS)
+                raise UsageError(
+                    f"{self.name} has a pause of {float((end - before) / ticks_per_ns) / MS:g} ms: give pauses of {most_ms} ms "
+                    "at most"
+                )
+            words += [end - before, octets]
+        return words
+
 
 DIRECTIONS = ("there", "back")
 SERVICES = ("strict", "weighted")

@@ -4,9 +4,8 @@
 
 from pathlib import Path
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.document.network import read_network
-from liteprobe.host.traffic.nearest import nearest
 from liteprobe.host.traffic.network.network import Network
 
 FOLDER = Path(__file__).parent

@@ -1,32 +1,244 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A trace: frames of any number, each due at a time of its own, made as they are needed."""
+"""A trace holds frames of any number, each due at a time of its own, from a file or made up, and read as they are needed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD
+from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.packets.copy_ranges import Index
 from liteprobe.host.packets.files import FileSource
-from liteprobe.host.packets.frames import Frames
+from liteprobe.host.packets.frames import SLACK, Frames, Index, joined
 from liteprobe.host.traffic.headers import Headers
-from liteprobe.host.traffic.intervals import NOMINAL, Interval, Number, exact
-from liteprobe.host.traffic.lengths import IMIX, Fixed, Length
+from liteprobe.host.traffic.intervals import NOMINAL, Interval, Number, exact, head_ticks
+from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.made import MadeSource
-from liteprobe.host.traffic.trace.order import checked, in_order
-from liteprobe.host.traffic.trace.records import Words, records
-from liteprobe.host.traffic.trace.stamping import check
-from liteprobe.host.traffic.trace.summary import Summary, starts_of, summarize
-from liteprobe.host.traffic.trace.ticks import fitting, scaled
+from liteprobe.host.traffic.trace.records import Summary, Words, check_stamp, records, starts_of, summarize
 
-PARTS = 10**6
+OVER_MAX, UNDER_MAX = 1 << 50, 1 << 60  # Numerator and denominator for which ``scaled`` is exact.
+
+
+def fitting(ratio: Fraction) -> Fraction:
+    """Return ``ratio``, or the nearest one that ``scaled`` can take: off by less than 1 part in 2^58, from 2^-40 to 2^40."""
+    if ratio.denominator == 1 or (ratio.numerator < OVER_MAX and ratio.denominator < UNDER_MAX):
+        return ratio
+    return ratio.limit_denominator(max(min(int(OVER_MAX / 2 / ratio), UNDER_MAX - 1), 1))
+
+
+def scaled(times: Index, ratio: Fraction) -> Index:
+    """Return ``times * ratio``, each rounded to the nearest whole number; halves upwards.
+
+    Parameters
+    ----------
+    times : array of int64, 0 or more
+    ratio : Fraction
+        As ``fitting`` returns it.
+    """
+    over, under = ratio.numerator, ratio.denominator
+    if under == 1:
+        return times * over
+    whole, rest = np.divmod(times, under)
+    # The quotient is off by one at most; what is left of the product, modulo 2^64, says by how much.
+    near = (rest.astype(np.float64) * over / under).astype(np.int64)
+    left = rest * over - near * under
+    return np.asarray(whole * over + near + (2 * left + under) // (2 * under))
+
+
+SORTED_FRAMES = 4096  # A frame may be so many places from where it belongs.
+
+
+def checked(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
+    """Yield what comes, sure that no time goes back.
+
+    Raises
+    ------
+    UsageError
+        When one does.
+    """
+    last: int | None = None
+    for chunk in chunks:
+        before = np.concatenate([chunk.time[:1] if last is None else [last], chunk.time[:-1]])
+        if (back := chunk.time < before).any():
+            first = int(np.argmax(back))
+            raise _went_back(chunk, first, int(before[first]), ticks_per_unit, "sort them with --sort, or leave it out")
+        last = int(chunk.time[-1])
+        yield chunk
+
+
+def in_order(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
+    """Yield frames in the order of their times; those of equal time in the order in which they came.
+
+    Raises
+    ------
+    UsageError
+        When one comes more than ``SORTED_FRAMES`` frames behind its place.
+    """
+    held: Frames | None = None
+    last: int | None = None
+    for chunk in chunks:
+        if last is not None and (back := chunk.time < last).any():
+            first = int(np.argmax(back))
+            advice = f"it belongs more than {SORTED_FRAMES} packets before: sort the file with reordercap"
+            raise _went_back(chunk, first, last, ticks_per_unit, advice)
+        both = chunk if held is None else joined(held, chunk)
+        both = both.select(np.argsort(both.time, kind="stable"))
+        done = max(len(both) - SORTED_FRAMES, 0)
+        held = both.select(slice(done, None)).compact()
+        if done:
+            last = int(both.time[done - 1])
+            yield both.select(slice(0, done))
+    if held is not None and len(held):
+        yield held
+
+
+def _went_back(chunk: Frames, first: int, before: int, ticks_per_unit: Fraction, advice: str) -> UsageError:
+    back_ns = (before - int(chunk.time[first])) * ticks_per_unit * TICK_NS
+    return UsageError(
+        f"the time of packet {chunk.number + first} (at octet {chunk.base + int(chunk.at[first])}) is {float(back_ns):,.0f} ns "
+        f"before that of the one before it: {advice}"
+    )
+
+
+CHUNK = 1 << 14  # Frames at once.
+PARTS = 1 << 10  # Of a tick, that exponential intervals are drawn in.
+SEQUENCE_OCTETS = 4
+
+
+@dataclass(frozen=True)
+class MadeSource:
+    """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
+
+    Parameters
+    ----------
+    interval : Interval
+        From start to start; bursts are not made.
+    length : Length
+    count : int or None
+        Frames; None: without an end.
+    headers : Headers
+        Of IPv4.
+    stream_id : int
+    seed : int
+        Of what is random.
+
+    Attributes
+    ----------
+    ticks_per_unit : Fraction
+        Of the times of its frames, by a clock without an error.
+    follows_line : bool
+        Its times are shares of the line, whatever the probe's clock does.
+    notes : list of str
+
+    Raises
+    ------
+    UsageError
+        When it can't be made.
+    """
+
+    interval: Interval
+    length: Length
+    count: int | None
+    headers: Headers = field(default_factory=Headers)
+    stream_id: int = 1
+    seed: int = 1
+    ticks_per_unit: Fraction = field(init=False)
+    follows_line: bool = field(init=False)
+    notes: list[str] = field(default_factory=list, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        interval = self.interval
+        if self.count is not None and self.count < 1:
+            raise UsageError(
+                f"a trace of {self.count} frames is out of range: give 1 or more, or None for one without an end"
+            )
+        if interval.burst:
+            raise UsageError("a trace is made without bursts: send them as a stream, or write them to a pcap")
+        if self.headers.is_ipv6:
+            raise UsageError("a trace is made with IPv4 headers alone: send IPv6 as a stream, or write it to a pcap")
+        is_line = interval.is_back_to_back or interval.share is not None
+        if interval.is_back_to_back or interval.exponential:
+            unit = Fraction(1, PARTS) if interval.exponential else Fraction(1)
+        else:
+            unit = head_ticks(interval, self.length, NOMINAL)
+        object.__setattr__(self, "ticks_per_unit", unit)
+        object.__setattr__(self, "follows_line", is_line)
+        self._templates()
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it has no last frame."""
+        return self.count is None
+
+    def frames(self) -> Iterator[Frames]:
+        """Yield all frames, some at once; the same ones each time."""
+        chance = np.random.default_rng(self.seed)
+        templates = self._templates()
+        lengths = np.array(list(templates), np.int64)
+        order = np.argsort(lengths)
+        rows = np.frombuffer(b"".join(templates.values()), np.uint8).reshape(len(templates), -1)[order]
+        first = time = 0
+        while self.count is None or first < self.count:
+            count = CHUNK if self.count is None else min(CHUNK, self.count - first)
+            length = self._lengths(chance, first, count)
+            octets = self._octets(rows[np.searchsorted(lengths[order], length)], first)
+            times = self._times(chance, length, first, time)
+            time = int(times[-1])
+            width = rows.shape[1]
+            kept = np.minimum(width, length)
+            yield Frames(octets, width * np.arange(count), kept, length, times[:-1], first + 1)
+            first += count
+
+    # # #
+
+    def _templates(self) -> dict[int, bytes]:
+        """Return the octets up to the stamp, by length."""
+        cycle = self.length.cycle
+        lengths = (
+            range(self.length.least, self.length.greatest + 1)
+            if isinstance(self.length, RandomLength)
+            else set(cycle or self._entries())
+        )
+        return {
+            length: self.headers.octets(length, self.stream_id) + bytes(SEQUENCE_OCTETS + STAMP_OCTETS)
+            for length in lengths
+        }
+
+    def _entries(self) -> tuple[int, ...]:
+        return self.length.entries if hasattr(self.length, "entries") else ()
+
+    def _lengths(self, chance: np.random.Generator, first: int, count: int) -> Index:
+        if isinstance(self.length, RandomLength):
+            return chance.integers(self.length.least, self.length.greatest, count, np.int64, endpoint=True)
+        if self.length.cycle is None:
+            return chance.choice(np.array(self._entries(), np.int64), count)
+        return np.array(self.length.cycle, np.int64)[(first + np.arange(count)) % len(self.length.cycle)]
+
+    def _times(self, chance: np.random.Generator, length: Index, first: int, time: int) -> Index:
+        """Return when these frames and the one after them start, in units; ``time``: when the first one does."""
+        if self.interval.is_back_to_back:
+            gaps = length + OVERHEAD
+        elif self.interval.exponential:
+            mean = float(head_ticks(self.interval, self.length, NOMINAL) * PARTS)
+            gaps = np.rint(chance.exponential(mean, len(length))).astype(np.int64)
+        else:
+            return first + np.arange(len(length) + 1)
+        return np.concatenate([[time], time + np.cumsum(gaps)])
+
+    def _octets(self, rows: NDArray[np.uint8], first: int) -> NDArray[np.uint8]:
+        """Return frames one after the other, with their sequence numbers."""
+        sequences = np.arange(first, first + len(rows)).astype(">u4").view(np.uint8).reshape(-1, SEQUENCE_OCTETS)
+        at = rows.shape[1] - STAMP_OCTETS
+        rows[:, at - SEQUENCE_OCTETS : at] = sequences
+        return np.concatenate([rows.reshape(-1), np.zeros(SLACK, np.uint8)])
+
+
+PPM = 10**6
 
 
 class TraceSource(Protocol):
@@ -163,7 +375,7 @@ class Trace:
 
     def with_margin(self, ppm: Number) -> "Trace":
         """Return it slower by ``ppm`` parts in a million, for a device whose clock is slower than the probe's."""
-        return self.stretched(1 + exact(ppm) / PARTS)
+        return self.stretched(1 + exact(ppm) / PPM)
 
     def at_rate(self, rate_bps: Number) -> "Trace":
         """Return it at a constant rate on the wire (b/s, frame + 24 octets), whatever its times were."""
@@ -192,7 +404,7 @@ class Trace:
     def stamped(self, stamp: Stamp | None) -> "Trace":
         """Return it with the time of its start in each frame that has the place."""
         if stamp is not None:
-            check(stamp)
+            check_stamp(stamp)
         return replace(self, stamp=stamp)
 
     # What a probe gets -----------------------------------------------------------------------

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from scapy.all import IP, TCP, UDP, Ether, Raw  # type: ignore[attr-defined]
 
 from liteprobe.cores.formats import BinKind
-from liteprobe.host.capture.expression import set_filter
-from liteprobe.host.capture.settings import CaptureSettings, Keep
+from liteprobe.host.capture.filter.expression import parse
+from liteprobe.host.capture.filter.fit import write_filter
+from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.sim.bench.system.monitoring import PORTS, Got, Monitored
 
@@ -69,7 +70,7 @@ def is_wanted(frame: bytes) -> bool:
 def line_rate(monitor: Monitored, count: int) -> LineRate:
     """Send ``count`` frames to each port, filter, spread over channels, capture and measure them; compare all."""
     frames = [[shortest(number, port) for number in range(count)] for port in range(PORTS)]
-    set_filter(monitor.probe.registers, EXPRESSION)
+    write_filter(monitor.probe.registers, parse(EXPRESSION).fit())
 
     def traffic() -> None:
         start_ns = monitor.now_ns() + 50_000

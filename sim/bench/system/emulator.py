@@ -24,7 +24,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.cores.formats.filter import (
+from liteprobe.cores.formats.monitor import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
@@ -39,7 +39,7 @@ from liteprobe.cores.formats.filter import (
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.port import Port
+from liteprobe.host.run.port import ProbePort
 from liteprobe.sim.bench.frames.truth import BAD_FCS, OUT, read_pcap, read_truth
 from liteprobe.sim.bench.system.replay import Packet, write
 from liteprobe.sim.models.emulator.direction import Direction
@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 class EmulatorProbe(Probe):
     """A probe of which only registers are asked."""
 
-    def _open_ports(self) -> list[Port]:
+    def _open_ports(self) -> list[ProbePort]:
         return []
 
 

@@ -3,19 +3,21 @@
 
 """A simulated monitor with traffic on both ports: what a host gets of it, and what was on the pins."""
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scapy.all import IP, UDP, Ether, Raw  # type: ignore[attr-defined]
 from scapy.utils import PcapWriter
 
 from liteprobe.host.capture import live
 from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.session import Capture
-from liteprobe.host.capture.settings import CaptureSettings
+from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.triggered import ProbeTrigger
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
@@ -26,6 +28,22 @@ PORTS = 2
 LINE_OVERHEAD = 24  # Octets of a frame on the line besides its own: preamble, FCS, gap.
 STEP_NS = 20_000
 LOOK_NS = 500_000  # Who waits longer looks again after this: simulated time is dear.
+
+
+def bursts(path: Path, seed: int) -> Path:
+    """Write bursts of frames of three lengths, from back to back to 12 us apart, with silence between them."""
+    rand, now_us = random.Random(seed), 0
+    with PcapWriter(str(path), nano=True, linktype=1) as writer:
+        writer.write_header(b"")
+        for _ in range(8):
+            for _ in range(rand.randrange(5, 60)):
+                frame = (
+                    Ether(dst="02:00:00:00:00:02") / IP() / UDP() / Raw(rand.randbytes(rand.choice((18, 200, 1400))))
+                )
+                writer.write_packet(bytes(frame), sec=0, usec=now_us)
+                now_us += rand.choice((1, 2, 12))
+            now_us += rand.randrange(100, 900)
+    return path
 
 
 @dataclass(frozen=True)

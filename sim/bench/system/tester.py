@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import BINS, TICK_NS, slot_octets
-from liteprobe.host.capture.settings import CaptureSettings, Keep
+from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.monitoring import PORTS, Got, Monitored, monitored

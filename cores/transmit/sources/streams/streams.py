@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory

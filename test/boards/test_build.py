@@ -1,0 +1,403 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""From sources to bitstream: a missed constraint fails, nothing is built twice, the first board meets its targets."""
+
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from liteprobe.boards import BOARDS, board
+from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
+from liteprobe.sim.bench.tools.processes import run_group
+from liteprobe.soc.build import bitstream as soc_build
+from liteprobe.soc.build.bitstream import (
+    PLACE_AND_ROUTE,
+    TOP,
+    Clock,
+    Design,
+    NotMetError,
+    build,
+    clocks_of,
+    elaborate,
+    is_hopeless,
+    late_crossings,
+    misses,
+    place_and_route,
+    router_rounds,
+    synthesize,
+    with_settings,
+)
+from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
+from liteprobe.soc.config import ProbeConfig
+
+REPOSITORY = Path(__file__).parents[2]
+ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
+MET = [Clock("eth_rx0", 130.0, 125.0), Clock("sys", 50.0, 50.0), Clock("timebase", 125.01, 125.0)]
+SHARE_OF_LUTS = 80.0
+FIVE_MINUTES_S = 300.0
+
+TINY = f"""\
+module {TOP}(input sys_clk, input a, output reg q);
+reg [63:0] count = 0, sum = 0;
+always @(posedge sys_clk) begin
+    count <= count * 3 + a;
+    sum <= sum + count;
+    q <= ^sum;
+end
+endmodule
+"""
+
+
+def tiny(folder, mhz):
+    """Return a design of a 64-bit multiplication and addition, to run at ``mhz``."""
+    folder.mkdir()
+    (folder / f"{TOP}.v").write_text(TINY)
+    (folder / f"{TOP}.ys").write_text(f"read_verilog *.v\nsynth_ecp5 -top {TOP}\nwrite_json {TOP}.json\n")
+    (folder / f"{TOP}.lpf").write_text(f'LOCATE COMP "sys_clk" SITE "P6";\nFREQUENCY PORT "sys_clk" {mhz} MHz;\n')
+    arguments = ("--25k", "--package", "CABGA256", "--speed", "6", "--lpf-allow-unconstrained", *PLACE_AND_ROUTE)
+    return Design(folder, "LFE5U-25F-6BG256C", arguments, {"sys": mhz})
+
+
+def test_the_top_level_of_a_netlist_gets_the_settings_of_the_router():
+    """nextpnr reads them there, and nowhere else (frontend/json_frontend.cc)."""
+    modules = {"LUT4": {"attributes": {"blackbox": "1"}}, TOP: {"attributes": {"top": "00000001"}, "cells": {}}}
+    settings = {"router2/bbMargin/x": "5"}
+    found = json.loads(with_settings(json.dumps({"modules": modules}), settings))["modules"]
+    assert found == modules | {TOP: modules[TOP] | {"settings": settings}}
+
+
+def implement(tmp_path, mhz):
+    design = tiny(tmp_path / "gateware", mhz)
+    netlist, _ = synthesize(design, {"yosys": version_of("yosys")})
+    run = tmp_path / "run"
+    run.mkdir()
+    return clocks_of(place_and_route(design, netlist, 1, run))
+
+
+@pytest.mark.full
+def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("liteprobe.soc.build.bitstream.ROUTER_ROUNDS", 20)
+    with pytest.raises(BuildError, match=r"clock sys reaches \d+\.\d\d MHz, 400 MHz asked for") as error:
+        implement(tmp_path, 400.0)
+    assert error.value.exit_code == 1
+    assert "once more, and what is late is routed anew" in capsys.readouterr().err
+    log = tmp_path / "run" / "nextpnr.log"
+    assert router_rounds(log) > 0
+    assert "tmgfail=" in log.read_text(), "the last run is the one that tries again"
+
+
+@pytest.mark.parametrize(
+    ("fmax_mhz", "runs", "message"),
+    [
+        ([60.0], 1, None),
+        ([40.0, 60.0], 2, None),
+        ([40.0, 45.0], 2, "clock sys reaches 45.00 MHz"),
+        ([40.0, None], 2, "clock sys reaches 40.00 MHz"),
+        ([None], 1, "has not routed all in 201 rounds"),
+    ],
+)
+def test_what_is_late_is_routed_anew_only_when_a_constraint_is_missed(fmax_mhz, runs, message, tmp_path, monkeypatch):
+    """A router that settles at these frequencies, one a run; None: it does not settle."""
+    made = []
+
+    def fake(_, arguments, run, log, is_hopeless):
+        made.append("--tmg-ripup" in arguments)
+        found = fmax_mhz[len(made) - 1]
+        (run / "nextpnr.log").write_text(f"Info:     iter={50 if found else 201} wires=99 overused=99")
+        assert is_hopeless() == (found is None)
+        if found:
+            clocks = {"$glbnet$sys_clk": {"achieved": found, "constraint": 51.0}}
+            (run / "nextpnr.json").write_text(json.dumps({"fmax": clocks, "critical_paths": [], "utilization": {}}))
+        return 0 if found else -9
+
+    monkeypatch.setattr("liteprobe.soc.build.bitstream.run_tool", fake)
+    design = tiny(tmp_path / "gateware", 50.0)
+    (netlist := tmp_path / "netlist.json").write_text(json.dumps({"modules": {TOP: {"attributes": {"top": "1"}}}}))
+    (run := tmp_path / "run").mkdir()
+    if message is None:
+        (clock,) = clocks_of(place_and_route(design, netlist, 1, run))
+        assert clock.fmax_mhz == fmax_mhz[-1]
+    else:
+        with pytest.raises(BuildError, match=message):
+            place_and_route(design, netlist, 1, run)
+    assert made == [False, True][:runs]
+
+
+def test_rounds_of_the_placer_are_none_of_the_router(tmp_path):
+    log = tmp_path / "nextpnr.log"
+    assert router_rounds(log) == 0
+    log.write_text("Info: iter=700 steplen=0.785047 a=266.893158 penalty=[8.88, 8.88, 8.88, 8.88]\n")
+    assert router_rounds(log) == 0
+    with log.open("a") as lines:
+        lines.write(
+            "Info:     iter=1 wires=300 overused=2 overuse=2 tmgfail=7 archfail=NA\nInfo:     iter=12 wires=3 over"
+        )
+    assert router_rounds(log) == 12
+
+
+@pytest.mark.parametrize(
+    ("rounds", "left", "ends"),
+    [
+        (200, "overused=900 overuse=900", False),
+        (201, "overused=900 overuse=900", True),
+        (201, "overused=51 overuse=51", True),
+        (201, "overused=1 overuse=1", False),
+        (400, "overused=50 overuse=52 tmgfail=0", False),
+        (300, "overused=1 overuse=1 tmgfail=50", True),
+        (401, "overused=1 overuse=1 tmgfail=0", True),
+    ],
+)
+def test_a_router_that_has_few_wires_left_has_twice_as_many_rounds(rounds, left, ends, tmp_path):
+    log = tmp_path / "nextpnr.log"
+    log.write_text(
+        f"Info:     iter=1 wires=300 overused=99 overuse=99 archfail=NA\nInfo:     iter={rounds} wires=3 {left} archfail=NA\n"
+    )
+    assert is_hopeless(log) == ends
+
+
+@pytest.mark.full
+def test_constraint_that_is_met_passes(tmp_path):
+    (clock,) = implement(tmp_path, 20.0)
+    assert (clock.name, clock.constraint_mhz) == ("sys", 20.0) and clock.fmax_mhz >= 20.0
+
+
+def test_all_met_is_no_miss():
+    assert misses(MET, ASKED) == []
+
+
+@pytest.mark.parametrize(
+    ("clock", "line"),
+    [
+        (Clock("sys", 49.99, 50.0), "clock sys reaches 49.99 MHz, 50 MHz asked for"),
+        (Clock("sys", 90.0, 12.0), "clock sys was constrained to 12 MHz by mistake"),
+        (Clock("mystery", 90.0, 12.0), "clock mystery was constrained to 12 MHz by mistake"),
+    ],
+)
+def test_each_miss_has_its_line(clock, line):
+    clocks = [clock, *(c for c in MET if c.name != clock.name)]
+    assert misses(clocks, ASKED) == [line]
+
+
+def test_clock_that_nextpnr_does_not_report_is_a_miss():
+    assert misses(MET[1:], ASKED) == ["clock eth_rx0 is not in the timing report, 125 MHz asked for"]
+
+
+def test_digest_follows_the_sources_and_their_order_but_not_comments(tmp_path):
+    design = tiny(tmp_path / "gateware", 50.0)
+    path = design.folder / f"{TOP}.v"
+    before = design.digest()
+    path.write_text("// Date: today\n" + TINY)
+    assert design.digest() == before
+    path.write_text(TINY.replace("* 3", "* 5"))
+    assert design.digest() != before
+    path.write_text("\n".join([*TINY.splitlines()[:-2:-1], *TINY.splitlines()[:-1]]))
+    assert design.digest() != before
+    assert design.digest("seed 2") != design.digest("seed 1")
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "met", "tried"),
+    [(4, None, {4}, [4]), (4, None, {2}, [4, 1, 2]), (4, 2, {2}, [2]), (4, 2, {4}, [2]), (2, None, {9}, [2, 1, 3])],
+)
+def test_other_seeds_are_tried_where_none_is_asked_for(own, asked, met, tried, tmp_path, monkeypatch, capsys):
+    made = []
+
+    def implement(design, facts, seed, run):
+        made.append(seed)
+        if seed not in met:
+            raise NotMetError("timing is not met:\n  clock sys")
+        for product in (f"{TOP}.bit", f"{TOP}.svf"):
+            (run / product).write_text(str(seed))
+        (run / "report.json").write_text(json.dumps({"key": facts["key"], "seed": facts["seed"]}))
+
+    design = replace(tiny(tmp_path / "gateware", 50.0), seed=own)
+    monkeypatch.setattr(soc_build, "elaborate", lambda *_: (design, {}))
+    monkeypatch.setattr(soc_build, "version_of", lambda tool: "0")
+    monkeypatch.setattr(soc_build, "implement", implement)
+    for _ in range(2):  # What was met is not made again.
+        if met.isdisjoint(tried):
+            with pytest.raises(NotMetError):
+                build("a board", seed=asked, out=tmp_path / "out")
+            break
+        assert build("a board", seed=asked, out=tmp_path / "out")["seed"] == tried[-1]
+        assert (tmp_path / "out" / f"{TOP}.bit").read_text() == str(tried[-1])
+    assert made == tried
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("seed")]
+    assert said == [f"seed {one}: timing is not met; the next one is tried" for one in tried[:-1]]
+
+
+def run_build(*arguments):
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", *arguments]
+    return run_group(command, cwd=REPOSITORY)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+def test_colorlight_5a_75b_meets_timing_area_and_time():
+    result = run_build("colorlight_5a_75b")
+    assert result.returncode == 0, result.stderr
+    out = REPOSITORY / "build" / "colorlight_5a_75b"
+    report = json.loads((out / "report.json").read_text())
+    assert report["config"]["ports"] == 2
+    assert report["config"]["link"] == "shared"
+    assert report["config"]["with_cpu"]
+    asked = {name: entry["constraint_mhz"] for name, entry in report["clocks"].items()}
+    # nextpnr rounds a period to a picosecond.
+    assert asked == pytest.approx(
+        {"eth_rx0": 125.0, "eth_rx1": 125.0, "sys": 50.0, "timebase": 125.0, "timebase2x": 250.0}, abs=0.01
+    )
+    assert all(entry["fmax_mhz"] >= entry["constraint_mhz"] for entry in report["clocks"].values())
+    assert report["area"]["lut4"]["available"] == 24288
+    assert report["area"]["lut4"]["percent"] <= SHARE_OF_LUTS
+    assert (out / f"{TOP}.bit").read_bytes().find(b"Part: LFE5U-25F-6CABGA256") > 0
+    again = run_build("colorlight_5a_75b")
+    assert again.returncode == 0
+    assert again.stderr == "", "it was built twice"
+
+
+ELABORATE = """
+import json, logging, sys
+from collections import Counter
+from pathlib import Path
+from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
+from liteprobe.soc.config import ProbeConfig
+
+logging.disable(logging.INFO)
+design, _ = elaborate("colorlight_5a_75b", ProbeConfig(**json.loads(sys.argv[2])), Path(sys.argv[1]))
+yosys = version_of("yosys")
+digest, cells = design.digest(yosys), {}
+if digest not in sys.argv[3:]:
+    netlist, _ = synthesize(design, {"yosys": yosys})
+    cells = Counter(cell["type"] for cell in json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values())
+print(json.dumps([digest, cells]))
+"""
+MONITOR = {"preset": "monitor", "ports": 1, "link": "own", "with_cpu": False}
+#: What netlists take, of sources that were synthesized before: a run of Yosys is a tenth of all tests.
+AREAS = Path(__file__).with_name("areas.json")
+
+
+def area_of_netlist(fields, known, tmp_path):
+    """Return the digest of what is synthesized and its area, which is None where the digest is ``known``."""
+    native = tmp_path / "yosys"
+    native.write_text(f'#!/bin/sh\nexec {NATIVE_YOSYS} "$@"\n')
+    native.chmod(0o755)
+    out = tmp_path / "build"
+    out.mkdir()
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-c", ELABORATE, str(out), json.dumps(fields), *known]
+    done = run_group(command, cwd=REPOSITORY, env={**os.environ, "PATH": path})
+    assert done.returncode == 0, done.stderr
+    digest, cells = json.loads(done.stdout.splitlines()[-1])
+    if not cells:
+        return digest, None
+    # A cell of carry takes two LUTs, a LUT RAM of 16 x 4 bits six.
+    luts = cells["LUT4"] + 2 * cells["CCU2C"] + 6 * cells["TRELLIS_DPR16X4"]
+    return digest, {"luts": luts, "block_rams": cells["DP16KD"]}
+
+
+def assert_fits(area):
+    assert area["luts"] <= SHARE_OF_LUTS / 100 * 24288
+    assert area["block_rams"] <= board("colorlight_5a_75b").block_rams
+
+
+def test_netlist_fits_the_first_board(tmp_path):
+    """Of what ships, with its processor; nothing is placed, which ``--full`` and ``./run bench train board`` do."""
+    known = json.loads(AREAS.read_text())
+    digest, area = area_of_netlist({}, known, tmp_path)
+    assert_fits(area or known[digest])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fields", [{}, MONITOR], ids=["train", "monitor"])
+def test_netlists_take_what_was_noted(fields, tmp_path):
+    digest, area = area_of_netlist(fields, [], tmp_path)
+    assert_fits(area)
+    noted = json.loads(AREAS.read_text())
+    assert fields or noted == {digest: area}, (
+        f"{AREAS} is of other gateware: write {json.dumps({digest: area})} into it"
+    )
+
+
+def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):
+    result = run_build("colorlight_5a_75b", "--link", "own", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert "use link=shared, or ports=1" in result.stderr
+
+
+def test_more_than_a_monitor_of_one_port_needs_a_larger_board(tmp_path):
+    result = run_build("colorlight_5a_75b", "--preset", "monitor", "--ports", "2", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert "build with --ports 1, or " in result.stderr
+    assert "or take the board colorlight_i9 or versa_ecp5" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "ports", "has_cpu"), [("colorlight_i5", 1, False), ("versa_ecp5", 2, False)])
+def test_a_monitor_has_by_default_what_its_board_holds(name, ports, has_cpu, tmp_path):
+    result = run_build(name, "--preset", "monitor", "--no-compile", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    registers = json.loads((tmp_path / "csr.json").read_text())["csr_registers"]
+    assert [f"port{port}_monitor_latch" in registers for port in range(3)] == [port < ports for port in range(3)]
+    assert ("timer0_load" in registers) == has_cpu
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_that_is_missing_names_the_extra_that_has_it(name, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    typed = '"/nowhere/python" -m pip install "liteprobe[build]"'
+    with pytest.raises(BuildError, match=re.escape(f"{name} is missing: install it on PATH, or type  {typed}")):
+        find_tool(name)
+
+
+def test_unknown_board_is_a_usage_error():
+    result = run_build("colorlight_5a_75c")
+    assert result.returncode == 2
+    assert "colorlight_5a_75b" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["gateware", "netlists", "driver", "seed1"])
+def test_a_folder_that_no_build_has_made_is_never_replaced(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(ValueError, match=f"holds '{name}', which no build has made .*give --out a new folder"):
+        soc_build.claim(tmp_path)
+    (tmp_path / name).rmdir()
+    soc_build.claim(tmp_path)
+    (tmp_path / name).mkdir()
+    soc_build.claim(tmp_path)
+
+
+@pytest.mark.parametrize("name", list(BOARDS))
+def test_firmware_in_flash_is_behind_the_largest_bitstream(name):
+    # Uncompressed, with block RAMs (ECP5 sysCONFIG Usage Guide, FPGA-TN-02039): 5.42 and 9.74 Mb.
+    largest = {"25F": 5.42e6 / 8, "45F": 9.74e6 / 8}
+    target = board(name)
+    (size,) = (octets for part, octets in largest.items() if part in target.platform.device)
+    assert size < target.flash_offset and target.flash_offset % 65536 == 0
+
+
+@pytest.mark.parametrize(("delay_ns", "is_late"), [(3.4, False), (3.6, True)])
+def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
+    """Such a path alone: nextpnr checks all others, or they go through crossings."""
+    parts = [{"type": "clk-to-q", "delay": 0.5}, {"type": "routing", "delay": delay_ns - 0.5}]
+    pairs = [
+        ("posedge timebase2x_clk", "posedge $glbnet$crg_clkout1"),
+        ("posedge $glbnet$crg_clkout1", "posedge $glbnet$crg_clkout0"),
+        ("posedge timebase2x_clk", "<async>"),
+    ]
+    report = {"critical_paths": [{"from": start, "to": end, "path": parts} for start, end in pairs]}
+    found = [f"a path from timebase2x to timebase takes {delay_ns:.2f} ns, 3.5 ns asked for"]
+    assert late_crossings(report) == (found if is_late else [])
+
+
+def test_each_preset_has_the_seed_that_its_board_names(tmp_path):
+    """Of a whole probe; one without processor has room, and takes the first."""
+    monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
+    for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
+        assert elaborate("colorlight_5a_75b", config, tmp_path)[0].seed == seed
+    assert [board(f"colorlight_5a_75b{name}").seeds["train"] for name in ("", "_v7_0")] == [4, 2]

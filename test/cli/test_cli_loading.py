@@ -1,0 +1,87 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the command line loads before it knows what is to be done: nothing that takes long, so that help comes at once."""
+
+import subprocess
+import sys
+
+import pytest
+import shtab
+
+from liteprobe.cores.formats import ClockMode
+from liteprobe.host.capture.request import Keep
+from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import capture, clock, completion, firmware, monitor
+from liteprobe.host.measure.monitor import NAMES
+
+SLOW = (
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "pyarrow",
+    "rich",
+    "prometheus_client",
+    "serial",
+    "multiprocessing",
+    "subprocess",
+    "logging",
+    "shtab",
+)
+LISTS = """
+import sys
+from liteprobe.host.cli import __main__ as program
+sys.argv[1:] = {arguments!r}
+code = program.program()
+print("loaded:", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
+print("commands:", *sorted(name for name in sys.modules if name.startswith("liteprobe.")), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def loaded(*arguments: str) -> tuple[int, set[str], set[str]]:
+    """Return the exit code of a command line, the packages that it loaded, and the modules of LiteProbe."""
+    script = LISTS.format(arguments=list(arguments))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    packages, modules = (set(line.split()[1:]) for line in done.stderr.splitlines()[-2:])
+    return done.returncode, packages, modules
+
+
+COMMANDS_HELP = [(name, "--help") for name in cli.COMMANDS]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("--version",), ("trian",), ("train", "--lenght", "60"), *COMMANDS_HELP]
+)
+def test_what_is_answered_from_the_command_line_alone_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
+    _, packages, _ = loaded(*arguments)
+    assert packages & set(SLOW) == set() and "argparse" in packages
+
+
+def test_completion_is_made_without_anything_slow_and_knows_every_option() -> None:
+    code, packages, _ = loaded("completion", "bash")
+    assert (code, packages & (set(SLOW) - {"shtab", "logging"})) == (0, set())
+    script = shtab.complete(cli.make_parser(), "bash")
+    assert (
+        all(f"_shtab_liteprobe_{name.replace('-', '_')}_option_strings=" in script for name in cli.COMMANDS)
+        and "--known-delay" in script
+    )
+
+
+def test_a_command_loads_no_other_command() -> None:
+    _, packages, modules = loaded("regs", "read")
+    others = {
+        name
+        for name in modules
+        if name.startswith(("liteprobe.host.probe", "liteprobe.host.suites", "liteprobe.host.run"))
+    }
+    assert "liteprobe.host.cli.commands.regs" in modules and others == set()
+    assert packages & {"scipy", "matplotlib", "pyarrow", "prometheus_client", "allantools"} == set()
+
+
+def test_words_of_the_command_line_are_those_that_commands_know() -> None:
+    assert [Keep[word.upper()] for word in capture.KEEPS] == list(Keep)
+    assert {word.replace("-", "_").upper() for word in clock.MODES} == {mode.name for mode in ClockMode}
+    assert list(completion.SHELLS) == shtab.SUPPORTED_SHELLS
+    assert tuple(firmware.ACTIONS) == ("build", "load", "pack", "flash", "state", "console")
+    assert tuple(NAMES.values()) == monitor.KINDS
+    assert set(clock.ACTIONS) == {"status", "log", "plot", "set", "discipline"}

@@ -1,0 +1,283 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a stranger's machine does to the first hour: modules that lie around, folders that can't be used, programs that fail."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from liteprobe.host import folders
+from liteprobe.host.doctor import software
+from liteprobe.host.doctor.check import Check, State
+from liteprobe.sim.system import build
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHER = (ROOT / "tools" / "liteprobe").read_text()
+TRAP = 'raise SystemExit("a trap")\n'
+
+
+def program(path: Path, text: str) -> Path:
+    """Write a program of the shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def launcher(folder: Path) -> Path:
+    """Put the launcher into ``folder/bin``."""
+    path = folder / "bin" / "liteprobe"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(LAUNCHER)
+    path.chmod(0o755)
+    return path
+
+
+def said(command: list[str | Path], **options: object) -> tuple[int, str, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    return done.returncode, done.stdout, done.stderr
+
+
+# Python ------------------------------------------------------------------------------------------
+
+
+def test_modules_that_lie_where_the_user_stands_are_not_run(tmp_path: Path) -> None:
+    """As a clone called liteprobe does, and the files of a student: in the program itself, and in those that it starts."""
+    (tmp_path / "liteprobe" / "host").mkdir(parents=True)
+    for name in ("liteprobe/host/__init__", "random", "socket", "json", "numpy", "rich"):
+        (tmp_path / f"{name}.py").write_text(TRAP)
+    command = launcher(tmp_path / "env")
+    program(tmp_path / "env" / "bin" / "python", f'exec "{sys.executable}" "$@"')
+    code, out, err = said([command, "doctor", "--no-network"], cwd=tmp_path)
+    assert (code, "a trap" in out + err, "missing tools" in out) == (0, False, False)
+    assert "yosys" in out
+
+
+def test_without_an_environment_the_launcher_finds_the_python_that_it_was_installed_for(tmp_path: Path) -> None:
+    """As with pip's --user: two Pythons, and the package in the folder of the one that isn't called python3."""
+    command = launcher(tmp_path / "local")
+    (tmp_path / "local" / "lib" / "python3.97" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)
+    (tmp_path / "local" / "lib" / "python3.98" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)  # Is gone.
+    program(tmp_path / "path" / "python3", "echo No module named liteprobe >&2; exit 1")
+    program(tmp_path / "path" / "python3.97", 'echo "$@"')
+    path = f"{tmp_path}/path:{os.environ['PATH']}"
+    assert said([command, "--version"], env={"PATH": path}) == (
+        0,
+        "-P -c import liteprobe.host.interrupt\n-P -m liteprobe.host.cli --version\n",
+        "",
+    )
+
+
+def test_a_shell_that_is_given_the_launcher_finds_the_python_beside_it(tmp_path: Path) -> None:
+    launcher(tmp_path)
+    program(tmp_path / "bin" / "python", 'echo "beside $*"')
+    assert said(["sh", "liteprobe", "info"], cwd=tmp_path / "bin") == (0, "beside -P -m liteprobe.host.cli info\n", "")
+
+
+def test_installed_with_target_the_launcher_finds_the_package_beside_it(tmp_path: Path) -> None:
+    command = launcher(tmp_path / "a target")
+    (tmp_path / "a target" / "liteprobe" / "host").mkdir(parents=True)
+    program(tmp_path / "path" / "python3", 'echo "$PYTHONPATH"')
+    path = f"{tmp_path}/path:{os.environ['PATH']}"
+    code, out, _ = said([command], env={"PATH": path, "PYTHONPATH": "/before"})
+    assert (code, set(out.splitlines())) == (0, {f"{tmp_path}/a target/bin/..:/before"})
+
+
+def test_where_no_python_has_the_package_the_launcher_says_so(tmp_path: Path) -> None:
+    program(tmp_path / "path" / "python3", "echo No module named liteprobe >&2; exit 1")
+    (tmp_path / "lib" / "python3.98" / "site-packages" / "liteprobe" / "host").mkdir(parents=True)  # Is gone.
+    path = f"{tmp_path}/path:{os.environ['PATH']}"
+    expected = (
+        "liteprobe: no Python here (python3 python3.98) has the package liteprobe: start it by the one that it was installed "
+        "with, PYTHON -m liteprobe.host.cli\n"
+    )
+    assert said([launcher(tmp_path)], env={"PATH": path}) == (1, "", expected)
+
+
+def test_a_program_that_was_run_leaves_no_pipe_open() -> None:
+    script = "from liteprobe.host import programs; print(programs.run(['echo', 'x'], keep_output=True).output)"
+    assert said([sys.executable, "-X", "dev", "-c", script]) == (0, "x\n\n", "")
+
+
+def test_a_terminal_that_lacks_a_character_is_shown_its_number(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", folders.VARIABLE: f"{tmp_path}/Übung"}
+    code, out, err = said([sys.executable, "-m", "liteprobe.host.cli", "doctor", "--no-network"], env=environment)
+    assert (code, rf"{tmp_path}/\xdcbung" in out, err) == (0, True, "")
+
+
+# Folders -----------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_builds_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler runs in another folder, and the shell doesn't know ~ behind a sign of equality in quotes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", f"{tmp_path}/home")
+    found = []
+    for named in ("b", "~/b"):
+        monkeypatch.setenv(folders.VARIABLE, named)
+        found.append(folders.build_folder())
+    assert found == [tmp_path / "b", tmp_path / "home" / "b"]
+
+
+def test_the_doctor_sees_that_nothing_can_be_built_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(folders.VARIABLE, f"{tmp_path}/file/b")
+    assert software.build_folder() == Check(
+        "folder of builds",
+        State.MISSING,
+        f"{tmp_path}/file/b: nothing new can be built there (Not a directory)",
+        "export LITEPROBE_BUILD=FOLDER",
+    )
+
+
+def test_what_is_built_already_is_taken_from_a_folder_that_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    target = tmp_path / "sim" / "key"
+    target.mkdir(parents=True)
+    (target / "liteprobe-sim").touch()
+    assert build.build("key", lambda: pytest.fail("it was built")) == target
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_working_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from liteprobe.host.cli.main import main; from liteprobe.sim.system import build\n"
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n"
+        "code = main(['build', 'colorlight_5a_75b', '--no-compile'])\n"
+        "sys.argv[1:] = []; sys.exit(10 * build.main() + code)"
+    )
+    why = "the folder that you are in is gone: cd to one that is there, and run again"
+    code, _, err = said(
+        [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, folders.VARIABLE: f"{tmp_path}/b"}
+    )
+    assert (code, err) == (12, f"liteprobe: {why}\nbuild: {why}\n")
+
+
+def test_a_file_system_without_links_gets_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(build, "compile_harness", lambda folder, *_: (folder / "liteprobe-sim").write_text("x"))
+    (tmp_path / "work").mkdir()
+    build.make_executable(tmp_path / "work", [], build.Design(None, "", lambda *_: []))
+    assert (tmp_path / "work" / "liteprobe-sim").read_text() == "x"
+
+
+# Programs that fail ------------------------------------------------------------------------------
+
+
+def built(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what the program that builds a simulated probe says of why it can't."""
+    monkeypatch.setattr(sys, "argv", ["build"])
+    build.tools.cache_clear()
+    try:
+        assert build.main() == 1
+    finally:
+        build.tools.cache_clear()
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_why_a_simulated_probe_cannot_be_built_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(folders.VARIABLE, f"{tmp_path}/file")
+    assert built(monkeypatch, capsys) == (
+        f"build: {tmp_path}/file/sim can't be used (Not a directory): see to its rights and to room on the disk, "
+        "or name another folder (LITEPROBE_BUILD=FOLDER)"
+    )
+    program(tmp_path / "bin" / "g++", "echo no licence >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    assert built(monkeypatch, capsys) == "build: 'g++ --version' fails with 3: no licence"
+
+
+def test_what_a_compiler_says_is_kept_and_its_log_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    compiler = program(tmp_path / "g++", "echo one; echo cc1plus: error: out of cheese; exit 3")
+    with pytest.raises(RuntimeError, match=rf"^g\+\+ failed with 3, log {log}: cc1plus: error: out of cheese$"):
+        build.run([str(compiler)], tmp_path, log)
+
+
+def test_a_compiler_that_compiles_nothing_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [check.state for check in software.compilers()] == [State.OK, State.OK]
+    compiler = program(tmp_path / "g++", "echo fatal error: string: No such file >&2; exit 1")
+    (tmp_path / "cc").write_text("no program")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert [(check.state, check.said) for check in software.compilers()] == [
+        (State.MISSING, f"{compiler} compiles nothing: fatal error: string: No such file"),
+        (State.MISSING, f"{tmp_path}/cc compiles nothing: Exec format error"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("#!/bin/sh\nexit 7\n", "exit code 7"),
+        ("#!/bin/sh\nprintf '\\377 broken' >&2; exit 1", "\ufffd broken"),
+        ("no program", "Exec format error"),
+        ("#!/nowhere/at/all\n", "No such file or directory"),
+        ("#!/bin/sh\nexec sleep 60\n", "it doesn't end within 0 s"),
+        ("#!/bin/sh\nprintf 'openFPGALoader v1'\n", ""),
+    ],
+)
+def test_a_loader_that_does_not_work_is_missing(
+    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(software, "TIMEOUT_S", 0.3)
+    loader = tmp_path / "loader"
+    loader.write_text(text)
+    loader.chmod(0o755)
+    check = software.tool("openFPGALoader", str(loader))
+    expected = (State.MISSING, f"{loader} can't tell its version: {why}") if why else (State.OK, str(loader))
+    assert (check.state, check.said) == expected
+
+
+def test_the_host_ends_with_the_reason_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not with the traceback of the program that builds."""
+    (tmp_path / "file").touch()
+    environment = {**os.environ, folders.VARIABLE: f"{tmp_path}/file"}
+    code, _, err = said([sys.executable, "-m", "liteprobe.host.cli", "info", "--probe", "sim://cable"], env=environment)
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith(f"liteprobe: the simulated probe can't be built: {tmp_path}/file/sim can't be used (")
+
+
+# Scripts -----------------------------------------------------------------------------------------
+
+WORKER = """
+import multiprocessing
+from liteprobe.host import interrupt
+
+{before}
+process = multiprocessing.get_context("spawn").Process(target={target}, args=("worker",))
+interrupt.start_worker(process)
+process.join()
+print(process.exitcode)
+"""
+OF_THE_SCRIPT = """
+def say(words): print(words)
+
+if __name__ != "__main__":
+    raise SystemExit(say("script"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "expected"),
+    [("print", "print('script', flush=True)", "script\nworker\n0\n"), ("say", OF_THE_SCRIPT, "script\n0\n")],
+)
+def test_a_script_is_run_once_whatever_processes_it_needs(
+    target: str, before: str, expected: str, tmp_path: Path
+) -> None:
+    """As those of the pages, which have no ``if __name__ == "__main__"``; one that hands over a function of its own is loaded."""
+    (tmp_path / "script.py").write_text(WORKER.format(target=target, before=before))
+    assert said([sys.executable, tmp_path / "script.py"]) == (0, expected, "")

@@ -1,0 +1,362 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Documents of networks: what is read, written, refused with its line, and shown on the page; presets; bandwidth traces."""
+
+import importlib.util
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
+from liteprobe.host.errors import UsageError
+from liteprobe.host.traffic.document import network_schema, read_network, write_network
+from liteprobe.host.traffic.document.network_keys import NETWORK_SECTIONS
+from liteprobe.host.traffic.network import (
+    Background,
+    BandwidthTrace,
+    Bernoulli,
+    Bucket,
+    Change,
+    Direction,
+    GilbertElliott,
+    Jitter,
+    LossList,
+    LossPattern,
+    Network,
+    Queue,
+    Red,
+    Reorder,
+    TrafficClass,
+)
+from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.words import words_of
+from liteprobe.host.traffic.presets import PRESETS, preset
+from liteprobe.sim.bench.network.random_networks import LEAST_NS, NetworkMaker
+from liteprobe.sim.bench.tools.json_schema import problems
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "emulator.md").read_text()
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
+SDRAM = replace(LARGE, least_delay=6404)  # As of the simulated probe, 51.232 us.
+MS = 10**6
+
+
+def refusal(text: str, folder: Path = Path()) -> str:
+    with pytest.raises(UsageError) as caught:
+        read_network(text, "wan.yaml", folder)
+    return str(caught.value)
+
+
+def rest(text: str) -> TrafficClass:
+    """Return the only class of a direction with these keys."""
+    (one,) = read_network(f"there: {{{text}}}").there.classes
+    return one
+
+
+# What is read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("delay: 12.5ms", {"delay_ns": 12.5 * MS}),
+        ("delay: least", {}),
+        ("queue: 128", {"queue": Queue(128)}),
+        ("queue: {octets: 9000, red: {least: 5, most: 15, share: 10%}}", {"queue": Queue(None, 9000, Red(5, 15, 0.1))}),
+        ("loss: 0.1%", {"loss": Bernoulli(Fraction(1, 1000))}),
+        ("loss: {p: 1%, r: 10%}", {"loss": GilbertElliott(0.01, 0.1)}),
+        ("loss: {p: 1%, r: 10%, h: 30%, k: 99.9%}", {"loss": GilbertElliott(0.01, 0.1, 0.3, 0.999)}),
+        ("loss_pattern: '0001'", {"pattern": LossPattern("0001")}),
+        ("loss_pattern: none", {}),
+        ("loss_list: [3, 17]", {"pattern": LossList((3, 17))}),
+        ("loss_late: true", {"is_lost_late": True}),
+        ("duplicate: 1%, corrupt: 2%, mended: true", {"duplicate": 0.01, "corrupt": 0.02, "is_mended": True}),
+        ("reorder: {share: 5%, extent: 3ms}", {"reorder": Reorder(0.05, 3 * MS)}),
+        ("bucket: {rate: 1Mbit, burst: 3000}", {"bucket": Bucket(MS, 3000)}),
+        ("jitter: {spread: 1ms}", {"jitter": Jitter("normal", MS)}),
+        ("jitter: {distribution: pareto, spread: 1ms, correlation: 25%}", {"jitter": Jitter("pareto", MS, (), 0.25)}),
+        ("jitter: {table: [0us, 1us]}", {"jitter": Jitter("table", 0, (0, 1000))}),
+        ("jitter: none, bucket: none, reorder: none, background: none", {}),
+        ("weight: 3, overhead: 0, discard: true", {"weight": 3, "overhead": 0, "discard": True}),
+        ("expected: 50Mbit", {"expected_bps": 50 * MS}),
+        (
+            "background: {kind: on-off, length: 512, interval: 10us, burst: 20, pause: 5ms, phase: 1ms}",
+            {"background": Background("on-off", 512, None, None, 10_000, 20, 5 * MS, (), MS)},
+        ),
+        ("background: {kind: exponential, share: 80%}", {"background": Background("exponential", share=0.8)}),
+        (
+            "background: {kind: pattern, entries: [{after: 1us, length: 60}, {after: 2us, length: 1514}]}",
+            {"background": Background("pattern", entries=((1000, 60), (2000, 1514)))},
+        ),
+    ],
+)
+def test_keys_become_settings(text: str, fields: dict[str, object]) -> None:
+    assert floats(rest(text)) == floats(TrafficClass(**fields))  # type: ignore[arg-type]
+
+
+def floats(value: object) -> object:
+    """Return data with its fractions rounded, to compare what was written as 0.1 with a tenth."""
+    if isinstance(value, Fraction | float | int) and not isinstance(value, bool):
+        return round(float(value), 12)
+    if isinstance(value, tuple):
+        return tuple(floats(one) for one in value)
+    fields = getattr(value, "__dataclass_fields__", None)
+    return (type(value), *(floats(getattr(value, name)) for name in fields)) if fields else value
+
+
+def test_a_direction_has_what_both_have_unless_it_gives_its_own() -> None:
+    network = read_network(EXAMPLES[0])
+    voice = TrafficClass("voice", "udp port 5060", queue=Queue(32))
+    lossy = TrafficClass(delay_ns=12.5 * MS, queue=Queue(128), loss=GilbertElliott(Fraction(1, 200), Fraction(1, 5)))
+    there = Direction(10**7, classes=[voice, lossy])
+    back = Direction(10**7, classes=[TrafficClass(delay_ns=12.5 * MS, queue=Queue(128))])
+    slow = Direction(2 * 10**6, classes=[voice, lossy])
+    assert network == Network(
+        there, back, [Change(60 * 10**9, slow, back)], name="network", about="an office behind a slow line"
+    )
+
+
+def test_its_own_keys_replace_those_of_both() -> None:
+    network = read_network("both: {delay: 1ms, loss_list: [1], rate: 1Mbit}\nback: {delay: 2ms, loss_pattern: '01'}")
+    assert [way.numbered[7].delay_ns for way in (network.there, network.back)] == [MS, 2 * MS]
+    assert [way.numbered[7].pattern for way in (network.there, network.back)] == [LossList([1]), LossPattern("01")]
+    assert [way.rate_bps for way in (network.there, network.back)] == [MS, MS]
+
+
+def test_changes_add_up_and_none_ends_what_was() -> None:
+    network = read_network(
+        """
+        there:
+          classes: [{name: a, match: udp, delay: 1ms}]
+          loss: 1%
+          bucket: {rate: 1Mbit, burst: 2000}
+        changes:
+          - {at: 1s, there: {classes: {a: {delay: 2ms}}}}
+          - {at: 2s, both: {rate: 5Mbit}, there: {bucket: none, loss: 0%}}
+        """
+    )
+    states = network.states("there")
+    assert [state.numbered[0].delay_ns for state in states] == [MS, 2 * MS, 2 * MS]
+    assert [state.numbered[7].bucket is None for state in states] == [False, False, True]
+    assert [state.rate_bps for state in states] == [None, None, 5 * MS]
+    assert [state.rate_bps for state in network.states("back")] == [None, None, 5 * MS]
+
+
+def test_a_class_without_a_match_is_for_the_rest() -> None:
+    there = read_network("there: {classes: [{name: a, match: udp}, {name: others, delay: 1ms}]}").there
+    assert {number: one.name for number, one in there.numbered.items()} == {0: "a", 7: "others"}
+
+
+# What is written ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) -> None:
+    network = NetworkMaker(seed).network()
+    for way in ("there", "back"):
+        trace = getattr(network, way).trace
+        if trace:  # Of one name on both ways.
+            return
+    again = read_network(write_network(network))
+    assert (again.seed, len(again.changes)) == (network.seed, len(network.changes))
+    for one, other in zip(words_of(network, (LARGE, LARGE)), words_of(again, (LARGE, LARGE)), strict=True):
+        assert (one.delays, one.patterns) == (other.delays, other.patterns)
+        for bank, same in zip(one.banks, other.banks, strict=True):
+            assert max(abs(word - twin) for word, twin in zip(bank, same, strict=True)) <= 1
+
+
+# What is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "wan.yaml:1: the document is empty"),
+        ("[", "wan.yaml:1: this is not YAML"),
+        ("- 1", "wan.yaml:1: 'document' is a mapping"),
+        ("there: {dealy: 1ms}", "wan.yaml:1: unknown key 'dealy' of a direction: did you mean 'delay'?"),
+        ("there:\n  delay: 20", "wan.yaml:2: 'delay' is a time, not '20': give a time with ns, us, ms or s"),
+        ("there:\n  delay: 9s", "wan.yaml:2: delay 9s is out of range"),
+        ("there:\n  delay: -1ms", "wan.yaml:2: 'delay' is a time, not '-1ms'"),
+        ("there:\n  rate: 10", "wan.yaml:2: 'rate' is a rate, not '10'"),
+        ("there:\n  rate: 2Gbit", "wan.yaml:2: rate 2Gbit is out of range"),
+        ("there:\n  rate: 10MB", "'rate' is a rate, not '10MB'"),
+        ("there:\n  loss: 0.1", "wan.yaml:2: 'loss' is a share, not '0.1'"),
+        ("there:\n  loss: 101%", "wan.yaml:2: loss 101% is out of range"),
+        ("there:\n  loss: {p: 1%}", "wan.yaml:2: a loss needs 'r'"),
+        ("there:\n  loss: {p: 1%, r: 0%}", "wan.yaml:2: with 'r' of 0 % the bad state never ends"),
+        ("there:\n  queue: 0", "wan.yaml:2: queue 0 is out of range"),
+        (
+            "there:\n  queue: {red: {least: 9, most: 5, share: 1%}}",
+            "wan.yaml:2: RED from 9 to 5 frames is out of range",
+        ),
+        ("there:\n  loss_pattern: 012", "wan.yaml:2: 'loss_pattern' is not '012'"),
+        ("there:\n  loss_list: [3, 1]", "wan.yaml:2: numbers of lost frames ascend"),
+        ("there:\n  loss_list: [1]\n  loss_pattern: '1'", "'loss_pattern' and 'loss_list' are both given"),
+        ("there:\n  jitter: {distribution: normal}", "wan.yaml:2: jitter needs 'spread', or 'table'"),
+        ("there:\n  jitter: {distribution: gauss, spread: 1ms}", "distribution 'gauss' is unknown"),
+        ("there:\n  jitter: nothing", "jitter 'nothing' is unknown"),
+        (
+            "there:\n  bucket: {rate: 1Mbit, burst: 1000}",
+            "a burst of 1000 octets lets no frame of 1514 pass: give 1538",
+        ),
+        (
+            "there:\n  background: {kind: constant}",
+            "wan.yaml:2: a background 'constant' needs one of rate, share and interval",
+        ),
+        ("there:\n  background: {kind: constant, rate: 1Mbit, burst: 3}", "has no bursts"),
+        (
+            "there:\n  background: {kind: on-off, rate: 1Mbit, burst: 2.5, pause: 1ms}",
+            "bursts of 2.5 background frames",
+        ),
+        ("there:\n  background: {kind: on-off, rate: 1Mbit, burst: 2}", "bursts of the background need a pause"),
+        ("there:\n  background: {kind: pattern}", "a pattern of 0 background frames"),
+        ("there:\n  background: {kind: pattern, rate: 1Mbit}", "has its own times"),
+        ("there:\n  background: {kind: exponential, rate: 1Mbit, phase: 1ms}", "leave out 'phase'"),
+        ("there: {classes: [{match: udp}]}", "a class needs 'name'"),
+        ("there:\n  classes:\n    - name: a\n      match: udq", "wan.yaml:4: "),
+        ("there: {classes: [{name: a}, {name: b}]}", "classes 'a' and 'b' match nothing"),
+        ("there: {classes: [{name: a, match: udp}, {name: a, match: tcp}]}", "2 classes are called 'a'"),
+        ("there:\n  classes: [{name: a}]\n  delay: 1ms", "wan.yaml:3: 'delay' is for what no class matches"),
+        ("changes: [{both: {delay: 1ms}}]", "a change needs 'at'"),
+        ("changes: [{at: 0s}]", "at 0s is out of range"),
+        ("changes: [{at: 2s}, {at: 1s}]", "changes follow each other in time"),
+        (
+            "changes:\n  - at: 1s\n    there: {classes: {a: {delay: 1ms}}}",
+            "wan.yaml:3: there is no class 'a' to change",
+        ),
+        ("changes: [{at: 1s, there: {classes: [a]}}]", "'classes' is a mapping of names"),
+        ("changes: [{at: 1s, there: {trace: x}}]", "unknown key 'trace' of a changed direction"),
+        ("seed: -1", "'seed' is a whole number"),
+        ("there: {trace: no-such-file}", "wan.yaml:1: trace: can't read no-such-file"),
+        ("there: {trace: a, rate: 1Mbit}", "wan.yaml:1: "),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(text: str, words: str) -> None:
+    assert words in refusal(text)
+
+
+def test_eight_classes_that_match_are_one_too_many() -> None:
+    classes = ", ".join(f"{{name: c{number}, match: udp port {number}}}" for number in range(8))
+    assert "8 classes that match are out of range: give 7 at most" in refusal(f"there: {{classes: [{classes}]}}")
+
+
+# Bandwidth traces --------------------------------------------------------------------------------------
+
+
+def test_lines_of_one_stamp_are_one_opportunity(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("1\n1\n1\n4\n10\n10\n")
+    there = read_network("there: {trace: cell.trace}", "wan.yaml", tmp_path).there
+    assert there.trace == BandwidthTrace((1, 4, 10), (4500, 1500, 3000), str(tmp_path / "cell.trace"))
+    assert there.trace and there.trace.rate_bps == 9000 * 8 * 100
+    words = words_of(Network(there), (LARGE, LARGE))[0]
+    assert words.trace == (125_000, 4500, 375_000, 1500, 750_000, 3000)
+
+
+@pytest.mark.parametrize(("time_ms", "octets"), [(0, 4500), (3, 7500), (9, 9000), (10, 13500), (1, 7500), (20, 22500)])
+def test_what_comes_within_a_time_at_most_counts_over_the_end(time_ms: int, octets: int) -> None:
+    """Of 1, 4 and 10 ms, again at 11, 14 and 20: 10 and 11 are neighbours."""
+    trace = BandwidthTrace((1, 4, 10), (4500, 1500, 3000))
+    assert trace.most_octets(Fraction(time_ms)) == octets
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ":1: the file is empty"),
+        ("1\n\n2\n", ":2: '' is not a stamp"),
+        ("1\n2.5\n", ":2: '2.5' is not a stamp"),
+        ("1\n-2\n", ":2: '-2' is not a stamp"),
+        ("5\n7\n6\n", ":3: 6 ms is before the 7 ms of the line above"),
+        ("0\n0\n", ":2: the last stamp is 0 ms"),
+        ("1\n99999999999999999999\n", ":2: 99999999999999999999 ms is out of range"),
+        ("²\n", ":1: '²' is not a stamp"),
+    ],
+)
+def test_a_bad_trace_is_refused_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.trace").write_text(text)
+    found = refusal("seed: 1\nthere:\n  trace: bad.trace", tmp_path)
+    assert found.startswith("wan.yaml:3: trace: ") and f"bad.trace{words}" in found
+
+
+def test_a_pause_that_no_entry_can_say_is_refused() -> None:
+    network = Network(Direction(trace=BandwidthTrace((1, 40_000), (1500, 1500))))
+    with pytest.raises(UsageError, match="has a pause of 39999 ms: give pauses of 34359 ms at most"):
+        words_of(network, (LARGE, LARGE))
+
+
+# Presets, page -----------------------------------------------------------------------------------------
+
+
+def test_presets_are_these_and_say_where_their_figures_come_from() -> None:
+    assert PRESETS == ("datacentre-incast", "dsl", "lte", "satellite", "wifi-bursty")
+    for name in PRESETS:
+        network = preset(name)
+        assert network.name == name and "a choice" in network.about
+        for limits in (LARGE, SDRAM):
+            assert words_of(network, (limits, limits))[0].notes == ()
+        assert f"| `{name}` |" in PAGE
+    with pytest.raises(UsageError, match="there is no preset 'dls': did you mean 'dsl'?"):
+        preset("dls")
+
+
+@pytest.mark.parametrize(
+    ("name", "delays_ms", "rates_kbps"),
+    [
+        ("dsl", (25, 25), (1500, 384)),
+        ("lte", (35, 35), (12_000, 12_000)),
+        ("satellite", (279, 279), (10_000, 1000)),
+        ("wifi-bursty", (3, 3), (50_000, 50_000)),
+        ("datacentre-incast", (0.1, 0.1), (10**6, 10**6)),
+    ],
+)
+def test_presets_have_the_figures_that_they_name(
+    name: str, delays_ms: tuple[float, float], rates_kbps: tuple[int, int]
+) -> None:
+    network = preset(name)
+    ways = (network.there, network.back)
+    assert tuple(way.numbered[7].delay_ns for way in ways) == tuple(MS * one for one in delays_ms)
+    assert tuple(way.rate_bps for way in ways) == tuple(1000 * one for one in rates_kbps)
+
+
+def test_forty_frames_of_the_incast_come_within_one_service() -> None:
+    words = words_of(preset("datacentre-incast"), (LARGE, LARGE))[0].banks[0][7 * SETTING_WORDS :]
+    names = ("background", "ghost_ticks", "ghost_burst", "ghost_pause", "ghost_length")
+    assert [CLASS_FIELDS[name].value(words) for name in names] == [3, 1, 40, 1_250_000, 1514]
+
+
+def load_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("traffic_page", ROOT / "tools/traffic_page.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_the_keys_of_the_code() -> None:
+    """Run tools/traffic_page.py where this fails."""
+    assert load_tool().current(PAGE) == PAGE
+    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in NETWORK_SECTIONS]
+
+
+def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "cellular.trace").write_text("1\n2\n")
+    assert len(EXAMPLES) == 2
+    for text in EXAMPLES:
+        read_network(text, "wan.yaml", tmp_path)
+
+
+def test_the_schema_takes_what_is_written_and_refuses_what_is_refused() -> None:
+    written = [write_network(preset(name)) for name in PRESETS]
+    written += [write_network(NetworkMaker(seed).network()) for seed in range(10)]
+    for text in [*EXAMPLES, *written]:
+        assert problems(yaml.safe_load(text), network_schema()) == [], text
+    for text in ("there: {delay: 20}", "there: {dealy: 1ms}", "there: {queue: 0}", "changes: [{both: {}}]"):
+        assert problems(yaml.safe_load(text), network_schema()), text
+        refusal(text)

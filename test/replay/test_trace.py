@@ -1,0 +1,348 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Traces: every word of every record against a model in plain Python, every start against exact fractions."""
+
+import random
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scapy.utils import RawPcapReader
+
+from liteprobe.host.errors import UsageError
+from liteprobe.host.packets import files, window
+from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
+from liteprobe.host.traffic.lengths import Fixed, RandomLength
+from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
+from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section
+from liteprobe.sim.models.trace_words import Record, decode
+
+TICK_S = Fraction(8, 10**9)
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "frames"
+    path.write_bytes(content)
+    return path
+
+
+def decoded(trace: Trace, **given: int) -> list[Record]:
+    return decode([int(word) for words in trace.records(**given) for word in words])
+
+
+def nearest(exact: Fraction) -> int:
+    """Return the nearest whole number, halves upwards."""
+    return int((exact + Fraction(1, 2)) // 1)
+
+
+def expected(packets: list[Packet], snap: int = 9000, factor: Fraction = Fraction(1), fcs: int = 0) -> list[Record]:
+    """Return what is to be sent of packets, by arithmetic."""
+    found = []
+    for one in packets:
+        length = max(one.length - fcs, 0)
+        kept = min(len(one.octets), length, snap)
+        tick = nearest((one.time_s - packets[0].time_s) * factor / TICK_S)
+        found.append(Record(tick, one.octets[:kept] + bytes(max(length, 60) - kept), kept, None))
+    return found
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [200, 3000, 4 << 20])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("per_second", [10**6, 10**9])
+def test_each_word_of_a_pcap_is_as_the_model_has_it(
+    tmp_path: Path, per_second: int, order: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its byte order and its unit of time, and wherever it is cut into windows."""
+    monkeypatch.setattr(window, "WINDOW", size)
+    packets = random_packets(seed=size, count=400)
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets, per_second, order)))
+    assert decoded(trace) == expected(packets)
+    assert decoded(trace.snapped(61)) == expected(packets, snap=61)
+
+
+@pytest.mark.parametrize("size", [300, 3000, 4 << 20])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("resolutions", [(6,), (9,), (12,), (6, 9, 3), (0x80 | 20, 9)])
+def test_each_word_of_a_pcapng_is_as_the_model_has_it(
+    tmp_path: Path, resolutions: tuple[int, ...], order: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several interfaces have resolutions and offsets of their own; comments stand behind the packets."""
+    monkeypatch.setattr(window, "WINDOW", size)
+    origin_s = 1_699_999_000 if resolutions == (12,) else 0  # Picoseconds of 64 bits last 213 days.
+    interfaces = [Interface(one, offset_s=origin_s + 1000 * number) for number, one in enumerate(resolutions)]
+    found = random_packets(seed=size, count=200, interfaces=len(interfaces), gap_ns=2_000_000)
+    units = [interfaces[one.interface].per_second for one in found]
+    packets = [  # As the file can have their times.
+        Packet(Fraction(int(one.time_s * unit), unit), one.octets, one.length, one.interface)
+        for one, unit in zip(found, units, strict=True)
+    ]
+    packets.sort(key=lambda one: one.time_s)
+    trace = Trace.from_pcap(written(tmp_path, pcapng(packets, interfaces, order, comment=b"a comment")))
+    assert decoded(trace) == expected(packets)
+
+
+def test_sections_of_both_byte_orders_follow_one_another(tmp_path: Path) -> None:
+    packets = random_packets(seed=3, count=60)
+    content = (
+        pcapng(packets[:25], order="<") + pcapng(packets[25:26], (Interface(6),), ">") + pcapng(packets[26:], order="<")
+    )
+    assert decoded(Trace.from_pcap(written(tmp_path, content))) == expected(packets)
+
+
+def test_a_block_longer_than_a_window_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "WINDOW", 4096)
+    packets = random_packets(seed=3, count=60)
+    long = struct.pack("<II", 0x0BAD, 20012) + bytes(20000) + struct.pack("<I", 20012)
+    first = pcapng(packets[:30])
+    begun = len(section([Interface()]))
+    for content in (first + long + pcapng(packets[30:])[begun:], long.join([first[:begun], pcapng(packets)[begun:]])):
+        assert decoded(Trace.from_pcap(written(tmp_path, content))) == expected(packets)
+    with pytest.raises(UsageError, match="the block before packet 31 is cut: 14012 octets are missing"):
+        decoded(Trace.from_pcap(written(tmp_path, first + long[:6000])))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("count", [63, 64, 65, 200, 500])
+def test_packets_of_one_length_are_found_at_once_and_none_behind_them(
+    tmp_path: Path, count: int, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the first one that is longer or shorter, or the end of the window."""
+    monkeypatch.setattr(window, "WINDOW", 30_000)
+    alike = [Packet(Fraction(number, 1000), bytes([number % 251]) * 61, 61) for number in range(count)]
+    others = [Packet(Fraction(number, 1000), bytes(62 - number % 2), 62) for number in range(count, count + 9)]
+    for packets in (
+        alike,
+        alike + others,
+        others[:1] + [Packet(one.time_s + 1, one.octets, one.length) for one in alike],
+    ):
+        packets = [Packet(Fraction(at, 1000), one.octets, one.length) for at, one in enumerate(packets)]
+        assert decoded(Trace.from_pcap(written(tmp_path, pcap(packets, order=order)))) == expected(packets)
+
+
+def test_scapy_reads_the_same_packets(tmp_path: Path) -> None:
+    path = written(tmp_path, pcap(random_packets(seed=4, count=100), 10**9))
+    found = decoded(Trace.from_pcap(path))
+    assert [one.octets[: one.snap] for one in found] == [octets for octets, _ in RawPcapReader(str(path))]
+
+
+@pytest.mark.parametrize("fcs", [2, 4])
+def test_an_fcs_in_the_file_is_left_out(tmp_path: Path, fcs: int) -> None:
+    packets = [one for one in random_packets(seed=5, count=200) if one.length >= 4]
+    for content in (pcap(packets, fcs=4), pcapng(packets, (Interface(fcs=4),)), pcapng(packets, (Interface(fcs=32),))):
+        assert decoded(Trace.from_pcap(written(tmp_path, content))) == expected(packets, fcs=4)
+    with pytest.raises(UsageError, match=f"an FCS of {2} octets, and Ethernet has 4"):
+        decoded(Trace.from_pcap(written(tmp_path, pcap(packets, fcs=2))))
+
+
+def test_a_trace_is_read_in_pieces_and_never_kept(tmp_path: Path) -> None:
+    packets = random_packets(seed=6, count=2000)
+    words = Trace.from_pcap(written(tmp_path, pcap(packets * 3)), sort=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window, "WINDOW", 1 << 16)
+        longest = max(len(chunk.octets) for chunk in words.source.frames())
+    assert longest <= (1 << 16) + 4
+
+
+# Times --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1, 2, Fraction(1, 3), 0.7, "1.0002", Fraction(10**9 + 7, 10**9)])
+def test_every_start_is_within_half_a_tick_of_its_time(tmp_path: Path, factor: float) -> None:
+    """Over days, and whatever the factor: nothing drifts."""
+    chance = random.Random(7)
+    time_ns, packets = 0, []
+    for _ in range(500):
+        packets.append(Packet(Fraction(time_ns, 10**9), bytes(60), 60))
+        time_ns += chance.choice((1, 7, 999_999_999, 10**12 + 1))
+    exact = Fraction(str(factor))
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets))).stretched(exact)
+    for record, packet in zip(decoded(trace), packets, strict=True):
+        assert abs(record.tick - packet.time_s * exact / TICK_S) <= Fraction(1, 2)
+
+
+def test_the_probes_clock_stretches_times_and_never_the_line(tmp_path: Path) -> None:
+    packets = random_packets(seed=8, count=300)
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
+    increment = NOMINAL * 10001 // 10000  # 100 ppm more nanoseconds a tick: fewer ticks.
+    assert decoded(trace, increment=increment) == expected(packets, factor=Fraction(NOMINAL, increment))
+    assert decoded(trace.at_top(), increment=increment) == decoded(trace.at_top())
+
+
+def test_scaling_is_exact_or_off_by_less_than_a_part_in_2_60() -> None:
+    chance = random.Random(9)
+    for _ in range(300):
+        ratio = Fraction(2) ** chance.randint(-39, 38) * Fraction(
+            chance.randint(2**60, 2**61), 2**60 + chance.randint(0, 2**58)
+        )
+        near = fitting(ratio)
+        assert abs(near / ratio - 1) < Fraction(1, 2**58)
+        times = [chance.randrange(int(2**60 / max(ratio, 1))) for _ in range(50)]
+        assert scaled(np.array(times, np.int64), near).tolist() == [nearest(time * near) for time in times]
+
+
+def test_at_a_rate_and_back_to_back_the_slots_follow_one_another(tmp_path: Path) -> None:
+    packets = random_packets(seed=10, count=300)
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
+    ends = np.cumsum([0, *(max(one.length, 60) + 24 for one in packets)]).tolist()
+    assert [one.tick for one in decoded(trace.at_top())] == ends[:-1]
+    assert [one.tick for one in decoded(trace.at_rate(3e8))] == [nearest(Fraction(10 * end, 3)) for end in ends[:-1]]
+    slower = [nearest(end * Fraction(10002, 10000)) for end in ends[:-1]]
+    assert [one.tick for one in decoded(trace.at_top().with_margin(200))] == slower
+    assert trace.at_top().summary().expected_late == 0
+
+
+def test_repeats_follow_after_a_mean_interval(tmp_path: Path) -> None:
+    packets = random_packets(seed=11, count=100)
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
+    once, thrice = decoded(trace), decoded(trace.repeated(3))
+    pause_ns = round((packets[-1].time_s - packets[0].time_s) * 10**9 / 99)
+    turn_ns = int((packets[-1].time_s - packets[0].time_s) * 10**9) + pause_ns
+    ticks = [
+        nearest(Fraction(turn_ns * turn, 8) + (one.time_s - packets[0].time_s) / TICK_S)
+        for turn in range(3)
+        for one in packets
+    ]
+    assert [one.tick for one in thrice] == ticks
+    assert [one.octets for one in thrice] == 3 * [one.octets for one in once]
+    assert trace.turn_ticks() == nearest(Fraction(turn_ns, 8)) - once[-1].tick
+    assert decoded(trace, first_ticks=12)[0].tick == 12
+    single = Trace.from_pcap(written(tmp_path, pcap(packets[:1]))).repeated(4)
+    slot = max(packets[0].length, 60) + 24
+    assert [one.tick for one in decoded(single)] == [0, slot, 2 * slot, 3 * slot]
+
+
+def test_long_times_are_waited_for(tmp_path: Path) -> None:
+    """A record has 32 bits of ticks: 34 s."""
+    gaps_s = [0, Fraction(2**32 - 1) * TICK_S, Fraction(2**32) * TICK_S, 1000, 35]
+    times_s = [sum(gaps_s[: number + 1], Fraction(0)) for number in range(len(gaps_s))]
+    packets = [Packet(Fraction(time_s), bytes(61), 61) for time_s in times_s]
+    assert decoded(Trace.from_pcap(written(tmp_path, pcap(packets)))) == expected(packets)
+
+
+# Late by arithmetic -------------------------------------------------------------------------------
+
+
+def test_frames_that_the_line_can_not_start_in_time_are_counted_beforehand(tmp_path: Path) -> None:
+    packets = random_packets(seed=12, count=1000, gap_ns=8000)
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
+    free = late = 0
+    first = None
+    for number, one in enumerate(expected(packets)):
+        start = max(one.tick, free)
+        if start > one.tick:
+            late += 1
+            first = number if first is None else first
+        free = start + len(one.octets) + 24
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window, "WINDOW", 5000)
+        found = trace.summary()
+    assert late > 100
+    assert (found.expected_late, found.first_late) == (late, first)
+    assert found.last_start + len(expected(packets)[-1].octets) + 24 == free
+    assert found.frames == 1000
+    assert found.octets == sum(max(one.length, 60) for one in packets)
+    assert found.words == sum(len(words) for words in trace.records())
+    assert found.cut == sum(len(one.octets) < one.length and one.length > 60 for one in packets)
+
+
+# Made ---------------------------------------------------------------------------------------------
+
+
+def test_a_constant_rate_has_no_drift_and_numbers_its_frames() -> None:
+    interval_ns = Fraction(1_000_000, 7)
+    found = decoded(Trace.cbr(Interval(interval_ns=interval_ns), 60, 20_000))
+    assert [one.tick for one in found] == [nearest(number * interval_ns / 8) for number in range(20_000)]
+    assert [int.from_bytes(one.octets[48:52]) for one in found] == list(range(20_000))
+    assert {one.octets[:48] + one.octets[52:] for one in found} == {found[0].octets[:48] + found[0].octets[52:]}
+
+
+def test_a_mix_has_its_lengths_and_only_their_headers_are_streamed() -> None:
+    found = decoded(Trace.imix(Interval(), 24))
+    assert sorted(len(one.octets) for one in found) == 14 * [60] + 8 * [590] + 2 * [1514]
+    assert {one.snap for one in found} == {60}
+    assert [one.tick for one in found] == np.cumsum([0, *(len(one.octets) + 24 for one in found[:-1])]).tolist()
+
+
+def test_exponential_intervals_have_their_mean_and_are_the_same_each_time() -> None:
+    trace = Trace.poisson(Interval(pps=100_000), RandomLength(60, 200), 40_000, seed=5)
+    ticks = [one.tick for one in decoded(trace)]
+    gaps = np.diff(ticks)
+    assert ticks == [one.tick for one in decoded(trace)]
+    assert abs(gaps.mean() / 1250 - 1) < 4 / 200  # Four times the error of the mean of 40,000.
+    assert abs((gaps > 1250).mean() - np.exp(-1)) < 0.01
+
+
+def test_a_trace_without_an_end_goes_on() -> None:
+    endless = Trace.cbr(Interval(pps=1e5), Fixed(60), None).records()
+    assert sum(len(next(endless)) for _ in range(20)) > 10**6
+
+
+# Stamps -------------------------------------------------------------------------------------------
+
+
+def frame(kind: str, tags: int) -> bytes:
+    """Return a frame with VLAN tags: IPv4, IPv6 or ARP."""
+    types = {"4": b"\x08\x00", "6": b"\x86\xdd", "arp": b"\x08\x06"}
+    return bytes(12) + b"\x81\x00\x00\x05" * tags + types[kind] + bytes(range(60))
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "inner", "word"),
+    [
+        ("ipv4.identification", "4", 4, 1 << 8 | 2 << 11 | 1 << 16),
+        ("ipv4.checksum", "4", 10, 1 << 8 | 2 << 11),
+        ("ipv6.flow_label", "6", 1, 2 << 8 | 2 << 11 | 1 << 15),
+    ],
+)
+def test_a_stamp_stands_in_the_field_of_those_frames_that_have_it(
+    tmp_path: Path, place: str, kind: str, inner: int, word: int
+) -> None:
+    shapes = [(one, tags) for one in ("4", "6", "arp") for tags in range(4)]
+    packets = [Packet(Fraction(number), frame(*shape), 90) for number, shape in enumerate(shapes)]
+    packets.append(Packet(Fraction(len(shapes)), frame(kind, 0)[: 14 + inner], 90))  # Cut before its end.
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets))).stamped(Stamp(place, tick=2))
+    wanted = [word | 14 + 4 * tags + inner if one == kind else None for one, tags in shapes]
+    found = decoded(trace)
+    assert [one.stamp for one in found] == [*wanted, None]
+    assert [one.octets for one in found] == [one.octets for one in expected(packets)]
+    assert trace.summary().stamped == 4
+    assert trace.summary().words == sum(len(words) for words in trace.records())
+
+
+def test_a_stamp_at_an_octet_stands_where_there_is_room(tmp_path: Path) -> None:
+    packets = [Packet(Fraction(number), bytes(size), size) for number, size in enumerate((49, 50, 51, 600))]
+    trace = Trace.from_pcap(written(tmp_path, pcap(packets))).stamped(Stamp("octet", octet=42))
+    assert [one.stamp for one in decoded(trace)] == [None, *3 * [42 | 7 << 8]]
+    assert [one.stamp for one in decoded(trace.snapped(49))] == 4 * [None]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda trace: trace.stamped(Stamp("probe")),
+            "give one of octet, ipv4.identification, ipv4.checksum, ipv6.flow_label",
+        ),
+        (lambda trace: trace.stamped(Stamp("octet", octet=256)), "octet 256 of a stamp is out of range: give 0 to 255"),
+        (lambda trace: trace.snapped(9001), "snap length 9001 is out of range: give 0 to 9000"),
+        (lambda trace: trace.stretched(0), "times can't be stretched by 0: give more than 0"),
+        (lambda trace: trace.at_rate(1.1e9), "give up to 1e9, or have it back to back"),
+        (lambda trace: trace.repeated(0), "can't be sent 0 times: give 1 or more"),
+        (lambda _: Trace.cbr(Interval(pps=1, burst=Burst(2)), 60, 1), "a trace is made without bursts"),
+        (lambda _: Trace.cbr(Interval(), 60, 0), "a trace of 0 frames is out of range"),
+        (lambda _: Trace.cbr(Interval(), 60, None).summary(), "a trace without an end has no summary"),
+    ],
+)
+def test_what_no_trace_can_be_is_refused(change, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match=words):
+        change(Trace.cbr(Interval(), 60, 3))
+
+
+def test_names_of_link_types_are_told() -> None:
+    assert files.LINKS[113] == "Linux cooked"

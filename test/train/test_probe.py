@@ -1,0 +1,362 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Trains from the first register to the result, over a model of the probe that knows the truth."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire, cable, damaged, loopback
+
+DELAY_TICKS = 37
+
+MakeProbe = Callable[..., tuple[Probe, FakeLink]]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakeProbe:
+    def make_probe(wire: Wire | None = None, depth: int = 1024) -> tuple[Probe, FakeLink]:
+        link = FakeLink(ModelProbe(wire or cable(DELAY_TICKS), depth=depth), tmp_path)
+        return Probe(link), link
+
+    return make_probe
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        TrainProgram(60, 1),
+        TrainProgram(60, 1000),
+        TrainProgram(9000, 3),
+        TrainProgram(1514, 100, interval_ns=20000.0, fill="prbs"),
+        TrainProgram(64, 7, repeats=3, interval_ns=1000.0, gap_ns=4000.0, stream_id=77),
+        TrainProgram(128, 5, headers=Headers(source_ip="2001:2::1", destination_ip="2001:2::2", vlan_tags=(1, 2))),
+    ],
+)
+def test_every_frame_comes_back_in_its_record(make: MakeProbe, program: TrainProgram) -> None:
+    probe, _ = make()
+    result = probe.train(program)
+    records = result.records
+    step = int(program.interval_ns or 8 * program.slot_ticks)
+    of_train = np.arange(program.total) // program.count
+    starts = np.arange(program.total) * step + of_train * int(program.gap_ns or 0)
+    assert records["sequence"].tolist() == list(range(program.total))
+    assert (records["tx_stamp"] - records["tx_stamp"][0]).tolist() == starts.tolist()
+    assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
+    assert set(records["length"]) == {program.length}
+    assert (result.sent, result.late, result.complete, result.notes) == (program.total, 0, True, ())
+    assert (result.clock_state, result.uncertainty_ns) == ("free-running", 8.0)
+    assert result.counters["delay_sum"] == program.total * 8 * DELAY_TICKS
+    assert result.counters["octets"] == program.total * program.length
+
+
+def test_registers_hold_what_the_contract_says(make: MakeProbe) -> None:
+    probe, link = make()
+    headers = Headers(source_ip="2001:2::1", destination_ip="2001:2::2", vlan_tags=(1,))
+    program = TrainProgram(129, 4, 2, 2000.5, 80.0, 10**9, 3, "counting", headers)
+    probe.train(program)
+    names = ("length", "count", "repeats", "interval_ticks", "interval_fraction", "gap_ticks", "start_time", "timed")
+    assert [link.model.values[f"port0_tx_{name}"] for name in names] == [129, 4, 2, 250, 2**28, 10, 10**9, 1]
+    names = ("fill", "payload_offset", "checksum_enable", "checksum_seed")
+    seed = headers.checksum_seed(129)
+    assert [link.model.values[f"port0_tx_{name}"] for name in names] == [1, 66, 1, seed]
+    octets = b"".join(
+        word.to_bytes(4, "little") for word in probe.registers.read_memory("port0_header", 0, 18).tolist()
+    )
+    assert octets == headers.octets(129, 3)
+    names = ("stream_id", "records_enable")
+    assert [link.model.values[f"port1_rx_{name}"] for name in names] == [3, 1]
+
+
+def test_start_time_is_that_of_the_first_sfd(make: MakeProbe) -> None:
+    probe, _ = make()
+    assert probe.train(TrainProgram(60, 3, start_time_ns=5_000_000)).records["tx_stamp"][0] == 5_000_000
+    with pytest.raises(UsageError, match="start time 5000000 ns is past or too near"):
+        probe.train(TrainProgram(60, 3, start_time_ns=5_000_000))
+
+
+def test_stamps_are_64_bits_of_the_probes_clock(make: MakeProbe) -> None:
+    probe, _ = make()
+    probe.timebase.set_time(10**18)
+    records = probe.train(TrainProgram(60, 3)).records
+    assert 0 < int(records["tx_stamp"][0]) - 10**18 < 10**6
+    assert set(records["rx_stamp"] - records["tx_stamp"]) == {8 * DELAY_TICKS}
+
+
+def test_start_that_came_too_late_is_said(make: MakeProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe, link = make()
+    monkeypatch.setattr(link, "expect_silence", lambda seconds: link.model.advance(250_000))  # A slow network: 2 ms.
+    start_ns = link.model.now() + 1_500_000
+    result = probe.train(TrainProgram(60, 3, start_time_ns=start_ns))
+    late_ns = int(result.records["tx_stamp"][0]) - start_ns
+    assert 500_000 < late_ns < 600_000
+    assert result.notes == (f"the first frame left {late_ns} ns after its start time: ask for a later one",)
+
+
+def test_launch_waits_in_band_until_its_trains_end_and_not_where_it_failed(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe, link = make()
+    silences: list[float] = []
+    monkeypatch.setattr(link, "expect_silence", silences.append)
+    before_ns = link.model.now()
+    end_ns = probe.launch_all([(TrainProgram(60, 50), 0), (TrainProgram(1514, 1000, stream_id=2), 1)])
+    (silence_s,) = silences  # Nothing has ended it since.
+    assert end_ns - before_ns > 1000 * 12_304
+    assert silence_s * 1e9 >= end_ns - link.model.now()
+    with pytest.raises(UsageError, match="is past or too near"):
+        probe.launch(TrainProgram(60, 3, start_time_ns=8))
+    assert silences[-1] == 0
+
+
+def test_ports_started_together_start_in_the_same_tick(make: MakeProbe) -> None:
+    probe, _ = make()
+    first, second = probe.trains([(TrainProgram(60, 50), 0, None), (TrainProgram(1514, 20, stream_id=2), 1, None)])
+    assert first.records["tx_stamp"][0] == second.records["tx_stamp"][0]
+    assert (len(first.records), len(second.records)) == (50, 20)
+
+
+def test_ring_that_turns_round_gives_every_record_once(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    seen: list[tuple[int, int]] = []
+    result = probe.train(TrainProgram(1514, 1000), progress=lambda sent, total: seen.append((sent, total)))
+    assert result.records["sequence"].tolist() == list(range(1000))
+    assert result.complete
+    assert seen[-1] == (1000, 1000)
+    assert seen == sorted(seen)
+
+
+def test_gap_that_nobody_gave_is_long_enough_for_the_ring(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    result = probe.train(TrainProgram(60, 60, repeats=20))
+    assert (len(result.records), result.complete) == (1200, True)
+    # Between two looks at the clock the model takes 224 ticks for the rest of the first, and 4520 for sixty records; 1.25 is
+    # the margin.
+    record_ns = 1.25 * 8 * (212 + 224 + 4520) / 60
+    assert result.program.gap_ns == pytest.approx(60 * record_ns - 60 * 672 + 100_000)
+    heads = result.records["tx_stamp"][::60].astype(int)
+    assert set(np.diff(heads)) == {60 * 672 + 109_240}
+    assert probe.train(TrainProgram(60, 3, repeats=20)).program.gap_ns == 0  # The ring holds them all.
+    assert probe.train(TrainProgram(60, 100)).program.gap_ns == 0  # No second train.
+    assert not probe.train(TrainProgram(60, 60, repeats=20, gap_ns=0.0)).complete
+
+
+def test_ring_that_overflows_is_incomplete_and_said(make: MakeProbe) -> None:
+    probe, _ = make(depth=64)
+    result = probe.train(TrainProgram(60, 2000))
+    lost = result.counters["records_lost"]
+    assert lost == 2000 - len(result.records) != 0
+    assert not result.complete
+    assert result.notes[0].startswith(f"{lost} records found the ring full, so per-packet figures are incomplete")
+    assert result.counters["frames"] == 2000
+
+
+def test_a_result_says_how_far_to_trust_a_delay_of_a_crystal(make: MakeProbe) -> None:
+    probe, _ = make(cable(125_000))  # 1 ms.
+    probe.timebase.oscillator_ppm = 50.0
+    assert probe.train(TrainProgram(60, 2)).uncertainty_ns == pytest.approx(8.0 + 50.0)
+
+
+def test_programs_longer_than_memory_are_counted_without_records(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.run.trains.RECORDS_MAX", 99)
+    probe, _ = make()
+    result = probe.train(TrainProgram(60, 100))
+    assert (len(result.records), result.counters["frames"], result.complete) == (0, 100, False)
+    assert result.notes == ("100 frames are too many for records: measured by accumulators",)
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+
+def some(keep: Callable[[ModelFrame], int]) -> Wire:
+    """Return a cable that delivers a frame as often as ``keep`` says."""
+    return lambda frame: cable(DELAY_TICKS)(frame) * keep(frame)  # type: ignore[operator]
+
+
+def test_lost_frames_are_waited_for_and_missing(make: MakeProbe) -> None:
+    probe, link = make(some(lambda frame: int(frame.sequence % 10 != 9)))
+    result = probe.train(TrainProgram(60, 100))
+    assert result.records["sequence"].tolist() == [n for n in range(100) if n % 10 != 9]
+    assert (result.complete, result.counters["frames"]) == (True, 90)
+    assert sum(link.waits[1:]) == pytest.approx(link.arrival_timeout_s, rel=0.05)
+
+
+def test_a_slow_queue_is_waited_for_while_frames_come(make: MakeProbe) -> None:
+    between_ticks = 187_500  # 1.5 ms; the last of ten frames comes long after the 2 ms from the end.
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS + between_ticks * frame.sequence, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert result.records["sequence"].tolist() == list(range(10))
+
+
+def test_frames_that_come_late_but_in_time_are_taken(make: MakeProbe) -> None:
+    late_ticks = 225_000  # 1.8 ms, of the 2 ms that are waited.
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS if frame.sequence else late_ticks, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert result.records["sequence"].tolist() == [*range(1, 10), 0]
+
+
+def test_duplicates_of_the_last_frame_are_taken(make: MakeProbe) -> None:
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, frame), (1, DELAY_TICKS + 4000, frame)])
+    result = probe.train(TrainProgram(60, 10))
+    assert (len(result.records), result.counters["duplicated"], result.complete) == (20, 10, True)
+
+
+def test_nothing_comes_back_is_an_error_that_names_both_ports(make: MakeProbe) -> None:
+    probe, _ = make(some(lambda frame: 0))
+    with pytest.raises(
+        ProbeError, match=r"nothing came back: 5 frames left port 0, none reached port 1 whole"
+    ) as error:
+        probe.train(TrainProgram(60, 5))
+    assert error.value.exit_code == 1
+
+
+def test_frames_that_are_all_damaged_are_named_as_such(make: MakeProbe) -> None:
+    probe, _ = make(lambda frame: [(1, DELAY_TICKS, damaged(frame))])
+    with pytest.raises(ProbeError, match=r"\(5 with a bad FCS, 0 of other streams\)"):
+        probe.train(TrainProgram(60, 5))
+
+
+def test_frames_of_another_port_show_where_the_wire_leads(make: MakeProbe) -> None:
+    probe, _ = make(loopback(DELAY_TICKS))
+    with pytest.raises(ProbeError, match=r"name the port it leads to \(--receive\)"):
+        probe.train(TrainProgram(60, 5))
+    assert len(probe.train(TrainProgram(60, 5), receive=0).records) == 5
+
+
+@pytest.mark.parametrize("port", [0, 1])
+def test_link_down_at_the_start_sends_nothing(make: MakeProbe, port: int) -> None:
+    probe, link = make()
+    link.model.values[f"port{port}_tx_link_up"] = 0
+    with pytest.raises(ProbeError, match=f"the link of port {port} is down: plug in its cable"):
+        probe.train(TrainProgram(60, 5))
+    assert link.model.values["port0_tx_sent"] == 0
+
+
+def test_train_cut_by_the_wire_says_how_much_had_come(make: MakeProbe) -> None:
+    def cut(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        if frame.sequence == 6:
+            link.model.values["port1_tx_link_up"] = link.model.values["port1_rx_link_up"] = 0
+        return [(1, DELAY_TICKS, frame)]
+
+    probe, link = make(cut)
+    with pytest.raises(ProbeError, match=r"the link of port 1 went down during the train \(6 of 10 frames had come\)"):
+        probe.train(TrainProgram(60, 10))
+
+
+def test_link_that_goes_down_ends_the_train(make: MakeProbe) -> None:
+    def pull(sent: int, total: int) -> None:
+        link.model.values["port0_tx_link_up"] = int(sent < 300)
+
+    probe, link = make()
+    with pytest.raises(
+        ProbeError, match=r"the link of port 0 went down during the train \(\d+ of \d+ frames had come\)"
+    ):
+        probe.train(TrainProgram(1514, 100_000), progress=pull)
+    assert link.model.values["port0_tx_sent"] < 1000
+    assert link.model.values["port0_tx_state"] == 0
+
+
+def test_late_frames_and_underruns_are_said(make: MakeProbe) -> None:
+    probe, link = make()
+
+    def late(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        link.model.values |= {"port0_tx_late": 2, "port0_tx_first_late": 7, "port0_tx_underruns": 1}
+        return [(1, DELAY_TICKS, frame)]
+
+    link.model.wire = late
+    result = probe.train(TrainProgram(60, 10))
+    assert result.late == 2
+    assert result.notes == (
+        "2 frames started after their tick, number 7 first",
+        "1 frames were built too late for the line",
+    )
+
+
+def test_train_that_stands_still_is_stopped_and_incomplete(make: MakeProbe) -> None:
+    def stall(frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
+        if frame.sequence == 3:
+            link.model._programs[0] = {}
+        return [(1, DELAY_TICKS, frame)]
+
+    probe, link = make(stall)
+    result = probe.train(TrainProgram(60, 10))
+    assert (result.sent, result.complete, len(result.records)) == (4, False, 4)
+    assert result.notes == ("6 frames were not sent: the train stood still",)
+    assert link.model.values["port0_tx_state"] == 0
+
+
+def test_interrupt_stops_the_train_and_goes_on(make: MakeProbe) -> None:
+    def interrupt(sent: int, total: int) -> None:
+        if sent > 100:
+            raise KeyboardInterrupt
+
+    probe, link = make()
+    with pytest.raises(KeyboardInterrupt):
+        probe.train(TrainProgram(1514, 100_000), progress=interrupt)
+    sent = link.model.values["port0_tx_sent"]
+    link.model.advance(10**6)
+    assert link.model.values["port0_tx_sent"] == sent < 1000
+    assert link.silences[-1] == 0
+
+
+def test_program_that_still_runs_is_stopped_before_the_next(make: MakeProbe, tmp_path: Path) -> None:
+    probe, link = make()
+
+    def vanish(sent: int, total: int) -> None:
+        raise RuntimeError
+
+    stop, link.model._tx_stop = link.model._tx_stop, lambda port: None  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        probe.train(TrainProgram(1514, 100_000), progress=vanish)
+    link.model._tx_stop = stop  # type: ignore[method-assign]
+    assert link.model.values["port0_tx_state"] == 4
+    link.model.values["probe_lease_owner"] = 0x8002  # As two seconds of silence leave it.
+    result = Probe(link).train(TrainProgram(60, 10))
+    assert (len(result.records), result.complete) == (10, True)
+
+
+def test_port_that_does_not_stop_is_an_error(make: MakeProbe) -> None:
+    probe, link = make()
+    link.model.values["port0_tx_state"] = 4
+    link.model._tx_stop = lambda port: None  # type: ignore[method-assign]
+    with pytest.raises(ProbeError, match="port 0 doesn't stop sending"):
+        probe.train(TrainProgram(60, 10))
+
+
+def test_silence_is_announced_for_as_long_as_the_train_takes(make: MakeProbe) -> None:
+    probe, link = make()
+    probe.train(TrainProgram(1514, 1000))
+    assert link.silences[0] == pytest.approx(12304e-6, abs=2e-3)
+    assert link.silences[0] >= 12304e-6
+    assert link.silences[-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        ([(TrainProgram(60, 1), 2, 0)], "there is no transmit port 2: give 0 to 1"),
+        ([(TrainProgram(60, 1), -1, 0)], "there is no transmit port -1"),
+        ([(TrainProgram(60, 1), 0, 2)], "there is no receive port 2: give 0 to 1"),
+        ([(TrainProgram(60, 1), 0, 1)] * 2, "a transmit port is given twice"),
+        ([(TrainProgram(60, 1), 0, 1), (TrainProgram(60, 1), 1, 1)], "a receive port is given twice"),
+        ([(TrainProgram(59, 1), 0, 1)], "length 59 is out of range"),
+        ([(TrainProgram(60, 2, interval_ns=600.0), 0, 1)], "interval 600 ns is above the line rate"),
+    ],
+)
+def test_request_that_cannot_be_is_refused_before_anything_is_written(
+    make: MakeProbe, requests: list[tuple[TrainProgram, int, int | None]], message: str
+) -> None:
+    probe, link = make()
+    before = dict(link.model.values)
+    with pytest.raises(UsageError, match=message):
+        probe.trains(requests)
+    assert link.model.values == before
