@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from _figures import Figure
 
 from liteprobe.cores.formats import OVERHEAD
-from liteprobe.cores.formats.emulate import CLASSES, Background, ClassFlag
+from liteprobe.cores.formats.emulate import CLASSES, BackgroundKind, ClassFlag
 from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
 from liteprobe.sim.bench.emulator.engine_plans import Plan
 from liteprobe.sim.bench.emulator.engine_run import run
@@ -27,8 +27,15 @@ CASES: dict[str, tuple[int, Mapping[str, int]]] = {
     "eight_classes": (CLASSES, {}),
     "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
     "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
-    # In one class, a ghost for every four frames.
-    "ghosts": (1, {"background": Background.CONSTANT, "ghost_ticks": 4 * (LENGTH + OVERHEAD), "ghost_length": LENGTH}),
+    # In one class, a background frame for every four frames.
+    "ghosts": (
+        1,
+        {
+            "background": BackgroundKind.CONSTANT,
+            "background_ticks": 4 * (LENGTH + OVERHEAD),
+            "background_length": LENGTH,
+        },
+    ),
 }
 
 

@@ -5,7 +5,7 @@
 Prints one line a figure (``name value unit target ok|short``), writes build/bench/emulator.json, and ends with 1 when one falls
 short. ``theory`` holds the reference, which knows nothing of the gateware, to the theory of queues (M/D/1, M/D/1/K, N*D/D/1, strict
 priority, background), of loss (Gilbert, Gilbert-Elliott) and of shapers (bucket, bandwidth traces). ``engine`` takes random frames
-through random networks in the compiled gateware of a direction, and compares each fate, departure and counter with the reference;
+through random networks in the compiled gateware of a direction, and compares outcomes, departures and counters with the reference;
 ``speed`` finds the least clock at which it takes a full line.
 ``memory`` finds the most of a line that the SDRAM of a whole simulated probe takes, ``delay`` the longest delay that a store holds.
 ``cern`` fetches a web site through the reference, with background, by TCP stacks on simulated time, as CERN did;

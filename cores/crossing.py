@@ -7,6 +7,7 @@ from migen import *
 from migen.genlib.cdc import MultiReg, PulseSynchronizer
 
 from litex.gen import *
+
 from litex.soc.interconnect import stream
 
 # Asynchronous FIFO in LUT RAM, fast enough for 125 MHz on ECP5: only `StreamCrossing` is built on it.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What to build into a probe, and whether a board can hold it."""
+"""Says what a probe is built of, and checks that a board can hold it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def or_words(choices: Iterable[int]) -> str:
 
 
 class BoardLimits(Protocol):
-    """What a configuration must know of a board to be checked against it."""
+    """Gives what a configuration must know of a board to be checked against it."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class BoardLimits(Protocol):
         """Records of each port by default beside firmware in spare block RAM, which gets what they leave of `RECORDS`."""
 
 class Area(NamedTuple):
-    """What a part takes of an ECP5.
+    """Holds what a part takes of an ECP5.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class PartsConfig:
 
     @property
     def parts(self) -> Part:
-        """Which parts are built in."""
+        """Parts that are built in."""
         parts = PRESETS[self.preset]
         if self.with_replay:
             parts |= Part.REPLAY | Part.SETS
@@ -329,7 +329,7 @@ def most_ports(board: BoardLimits, preset: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig(PartsConfig, NetworkConfig):
-    """What to build in; fixed at build time.
+    """Says what to build in; fixed at build time.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
 
     @property
     def area(self) -> Area:
-        """What this takes of a device, with as few streams as are asked for."""
+        """Area that this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
         more = (self.directions * self.emulates, self.stores_in_sdram, self.with_hash)
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)

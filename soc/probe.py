@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The probe: test ports, timebase, management link and processor on one bus."""
+"""Builds the probe: test ports, timebase, management link and processor on one bus."""
 
 from migen import *
 
@@ -21,16 +21,16 @@ from liteprobe.cores.formats import (
     BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STREAM_WORDS, STREAMS,
     TICKS_PER_SECOND, Part,
 )
-from liteprobe.cores.management.lease import Lease
+from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.timebase.pps_registers import Pps
-from liteprobe.cores.timebase.status import ClockStatus
+from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.cores.transmit.path import TransmitPath
@@ -59,7 +59,7 @@ class ProbeIdentity(LiteXModule):
     parts : CSRStatus(8), ``formats.Part``
     ports, record_depth, data_width, ticks_per_second : CSRStatus, constants of the build
     start : CSR(ports), write only; ports to start, bit n is port n
-    lease : Lease
+    lease : WriteLease
     writes_skipped : CSRStatus(16), requests whose writes were left out (`ManagementStack`)
     """
     def __init__(self, config, sys_clk_freq):
@@ -73,7 +73,7 @@ class ProbeIdentity(LiteXModule):
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
         self.data_width       = CSRStatus(8,  reset=DATA_WIDTH)
         self.writes_skipped   = CSRStatus(16, description="Requests whose writes came twice, late, or without the lease. Wraps.")
-        self.lease            = Lease(sys_clk_freq)
+        self.lease            = WriteLease(sys_clk_freq)
 
 # Probe --------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class ProbeSoC(SoCCore):
     def add_timebase(self):
         """Keep the one time of all ports."""
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        clock = Clock()
+        clock = ProbeClock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 
@@ -181,7 +181,7 @@ class ProbeSoC(SoCCore):
         """Let firmware, or a host, keep the time on a reference: PPS, receiver, status, and the start of firmware."""
         self.add_pps()
         self.add_gnss()
-        self.clock = ClockStatus(self.board.sys_clk_freq)
+        self.clock = ClockStatusBlock(self.board.sys_clk_freq)
         if self.probe_config.with_cpu:
             add_boot(self)
 

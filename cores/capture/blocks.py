@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Records of all ports, one after the other, gathered into the blocks of their channels; a trigger may keep what came before it."""
+"""Gathers records of all ports, one after the other, into the blocks of their channels; a trigger may keep what came before it."""
 
 from migen import *
 
@@ -19,7 +19,7 @@ HEADER_BIT  = log2_int(UnifiedFlag.HEADER)
 HEADER_PART, DATA_PART = RECORD_HEAD_WORDS, RECORD_HEAD_WORDS + 1
 
 class RecordPort:
-    """What a port's `Staging` gives: endpoints ``descriptor``, ``header``, ``data``; and takes: ``skip``.
+    """Carries what a port's `Staging` gives: endpoints ``descriptor``, ``header``, ``data``; and takes: ``skip``.
 
     See docs/design/monitor.md, "From `Staging` to `BlockWriter`".
     """

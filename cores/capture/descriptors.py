@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Descriptors of frames that wait for their records to be made."""
+"""Describes frames that wait for their records to be made."""
 
 from migen import *
 
@@ -20,7 +20,7 @@ slots      = 64 # In one block RAM.
 # Layout -------------------------------------------------------------------------------------------
 
 def descriptor_layout():
-    """What is known of a frame that is kept."""
+    """Return the layout of what is known of a frame that is captured."""
     return [
         *[(f"head{number}", 32) for number in range(RECORD_HEAD_WORDS)], # The record's.
         ("hash",       32), # Of the flow.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Blocks as UDP datagrams, beside the answers of the management stack."""
+"""Sends blocks as UDP datagrams, beside the answers of the management stack."""
 
 import ipaddress
 

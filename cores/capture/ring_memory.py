@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The memory in which blocks lie until the host has done with them: block RAM, or a SDRAM by bursts."""
+"""Holds blocks until the host has done with them: in block RAM, or in a SDRAM by bursts."""
 
 from migen import *
 

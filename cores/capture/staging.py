@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where frames wait until it is decided on them, and then until their records are made."""
+"""Holds frames until it is decided on them, and then until their records are made."""
 
 from migen import *
 

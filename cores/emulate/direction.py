@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A direction of the emulator: what becomes of each frame and when; then its octets and registers, from port to port."""
+"""Emulates a direction: it decides what becomes of each frame and when, and joins octets and registers from port to port."""
 
 from typing import NamedTuple
 
@@ -15,12 +15,12 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.emulate.background import BackgroundTraffic
-from liteprobe.cores.emulate.counts import ClassCounts
+from liteprobe.cores.emulate.counts import DirectionCounts
 from liteprobe.cores.emulate.engine import QueueEngine
-from liteprobe.cores.emulate.fates import ClassGenerators, FateDrawer
+from liteprobe.cores.emulate.impairments import ClassGenerators, ImpairmentSampler
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
-    TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout, sent_layout,
+    TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
@@ -35,12 +35,12 @@ COUNTS = {
     "management": "Frames for the probe itself, which don't go through the network. Wraps.",
 }
 
-class Limits(NamedTuple):
+class DirectionSizes(NamedTuple):
     """Sizes of a direction.
 
     Attributes
     ----------
-    waiting, entries : as of `Emulation`
+    waiting, entries : as of `DirectionControl`
     longest : as of `ForwardPath`
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
@@ -55,17 +55,17 @@ class Limits(NamedTuple):
     engine_ticks:  int
     move_ticks:    int
 
-# Emulation ----------------------------------------------------------------------------------------
+# Direction Control --------------------------------------------------------------------------------
 
-class Emulation(LiteXModule):
-    """Says what becomes of each frame of a direction, and when it leaves.
+class DirectionControl(LiteXModule):
+    """Decides what becomes of each frame of a direction, and when it leaves, without its octets.
 
-    fates -> engine (with ghosts) -> lanes; settings before, counts behind.
+    Sampler of impairments -> engine (with background) -> lanes; settings before, counts after.
 
     Parameters
     ----------
     waiting, entries : int
-        Frames and ghosts that can wait for service; frames that can wait for service or their departure; powers of two.
+        Frames and background frames that can wait for service; frames that can wait for service or their departure; powers of two.
     arrival_ticks : int
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
@@ -90,7 +90,7 @@ class Emulation(LiteXModule):
     switch : BankSwitch
         ``tick``, ``ask``, ``is_pending``, ``banks``.
     settings_bus, counts_bus : wishbone.Interface, slave
-        Of SettingsMemory.words_count and ClassCounts.words words.
+        Of SettingsMemory.words_count and DirectionCounts.words words.
     """
     def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
         self.start      = Signal()
@@ -109,17 +109,17 @@ class Emulation(LiteXModule):
         self.settings = settings = SettingsMemory()
         self.switch   = switch   = BankSwitch()
         self.generators = generators = ClassGenerators()
-        self.fates    = fates    = anew(FateDrawer(settings, switch, generators))
-        self.ghosts   = ghosts   = anew(BackgroundTraffic(settings, switch, generators))
+        self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
+        self.background = background = anew(BackgroundTraffic(settings, switch, generators))
         self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
         self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
-        self.counts   = counts   = anew(ClassCounts())
+        self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
         self.freed, self.freed_lane, self.freed_words = engine.freed, engine.freed_lane, engine.freed_words
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
         # The next frame draws while the engine is at this one.
-        self.drawn    = drawn    = anew(stream.Buffer(fate_layout))
+        self.drawn    = drawn    = anew(stream.Buffer(impairment_layout))
         # Neither the engine nor the lanes wait for the counters.
         self.counted  = counted  = anew(stream.SyncFIFO(counted_layout, 4))
         self.sent     = sent     = anew(stream.SyncFIFO(sent_layout, 4))
@@ -137,16 +137,16 @@ class Emulation(LiteXModule):
             switch.start.eq(self.start),
             switch.now.eq(self.now),
             self.arrivals.connect(queue.sink),
-            queue.source.connect(fates.sink),
-            fates.safe.eq(safe),
-            ghosts.safe.eq(safe),
+            queue.source.connect(sampler.sink),
+            sampler.safe.eq(safe),
+            background.safe.eq(safe),
             engine.safe.eq(safe),
-            fates.source.connect(drawn.sink),
+            sampler.source.connect(drawn.sink),
             drawn.source.connect(engine.arrivals),
-            engine.ghost_valid.eq(ghosts.valid),
-            ghosts.ready.eq(engine.ghost_ready),
-            engine.ghost_known.eq(ghosts.is_known),
-            engine.ghost.eq(ghosts.ghost),
+            engine.background_valid.eq(background.valid),
+            background.ready.eq(engine.background_ready),
+            engine.background_known.eq(background.is_known),
+            engine.background.eq(background.frame),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
             engine.counted.connect(counted.sink),
@@ -166,7 +166,7 @@ class Origin(LiteXModule):
     Attributes
     ----------
     ticks : Signal(64), in, ``timebase``
-        Of the `Clock`.
+        Of the `ProbeClock`.
     strobe : Signal(), in, ``timebase``
         The program starts.
     origin : Signal(48), out, ``sys``
@@ -197,9 +197,9 @@ class Origin(LiteXModule):
         ]
         self.sync += If(crossing.taken, self.origin.eq(crossing.o))
 
-# Direction Port -----------------------------------------------------------------------------------
+# Emulated Direction -------------------------------------------------------------------------------
 
-class DirectionPort(LiteXModule):
+class EmulatedDirection(LiteXModule):
     """Emulates a network between the receive path of a port and the transmit path of another; in ``sys``.
 
     Parameters
@@ -207,14 +207,14 @@ class DirectionPort(LiteXModule):
     receive : ForwardPath
     transmit : ForwardTransmit
         Whose ``forward`` is a `ForwardSource`.
-    store : FrameStore
-    limits : Limits
+    store : RingStore
+    limits : DirectionSizes
     trace : TraceReader or None
         Of opportunities, where links can have them.
 
     Attributes
     ----------
-    emulation : Emulation
+    emulation : DirectionControl
         ``settings_bus``, ``counts_bus``.
     origin : Signal(48), in
         As of `Origin`.
@@ -228,7 +228,7 @@ class DirectionPort(LiteXModule):
         # # #
 
         self.store     = store
-        self.emulation = emulation = Emulation(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
+        self.emulation = emulation = DirectionControl(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
             with_trace=trace is not None)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
@@ -283,7 +283,7 @@ class DirectionPort(LiteXModule):
         self.constants = {
             "least_delay": (settled, "Ticks: no frame may be delayed by less."),
             "entries":     (limits.entries, "Frames that can be in the network."),
-            "waiting":     (limits.waiting, "Frames and ghosts that can wait for service."),
+            "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
         }

@@ -1,9 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The queues of a direction and the link they share: one state machine that works events off in the order of their times.
+"""Admits frames to queues (tail drop and RED) and serves them on one link: a state machine that works off events in time order.
 
-An event is a frame or ghost that comes, service of a class, an opportunity of a trace, or a switch of the settings.
+An event is a frame or background frame that comes, service of a class, an opportunity of a trace, or a switch of the settings.
 """
 
 from migen import *
@@ -14,13 +14,13 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
-    TICKS_BITS, WAITING_MOST, counted_layout, damage_layout, fate_layout, ghost_layout, ring_layout, served_layout, verdict_layout,
-    words_of,
+    TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
+    verdict_layout, words_of,
 )
 from liteprobe.cores.emulate.memories import EntryLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
-    CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Fate, Service,
+    CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -28,9 +28,9 @@ MEAN_BITS  = 16 # Of the mean queue, behind the point.
 TAKEN_BITS = LENGTH_BITS + 1 # Of the octets that a frame takes of the link.
 BURST_BITS = 45
 
-entry_layout = damage_layout + [ # Of a frame or ghost that waits.
+entry_layout = damage_layout + [ # Of a frame or background frame that waits.
     ("length",  LENGTH_BITS),
-    ("ghost",   1),
+    ("background",   1),
     ("lost",    1), # Behind the queue.
     ("held",    1),
     ("delay",   DELAY_BITS),
@@ -43,9 +43,9 @@ queue_layout = [ # What is known of the queue of a class.
     ("mean",   FRAMES_BITS + MEAN_BITS), # Frames; never less than 0, nor more than they were.
 ]
 
-# Ring Rooms ---------------------------------------------------------------------------------------
+# Free Space ---------------------------------------------------------------------------------------
 
-class RingRooms(LiteXModule):
+class FreeSpace(LiteXModule):
     """Counts the words that are promised to frames of each lane, and those that are free again.
 
     After a reset its counts must be cleared, lane by lane.
@@ -57,7 +57,7 @@ class RingRooms(LiteXModule):
     position : Signal(22), out
         Where its words would go.
     fits : Signal(), out
-        They find room. A cycle after ``lane`` and ``words``; free words may be known some cycles late.
+        They find space. A cycle after ``lane`` and ``words``; free words may be known some cycles late.
     take : Signal(), in
         They are promised.
     clear, bits : Signal(), Signal(5), in
@@ -81,8 +81,8 @@ class RingRooms(LiteXModule):
         # # #
 
         put_write, put   = lut_ports(self, "promised", POSITION_BITS, LANES)
-        room_write, room = lut_ports(self, "room", POSITION_BITS, LANES)
-        # What was freed is counted when nothing else changes the rooms.
+        free_write, free = lut_ports(self, "free", POSITION_BITS, LANES)
+        # What was freed is counted when nothing else changes the space.
         is_freed = Signal()
         lane     = Signal(LANE_BITS, reset_less=True)
         words    = Signal(POSITION_BITS, reset_less=True)
@@ -96,12 +96,12 @@ class RingRooms(LiteXModule):
             put_write.we.eq(self.take | self.clear),
             put_write.dat_w.eq(Mux(self.clear, 0, put.dat_r + self.words)),
             counts.eq(is_freed & ~self.take),
-            room.adr.eq(Mux(counts, lane, self.lane)),
-            room_write.adr.eq(room.adr),
-            room_write.we.eq(self.take | self.clear | counts),
+            free.adr.eq(Mux(counts, lane, self.lane)),
+            free_write.adr.eq(free.adr),
+            free_write.we.eq(self.take | self.clear | counts),
             size.eq(1 << self.bits),
             change.eq(Mux(counts, words, ~self.words)),
-            room_write.dat_w.eq(Mux(self.clear, size, room.dat_r + change + (counts == 0))),
+            free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
             If(self.freed,
@@ -111,7 +111,7 @@ class RingRooms(LiteXModule):
             ).Elif(counts,
                 is_freed.eq(0),
             ),
-            If(~counts, self.fits.eq(self.words <= room.dat_r)),
+            If(~counts, self.fits.eq(self.words <= free.dat_r)),
         ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class QueueEngine(LiteXModule):
     switch : BankSwitch
         Both as user ``engine``.
     entries : int
-        Frames and ghosts that can wait for service; a power of two, at most WAITING_MOST.
+        Frames and background frames that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
     with_trace : bool
@@ -138,8 +138,9 @@ class QueueEngine(LiteXModule):
     safe : Signal(32), in
         Every frame that came before this tick has been given to ``arrivals``.
     arrivals : Endpoint(fate_layout), in
-    ghosts : BackgroundTraffic's ``valid``, ``ready``, ``is_known``, ``ghost``
-        As ``ghost_valid``, ``ghost_ready``, ``ghost_known``, ``ghost``; the first three Signal(), the last Record(ghost_layout).
+    background : BackgroundTraffic's ``valid``, ``ready``, ``is_known``, ``frame``
+        As ``background_valid``, ``background_ready``, ``background_known``, ``background``; the first three Signal(), the last
+        Record(background_layout).
     opportunities : Endpoint([("ticks", 32), ("octets", 32)]), in
         Of the trace, in a circle; without a trace none is taken.
     verdicts : Endpoint(verdict_layout), out
@@ -152,7 +153,7 @@ class QueueEngine(LiteXModule):
     left : Signal(), in
         Pulse: a frame that was served has been handed on.
     freed, freed_lane, freed_words : in
-        As of `RingRooms`.
+        As of `FreeSpace`.
 
     What comes takes 8 cycles, with RED 12, and what is served 11, where counters and lanes don't stall it. Where something
     waits, the search for what is served takes one cycle more, with token buckets up to 9.
@@ -162,19 +163,19 @@ class QueueEngine(LiteXModule):
 
     def __init__(self, settings, switch, entries, departures, with_trace=True):
         self.safe          = Signal(TICKS_BITS)
-        self.arrivals      = stream.Endpoint(fate_layout)
-        self.ghost_valid   = Signal()
-        self.ghost_ready   = Signal()
-        self.ghost_known   = Signal()
-        self.ghost         = Record(ghost_layout)
+        self.arrivals      = stream.Endpoint(impairment_layout)
+        self.background_valid   = Signal()
+        self.background_ready   = Signal()
+        self.background_known   = Signal()
+        self.background         = Record(background_layout)
         self.opportunities = stream.Endpoint([("ticks", 32), ("octets", 32)])
         self.verdicts      = stream.Endpoint(verdict_layout)
         self.served        = stream.Endpoint(served_layout)
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.rooms         = rooms = RingRooms()
-        self.freed, self.freed_lane, self.freed_words = rooms.freed, rooms.freed_lane, rooms.freed_words
+        self.space         = space = FreeSpace()
+        self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
 
@@ -192,17 +193,17 @@ class QueueEngine(LiteXModule):
         self.next_opportunity = Signal(TIME_BITS)
         self.octets_next      = Signal(32)           # It brings so many.
         self.is_started       = Signal()             # It is known.
-        self.room     = Signal(max=departures + 1, reset=departures)
+        self.departures_left = Signal(max=departures + 1, reset=departures)
         self.admitted = Signal()
-        self.places   = Signal(max=entries + 1, reset=entries) # For what waits.
+        self.entries_left    = Signal(max=entries + 1, reset=entries) # For what waits.
         self.fsm      = FSM(reset_state="SEED")
         self.comb += [
             self.waiting.number.eq(self.number),
             self.address.eq(word_address(self.bank, CLASS_FIELDS["flags"].word, self.number)),
         ]
         self.sync += [
-            self.room.eq(self.room + self.left - self.admitted),
-            self.places.eq(self.places + self.waiting.drop - self.waiting.put),
+            self.departures_left.eq(self.departures_left + self.left - self.admitted),
+            self.entries_left.eq(self.entries_left + self.waiting.drop - self.waiting.put),
         ]
         self.with_trace = with_trace
         self.add_queues()
@@ -245,7 +246,7 @@ class QueueEngine(LiteXModule):
 
     def add_seeds(self):
         """Learn the rings of the lanes; empty them and the queues; then what the link does."""
-        fsm, rings, rooms = self.fsm, self.rings, self.rooms
+        fsm, rings, space = self.fsm, self.rings, self.space
         lane = Signal.like(rings.lane)
         base = Signal.like(rings.base)
         self.seeds   = Signal()
@@ -254,9 +255,9 @@ class QueueEngine(LiteXModule):
             is_last.eq(lane == LANES - 1),
             rings.lane.eq(lane),
             rings.base.eq(base),
-            rings.bits.eq(rooms.bits),
-            rooms.bits.eq(Mux(is_last, field(LINK_FIELDS, "store_bits", self.data), self.of("store_bits"))),
-            If(self.seeds, rooms.lane.eq(lane)),
+            rings.bits.eq(space.bits),
+            space.bits.eq(Mux(is_last, field(LINK_FIELDS, "store_bits", self.data), self.of("store_bits"))),
+            If(self.seeds, space.lane.eq(lane)),
         ]
         fsm.act("SEED",
             self.seeds.eq(1),
@@ -272,7 +273,7 @@ class QueueEngine(LiteXModule):
         fsm.act("SEED_BITS",
             self.seeds.eq(1),
             rings.valid.eq(1),
-            rooms.clear.eq(1),
+            space.clear.eq(1),
             self.writes.eq(~is_last),
             NextValue(lane, lane + 1),
             NextValue(self.number, self.number + 1),
@@ -297,8 +298,8 @@ class QueueEngine(LiteXModule):
         States: PICK -> COMPARE -> (SCAN ->) DECIDE -> ARRIVE, SERVE, OPPORTUNITY, SWITCH or PICK.
         """
         arrivals, waiting = self.arrivals, self.waiting
-        self.comes      = Signal() # A frame or a ghost does,
-        self.is_ghost   = Signal() # the latter,
+        self.comes      = Signal() # A frame or a background frame does,
+        self.is_background   = Signal() # the latter,
         self.come_time  = Signal(TIME_BITS, reset_less=True)
         self.serves     = Signal() # Something can be served,
         self.serve_time = Signal(TIME_BITS, reset_less=True)
@@ -313,8 +314,8 @@ class QueueEngine(LiteXModule):
         self.comb += [
             frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
             until.eq(Cat(Constant(0, FINE_BITS), self.safe)),
-            gap.eq(self.ghost.time[FINE_BITS:] - arrivals.time),
-            first.eq(arrivals.valid & (~self.ghost_valid | ~gap[-1])),
+            gap.eq(self.background.time[FINE_BITS:] - arrivals.time),
+            first.eq(arrivals.valid & (~self.background_valid | ~gap[-1])),
             self.is_any.eq(waiting.is_there != 0),
         ]
         self.add_eligibility(until)
@@ -360,14 +361,14 @@ class QueueEngine(LiteXModule):
         idle_gap = Signal(TICKS_BITS)
         self.comb += idle_gap.eq(self.base[FINE_BITS:] - until[FINE_BITS:])
         fsm.act("PICK",
-            NextValue(self.is_ghost, ~first),
-            NextValue(self.come_time, Mux(first, frame, self.ghost.time)),
-            NextValue(self.comes, arrivals.valid | self.ghost_valid),
+            NextValue(self.is_background, ~first),
+            NextValue(self.come_time, Mux(first, frame, self.background.time)),
+            NextValue(self.comes, arrivals.valid | self.background_valid),
             NextValue(safe, Mux(arrivals.valid, arrivals.time, self.safe)),
             NextValue(self.serves, 0),
             self.sweeps.eq(1),
             # Nothing comes before: so no time is ever older than a comparison takes.
-            If(~self.is_any & ~self.trace & idle_gap[-1] & ~arrivals.valid & ~self.ghost_valid & self.ghost_known,
+            If(~self.is_any & ~self.trace & idle_gap[-1] & ~arrivals.valid & ~self.background_valid & self.background_known,
                 NextValue(self.base, until),
             ),
             If(self.trace & ~self.is_started,
@@ -377,7 +378,7 @@ class QueueEngine(LiteXModule):
                     NextValue(self.octets_next, self.opportunities.octets),
                     NextValue(self.is_started, 1),
                 ),
-            ).Elif(self.ghost_known,
+            ).Elif(self.background_known,
                 NextState("COMPARE"),
             ),
         )
@@ -456,7 +457,7 @@ class QueueEngine(LiteXModule):
         )
 
     def add_decision(self, safe):
-        """Do what comes first; on a tie a switch, then a frame, a ghost, service."""
+        """Do what comes first; on a tie a switch, then a frame, a background frame, service."""
         fsm, switch = self.fsm, self.switch
         gap        = Signal(TIME_BITS)
         comes      = Signal() # First.
@@ -473,7 +474,7 @@ class QueueEngine(LiteXModule):
             is_event.eq(self.comes | self.serves),
             left.eq(event[FINE_BITS:] - safe),
             # What comes in the same tick as a frame that isn't here yet must wait for it.
-            is_safe.eq(is_event & (left[-1] | (comes & ~self.is_ghost))),
+            is_safe.eq(is_event & (left[-1] | (comes & ~self.is_background))),
             to_switch.eq(Mux(is_safe, event[FINE_BITS:], safe) - switch.at),
             is_switch.eq(switch.pending["engine"] & ~to_switch[-1]),
         ]
@@ -484,7 +485,7 @@ class QueueEngine(LiteXModule):
                 NextState("READ_LINK"),
             ).Elif(is_safe,
                 If(comes,
-                    NextValue(self.number, Mux(self.is_ghost, self.ghost.number, self.arrivals.number)),
+                    NextValue(self.number, Mux(self.is_background, self.background.number, self.arrivals.number)),
                     NextState("ARRIVE"),
                 ).Else(*self.by_trace([NextState("OPPORTUNITY")], [
                     NextValue(self.number, self.chosen),
@@ -501,7 +502,7 @@ class QueueEngine(LiteXModule):
 
         States: ARRIVE -> FLAGS -> FRAMES -> OCTETS -> (MEAN -> RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
         """
-        arrivals, ghost, rooms = self.arrivals, self.ghost, self.rooms
+        arrivals, background, space = self.arrivals, self.background, self.space
         length   = Signal(LENGTH_BITS)
         is_full  = Signal(reset_less=True) # For what comes.
         is_early = Signal(reset_less=True)
@@ -511,19 +512,19 @@ class QueueEngine(LiteXModule):
         is_gone  = Signal() # Before it comes to the queue.
         is_sent  = Signal() # It will be, and needs a place for its octets.
         self.comb += [
-            length.eq(Mux(self.is_ghost, ghost.length, arrivals.length)),
+            length.eq(Mux(self.is_background, background.length, arrivals.length)),
             words.eq(words_of(arrivals.length)),
-            is_gone.eq(~self.is_ghost & (arrivals.discarded | (arrivals.lost & ~arrivals.behind))),
-            is_sent.eq(~self.is_ghost & ~arrivals.lost),
+            is_gone.eq(~self.is_background & (arrivals.discarded | (arrivals.lost & ~arrivals.lost_late))),
+            is_sent.eq(~self.is_background & ~arrivals.lost),
             If(~self.seeds,
-                rooms.lane.eq(Mux(arrivals.held, REORDER_LANE, self.number)),
-                rooms.words.eq(words),
+                space.lane.eq(Mux(arrivals.held, REORDER_LANE, self.number)),
+                space.words.eq(words),
             ),
         ]
         self.add_limits(length, sum_octets, is_gone, is_full, is_early, mean)
         self.add_red(mean, is_early)
-        fate = self.add_fate(length, is_sent, is_full, is_early)
-        self.add_admit(length, sum_octets, is_sent, mean, fate)
+        outcome = self.add_outcome(length, is_sent, is_full, is_early)
+        self.add_admit(length, sum_octets, is_sent, mean, outcome)
 
     def add_limits(self, length, sum_octets, is_gone, is_full, is_early, mean):
         """Hold the queue against its limits, and work its mean out."""
@@ -546,11 +547,11 @@ class QueueEngine(LiteXModule):
             NextState("OCTETS"),
         )
         long   = Signal(FRAMES_BITS + MEAN_BITS) # The queue, as the mean is written,
-        behind = Signal((FRAMES_BITS + MEAN_BITS + 1, True)) # and what the mean lags it.
+        lag    = Signal((FRAMES_BITS + MEAN_BITS + 1, True)) # and what the mean lags it.
         self.comb += [
             sum_octets.eq(queue.octets + length),
             long.eq(Cat(Constant(0, MEAN_BITS), queue.frames)),
-            behind.eq(long - queue.mean),
+            lag.eq(long - queue.mean),
         ]
         fsm.act("OCTETS",
             self.read("red_least"),
@@ -564,9 +565,9 @@ class QueueEngine(LiteXModule):
         )
         # A multiplier shifts.
         power  = Signal(2**len(weight))
-        shifted = Signal((len(behind) + len(power), True), reset_less=True)
+        shifted = Signal((len(lag) + len(power), True), reset_less=True)
         self.comb += [power[n].eq(weight == len(power) - 1 - n) for n in range(len(power))]
-        self.sync += shifted.eq(behind*Cat(power, Constant(0, 1)))
+        self.sync += shifted.eq(lag*Cat(power, Constant(0, 1)))
         fsm.act("MEAN",
             self.read("red_least"),
             NextValue(mean, queue.mean + (shifted >> (len(power) - 1))),
@@ -583,7 +584,7 @@ class QueueEngine(LiteXModule):
         draw    = Signal(32)
         self.comb += [
             chance.eq(product[MEAN_BITS:]),
-            draw.eq(Mux(self.is_ghost, self.ghost.red, self.arrivals.red)),
+            draw.eq(Mux(self.is_background, self.background.red, self.arrivals.red)),
         ]
         frames   = mean[MEAN_BITS:]
         gap_most = Signal(17)
@@ -604,52 +605,52 @@ class QueueEngine(LiteXModule):
             NextState("ADMIT"),
         )
 
-    def add_fate(self, length, is_sent, is_full, is_early):
+    def add_outcome(self, length, is_sent, is_full, is_early):
         """Return what becomes of what comes; say of it what must be known when it is served."""
-        arrivals, entry, rooms = self.arrivals, self.waiting.entry, self.rooms
+        arrivals, entry, space = self.arrivals, self.waiting.entry, self.space
         self.comb += [
             *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
             entry.length.eq(length),
-            entry.ghost.eq(self.is_ghost),
+            entry.background.eq(self.is_background),
             entry.lost.eq(arrivals.lost),
             entry.arrival.eq(self.time[FINE_BITS:FINE_BITS + DUE_BITS]),
         ]
-        fate     = Signal(3)
-        has_room = Signal()
+        outcome     = Signal(3)
+        has_space = Signal()
         self.comb += [
-            has_room.eq((self.places != 0) & (~is_sent | (rooms.fits & (self.room != 0)))),
-            fate.eq(Fate.SENT),
-            If(~has_room, fate.eq(Fate.NO_STORE)),
-            If(is_full, fate.eq(Fate.FULL)),
-            If(is_early, fate.eq(Fate.EARLY)),
-            If(~self.is_ghost & arrivals.lost & ~arrivals.behind, fate.eq(Fate.LOST)),
-            If(~self.is_ghost & arrivals.discarded, fate.eq(Fate.DISCARDED)),
+            has_space.eq((self.entries_left != 0) & (~is_sent | (space.fits & (self.departures_left != 0)))),
+            outcome.eq(Outcome.SENT),
+            If(~has_space, outcome.eq(Outcome.NO_STORE)),
+            If(is_full, outcome.eq(Outcome.FULL)),
+            If(is_early, outcome.eq(Outcome.EARLY)),
+            If(~self.is_background & arrivals.lost & ~arrivals.lost_late, outcome.eq(Outcome.LOST)),
+            If(~self.is_background & arrivals.discarded, outcome.eq(Outcome.DISCARDED)),
         ]
-        return fate
+        return outcome
 
-    def add_admit(self, length, sum_octets, is_sent, mean, fate):
-        """Admit or drop: tell the counters, and whoever has the octets."""
-        fsm, arrivals, rooms, queue, after = self.fsm, self.arrivals, self.rooms, self.queue, self.after
+    def add_admit(self, length, sum_octets, is_sent, mean, outcome):
+        """Admit or drop: report to the counters, and to whoever has the octets."""
+        fsm, arrivals, space, queue, after = self.fsm, self.arrivals, self.space, self.queue, self.after
         is_in    = Signal()
         is_taken = Signal()
-        is_told, is_told_before       = Signal(), Signal() # To the counters,
-        is_decided, is_decided_before = Signal(), Signal() # and the verdict to whoever has the octets.
+        is_counted, was_counted       = Signal(), Signal() # To the counters,
+        is_decided, was_decided = Signal(), Signal() # and the verdict to whoever has the octets.
         verdicts, counted = self.verdicts, self.counted
         self.arrive_counts = [
             counted.number.eq(self.number),
             counted.length.eq(length),
-            counted.arrives.eq(~self.is_ghost),
-            counted.ghost.eq(self.is_ghost),
-            counted.fate.eq(fate),
+            counted.arrives.eq(~self.is_background),
+            counted.background.eq(self.is_background),
+            counted.outcome.eq(outcome),
             counted.twice.eq(arrivals.twice & is_sent & is_in),
             counted.corrupt.eq(arrivals.corrupt & is_sent & is_in),
             counted.held.eq(arrivals.held & is_sent & is_in),
         ]
         self.comb += [
-            is_in.eq(fate == Fate.SENT),
+            is_in.eq(outcome == Outcome.SENT),
             verdicts.keep.eq(is_in & is_sent),
-            verdicts.lane.eq(rooms.lane),
-            verdicts.position.eq(rooms.position),
+            verdicts.lane.eq(space.lane),
+            verdicts.position.eq(space.position),
             counted.frames.eq(after.frames),
             counted.octets.eq(after.octets),
         ]
@@ -658,20 +659,20 @@ class QueueEngine(LiteXModule):
             after.frames.eq(queue.frames + is_in),
             after.octets.eq(Mux(is_in, sum_octets, queue.octets)),
             *self.arrive_counts,
-            counted.valid.eq(~is_told_before),
-            verdicts.valid.eq(~self.is_ghost & ~is_decided_before),
-            is_told.eq(is_told_before | counted.ready),
-            is_decided.eq(self.is_ghost | is_decided_before | verdicts.ready),
-            is_taken.eq(is_told & is_decided),
-            NextValue(is_told_before, is_told & ~is_taken),
-            NextValue(is_decided_before, is_decided & ~is_taken),
+            counted.valid.eq(~was_counted),
+            verdicts.valid.eq(~self.is_background & ~was_decided),
+            is_counted.eq(was_counted | counted.ready),
+            is_decided.eq(self.is_background | was_decided | verdicts.ready),
+            is_taken.eq(is_counted & is_decided),
+            NextValue(was_counted, is_counted & ~is_taken),
+            NextValue(was_decided, is_decided & ~is_taken),
             If(is_taken,
                 self.writes.eq(1),
                 self.waiting.put.eq(is_in),
-                rooms.take.eq(is_in & is_sent),
+                space.take.eq(is_in & is_sent),
                 self.admitted.eq(is_in & is_sent),
-                self.ghost_ready.eq(self.is_ghost),
-                arrivals.ready.eq(~self.is_ghost),
+                self.background_ready.eq(self.is_background),
+                arrivals.ready.eq(~self.is_background),
                 If(~self.is_past, NextValue(self.base, self.time)),
                 NextState("PICK"),
             ),
@@ -765,7 +766,7 @@ class QueueEngine(LiteXModule):
             after.octets.eq(queue.octets - frame.length),
             counted.valid.eq(1),
             counted.number.eq(of_frame),
-            counted.fate.eq(Mux(frame.lost & ~frame.ghost, Fate.LOST, Fate.SENT)),
+            counted.outcome.eq(Mux(frame.lost & ~frame.background, Outcome.LOST, Outcome.SENT)),
             If(counted.ready,
                 self.limits.eq(is_limited),
                 self.frees.eq(~is_limited),
@@ -781,7 +782,7 @@ class QueueEngine(LiteXModule):
             ),
         )
 
-        # It goes to its lane; a ghost, and what is lost, goes nowhere.
+        # It goes to its lane; a background frame, and what is lost, goes nowhere.
         # -------------------------------------------------------------
         self.comb += [
             *[getattr(served, name).eq(getattr(frame, name)) for name in (*DAMAGE_FIELDS, "length", "arrival")],
@@ -790,7 +791,7 @@ class QueueEngine(LiteXModule):
             served.number.eq(of_frame),
         ]
         fsm.act("DEPART",
-            served.valid.eq(~frame.ghost & ~frame.lost),
+            served.valid.eq(~frame.background & ~frame.lost),
             If(served.ready | ~served.valid,
                 *self.by_trace([NextState("TRANSIT")], [NextState("PICK")]),
             ),

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where frames wait for their departure, once it is settled."""
+"""Holds frames until their departure, once it is settled."""
 
 from migen import *
 

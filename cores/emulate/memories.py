@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Memories of the stages: words in LUT RAM, the state of each class, and lists of entries in one block RAM.
+"""Keeps words in LUT RAM, the state of each class, and lists of entries in one block RAM, for the stages of the emulator.
 
 A word in LUT RAM is shown at once, and changed at the end of the cycle.
 """
@@ -23,9 +23,9 @@ def lut_ports(module, name, bits, depth, readers=1):
     module.specials += memory, *ports
     return ports
 
-# Kept Classes -------------------------------------------------------------------------------------
+# Class State -------------------------------------------------------------------------------------
 
-class KeptClasses(LiteXModule):
+class ClassState(LiteXModule):
     """Keeps fields of each class, a memory a field: so any of them is read, changed and written in one cycle.
 
     Parameters
@@ -38,14 +38,14 @@ class KeptClasses(LiteXModule):
     Attributes
     ----------
     reads : dict of Signal(3), in
-        Of each field: the class that ``kept`` shows.
-    kept : Record(layout), out
+        Of each field: the class that ``state`` shows.
+    state : Record(layout), out
     number : Signal(3), in
         Class that `put` changes.
     """
     def __init__(self, layout, name):
         self.reads  = {field: Signal(CLASS_BITS, name=f"read_{field}") for field, _ in layout}
-        self.kept   = Record(layout)
+        self.state  = Record(layout)
         self.number = Signal(CLASS_BITS)
 
         # # #
@@ -56,7 +56,7 @@ class KeptClasses(LiteXModule):
             write, read = lut_ports(self, f"{name}_{field}", bits, CLASSES)
             self.comb += [
                 read.adr.eq(self.reads[field]),
-                getattr(self.kept, field).eq(read.dat_r),
+                getattr(self.state, field).eq(read.dat_r),
                 write.adr.eq(self.number),
                 write.dat_w.eq(self.values[field]),
                 write.we.eq(self.puts[field]),

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where the host describes a direction, and when what it wrote holds."""
+"""Holds the settings of a direction in two banks, and switches between them at a tick."""
 
 from migen import *
 
@@ -15,7 +15,7 @@ from liteprobe.cores.formats.emulate import (
 )
 
 BANK_BITS = log2_int(2*BANK_WORDS)
-USERS     = ("fates", "ghosts", "engine")
+USERS     = ("impairments", "background", "engine")
 
 # Words --------------------------------------------------------------------------------------------
 
@@ -94,11 +94,11 @@ class SettingsMemory(LiteXModule):
     words, values : dict of Signal(10), Signal(32), in and out
         Of each of USERS: what is at an address of the banks, a cycle later.
     holds : Signal(), in
-        What ``fates`` read last stays there.
+        What ``impairments`` read last stays there.
     quantile, delay : Signal(10), Signal(32), in and out
         An entry of the delays, likewise.
     patterns, pattern_values : dict of Signal(9), Signal(32), in and out
-        Of ``fates`` and ``ghosts``, likewise.
+        Of ``impairments`` and ``background``, likewise.
     """
     words_count = 2*BANK_WORDS + DELAY_ENTRIES + PATTERN_WORDS
 

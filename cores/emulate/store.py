@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The memories of a direction, each in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
+"""Stores what a direction has in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
 
 from migen import *
 
@@ -101,8 +101,8 @@ class RingPlaces(LiteXModule):
 
 # Frame Stores -------------------------------------------------------------------------------------
 
-class FrameStore(LiteXModule):
-    """Is what `BlockStore` and `SdramStore` have in common.
+class RingStore(LiteXModule):
+    """Keeps frames in rings of a memory, a ring a lane: what `BlockStore` and `SdramStore` have in common.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class FrameStore(LiteXModule):
             self.written_position.eq(self.writer.end),
         ]
 
-class BlockStore(FrameStore):
+class BlockStore(RingStore):
     """Keeps frames in block RAM: both ways a word a cycle.
 
     Parameters
@@ -160,7 +160,7 @@ class BlockStore(FrameStore):
         Words that are read ahead.
     """
     def __init__(self, words, buffer=512):
-        FrameStore.__init__(self, words, buffer)
+        RingStore.__init__(self, words, buffer)
 
         # # #
 
@@ -172,29 +172,29 @@ class BlockStore(FrameStore):
         into, out   = self.writer.source, self.reader.source
         put_rest, get_rest = Signal(LINE_BITS), Signal(LINE_BITS) # Words of the piece that are through.
         is_there    = Signal()
-        has_room    = Signal()
+        has_space    = Signal()
         self.comb += [
             put.adr.eq(into.address + put_rest),
             put.dat_w.eq(self.write_data.data),
             put.we.eq(into.valid & self.write_data.valid),
             self.write_data.ready.eq(into.valid),
             into.ready.eq(put.we & (put_rest == into.rest)),
-            has_room.eq(self.level < self.buffer.depth - 2),
+            has_space.eq(self.level < self.buffer.depth - 2),
             get.adr.eq(out.address + get_rest),
-            out.ready.eq(has_room & (get_rest == out.rest)),
+            out.ready.eq(has_space & (get_rest == out.rest)),
             self.buffer.sink.valid.eq(is_there),
             self.buffer.sink.data.eq(get.dat_r),
             self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & ~is_there & (self.level == 0)),
         ]
         self.sync += [
-            is_there.eq(out.valid & has_room),
+            is_there.eq(out.valid & has_space),
             If(put.we, put_rest.eq(put_rest + 1)),
             If(into.valid & into.ready, put_rest.eq(0)),
-            If(out.valid & has_room, get_rest.eq(get_rest + 1)),
+            If(out.valid & has_space, get_rest.eq(get_rest + 1)),
             If(out.valid & out.ready, get_rest.eq(0)),
         ]
 
-class SdramStore(FrameStore):
+class SdramStore(RingStore):
     """Keeps frames in the SDRAM, by bursts of up to 64 words.
 
     Parameters
@@ -207,7 +207,7 @@ class SdramStore(FrameStore):
         Words that are read ahead.
     """
     def __init__(self, write_port, read_port, address, words, buffer=1024):
-        FrameStore.__init__(self, words, buffer)
+        RingStore.__init__(self, words, buffer)
 
         # # #
 
@@ -219,7 +219,7 @@ class SdramStore(FrameStore):
         self.fsm   = fsm = FSM(reset_state="ASK")
         asked      = Signal()
         is_whole   = Signal()
-        has_room   = Signal()
+        has_space   = Signal()
         self.comb += [
             self.write_data.connect(queue.sink),
             write_port.request.write.eq(1),
@@ -228,11 +228,11 @@ class SdramStore(FrameStore):
             write_port.write_data.eq(queue.source.data),
             queue.source.ready.eq(write_port.takes),
             is_whole.eq(queue.level > into.rest),
-            has_room.eq(held + out.rest < buffer),
+            has_space.eq(held + out.rest < buffer),
             read_port.request.write.eq(0),
             read_port.request.address.eq(out.address + address),
             read_port.request.rest.eq(out.rest),
-            read_port.request.valid.eq(out.valid & has_room),
+            read_port.request.valid.eq(out.valid & has_space),
             asked.eq(read_port.request.valid & read_port.request.ready),
             out.ready.eq(asked),
             self.buffer.sink.valid.eq(read_port.gives),
@@ -273,7 +273,7 @@ class FrameMover(LiteXModule):
     verdicts : Endpoint(verdict_layout), in
     descriptor, data, skip : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Signal(), in, in and out
         Of `Staging`: each frame that came in, in order.
-    store : FrameStore
+    store : RingStore
         ``write``, ``write_data``, ``written`` and ``is_idle`` of it are driven and looked at.
     lane, position : Signal(4), Signal(22), in and out
         Up to where the words of a lane are in the store, or on their way there before any read that is asked for later.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A SDRAM for many users: burst ports that take turns, and a clock of its own for the controller."""
+"""Shares a SDRAM between many users: burst ports that take turns, and a clock of its own for the controller."""
 
 from migen import *
 from migen.genlib.roundrobin import SP_CE, RoundRobin
@@ -20,7 +20,7 @@ QUEUE    = 512 # Words: those of REQUESTS that write; those of READS, so that no
 # Queued Port --------------------------------------------------------------------------------------
 
 class QueuedPort(BurstPort):
-    """Is a burst port that takes requests before the one before is through.
+    """Takes requests of a burst port before the one before is through.
 
     Parameters
     ----------

@@ -297,7 +297,7 @@ class TransmitPath(ProgramPath):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Shared by all ports.
     data_width, with_management : as of `ProgramPath`
         ``data_width`` is 32 with other sources.

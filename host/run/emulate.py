@@ -410,7 +410,9 @@ class Emulation(Run):
         is_running = state in (TransmitState.WAITING, TransmitState.RUNNING)
         if self.network is None:
             classes = [
-                each for each in classes if each.counts.arrived or each.counts.ghosts or each.number == UNMATCHED_CLASS
+                each
+                for each in classes
+                if each.counts.arrived or each.counts.background or each.number == UNMATCHED_CLASS
             ]
         return DirectionLook(
             one.way,

@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import (
     EXTENSION, EXTENSIONS_MAX, EXTENSION_HEADERS, LABELS_MAX, LABEL_KINDS, SIGNATURE, TAGS_MAX, TAG_KINDS, UNIFIED_PLACES,
-    Layer3, Protocol,
+    IpProtocol, Layer3,
 )
 from liteprobe.cores.receive.frames import frame_layout
 
@@ -22,7 +22,7 @@ link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(
 # Protocols ----------------------------------------------------------------------------------------
 
 hop_by_hop, routing, fragment, authentication, destination_options = EXTENSION_HEADERS
-icmp, tcp, udp, icmpv6, sctp = Protocol.ICMP, Protocol.TCP, Protocol.UDP, Protocol.ICMPV6, Protocol.SCTP
+icmp, tcp, udp, icmpv6, sctp = IpProtocol.ICMP, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.ICMPV6, IpProtocol.SCTP
 
 def any_of(signal, *values):
     """Return whether a signal has one of these values."""

@@ -12,7 +12,7 @@ from liteprobe.cores.formats import (
     LABELS_MAX,
     TAG_KINDS,
     TAGS_MAX,
-    Protocol,
+    IpProtocol,
 )
 
 UDP_OCTETS = 8
@@ -54,8 +54,8 @@ def payload_places(table: NDArray[np.uint8]) -> NDArray[np.int64]:
     is_walking = version == 6
     for _ in range(EXTENSIONS_MAX):
         is_walking &= np.isin(following, EXTENSION_HEADERS)
-        size = np.where(following == Protocol.AUTHENTICATION, 4 * (octet(at + 1) + 2), 8 * (octet(at + 1) + 1))
-        size = np.where(following == Protocol.FRAGMENT, 8, size)
+        size = np.where(following == IpProtocol.AUTHENTICATION, 4 * (octet(at + 1) + 2), 8 * (octet(at + 1) + 1))
+        size = np.where(following == IpProtocol.FRAGMENT, 8, size)
         following = np.where(is_walking, octet(at), following)
         at += np.where(is_walking, size, 0)
     return at + UDP_OCTETS

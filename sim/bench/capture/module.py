@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Capture, ring and export as a Verilog module with plain pins, for a compiled bench."""
+"""BlockCapture, ring and export as a Verilog module with plain pins, for a compiled bench."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,7 @@ from litex.soc.interconnect import wishbone
 from litedram.phy.dfi import Interface
 
 from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
-from liteprobe.cores.capture.capture import Capture
+from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management import ManagementTransmit
@@ -21,15 +21,16 @@ from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController
 
-PORTS     = 2
+PORTS = 2
 CLK_FREQ, MEMORY_FREQ = 50e6, 125e6
-MAC, IP   = 0x10E2D5000000, "192.168.1.50"
+MAC, IP = 0x10E2D5000000, "192.168.1.50"
 PEER_MAC, PEER_IP = 0x024C50000007, 0xC0A80163
-CL        = 2
-RING_WORD = 256*1024 # Of the SDRAM: where the ring begins.
+CL = 2
+RING_WORD = 256 * 1024  # Of the SDRAM: where the ring begins.
 RAM_BLOCKS, SDRAM_BLOCKS = 8, 2048
 
-# Capture Bench ------------------------------------------------------------------------------------
+# BlockCapture Bench ------------------------------------------------------------------------------------
+
 
 class CaptureBench(LiteXModule):
     """A capture on pins, 50 MHz ``sys`` and 125 MHz ``timebase``, with SDRAM controller or block RAM.
@@ -37,11 +38,14 @@ class CaptureBench(LiteXModule):
     ``to_udp`` sends blocks to the export, and so to ``gmii_*``; else they come out at ``block_*``. ``is_shared``: the SDRAM's
     controller runs at 125 MHz, and another user of it bursts all the time while ``hog`` is 1.
     """
+
     def __init__(self, with_sdram, number=0, is_shared=False):
-        self.cd_sys      = ClockDomain("sys")
+        self.cd_sys = ClockDomain("sys")
         self.cd_timebase = ClockDomain("timebase")
-        self.cd_memory   = ClockDomain("memory")
-        self.pins = {signal for domain in (self.cd_sys, self.cd_timebase, self.cd_memory) for signal in (domain.clk, domain.rst)}
+        self.cd_memory = ClockDomain("memory")
+        self.pins = {
+            signal for domain in (self.cd_sys, self.cd_timebase, self.cd_memory) for signal in (domain.clk, domain.rst)
+        }
         hog = self.add_pin("hog", 1)
         if is_shared:
             memory = BurstRing(self.add_shared_sdram(hog), SDRAM_BLOCKS, RING_WORD)
@@ -52,7 +56,7 @@ class CaptureBench(LiteXModule):
         else:
             memory = BlockRamRing(RAM_BLOCKS)
             self.add_unused_sdram()
-        self.capture = capture = Capture(PORTS, memory, CLK_FREQ, first_number=number)
+        self.capture = capture = BlockCapture(PORTS, memory, CLK_FREQ, first_number=number)
         for name in ("enable", "flush_us"):
             signal = getattr(capture, name)
             self.comb += signal.eq(self.add_pin(name, len(signal)))
@@ -70,7 +74,7 @@ class CaptureBench(LiteXModule):
             self.add_port(f"p{number}", port)
         self.add_bus("table", capture.bus)
         if is_shared:
-            pass # Its bus reads the ring, too.
+            pass  # Its bus reads the ring, too.
         elif memory.bus is None:
             self.add_unused_bus("ring")
         else:
@@ -100,8 +104,10 @@ class CaptureBench(LiteXModule):
 
     def add_bus(self, name, bus):
         """Give a bus pins."""
-        self.comb += [getattr(bus, field).eq(self.add_pin(f"{name}_{field}", len(getattr(bus, field))))
-            for field in ("adr", "dat_w", "we", "stb")]
+        self.comb += [
+            getattr(bus, field).eq(self.add_pin(f"{name}_{field}", len(getattr(bus, field))))
+            for field in ("adr", "dat_w", "we", "stb")
+        ]
         self.comb += [
             bus.cyc.eq(bus.stb),
             bus.sel.eq(0b1111),
@@ -130,22 +136,22 @@ class CaptureBench(LiteXModule):
         """Run the controller in ``memory`` with two ports and two masters of the bus; return the port that is free."""
         self.add_sdram("memory", MEMORY_FREQ)
         self.crossing = crossing = MemoryCrossing(self.sdram)
-        self.ports    = ports    = BurstPorts(crossing.burst, 2)
+        self.ports = ports = BurstPorts(crossing.burst, 2)
         cpu, ring = [wishbone.Interface(data_width=32, address_width=32, addressing="word") for _ in range(2)]
-        of_ring   = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        of_ring = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.bus_arbiter = wishbone.Arbiter([cpu, of_ring], crossing.bus)
         self.add_bus("cpu", cpu)
         self.add_bus("ring", ring)
         self.comb += [ring.connect(of_ring, omit={"adr"}), of_ring.adr.eq(ring.adr + RING_WORD)]
         # Writes and reads whole bursts between what the processor uses and the ring.
         request = ports.ports[1].request
-        line    = Signal(10)
+        line = Signal(10)
         self.comb += [
             request.valid.eq(hog),
             request.address.eq(Cat(C(0, 6), line, C(0b10, 2))),
             request.rest.eq(63),
             request.write.eq(line[0]),
-            ports.ports[1].write_data.eq(0x5a5a5a5a),
+            ports.ports[1].write_data.eq(0x5A5A5A5A),
         ]
         self.sync += If(request.valid & request.ready, line.eq(line + 1))
         return ports.ports[0]
@@ -163,12 +169,14 @@ class CaptureBench(LiteXModule):
     def add_export(self):
         """Send blocks to pins or to a line, beside answers from pins."""
         block, to_udp = self.capture.block, self.add_pin("to_udp", 1)
-        self.export  = export  = BlockExport(MAC, IP)
+        self.export = export = BlockExport(MAC, IP)
         self.arbiter = arbiter = FrameArbiter()
         self.transmit = transmit = ManagementTransmit()
         for name in ("valid", "last", "data", "channel", "words"):
             signal = getattr(block, name)
-            self.comb += self.add_pin(f"block_{name}", len(signal)).eq(signal & ~Replicate(to_udp & (name == "valid"), len(signal)))
+            self.comb += self.add_pin(f"block_{name}", len(signal)).eq(
+                signal & ~Replicate(to_udp & (name == "valid"), len(signal))
+            )
         self.comb += [
             block.connect(export.sink, omit={"valid", "ready"}),
             export.sink.valid.eq(block.valid & to_udp),
@@ -187,6 +195,7 @@ class CaptureBench(LiteXModule):
             self.add_pin("dropped", 1).eq(transmit.dropped),
         ]
         self.add_sink("answer", arbiter.first, ["data", "last_be"])
+
 
 def write_verilog(path, with_sdram, number=0, is_shared=False):
     """Write the bench to ``path`` as module ``capture_bench``; ``number``: of the first block of each channel."""

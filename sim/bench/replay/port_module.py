@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.replay import ReplayPort, ReplaySource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
@@ -16,18 +16,27 @@ from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
-RING_ADDRESS = 0x50040 # Of the ring in the memory, words.
-RING_WORDS   = 1 << 13 # Far fewer than a probe has, so that it goes round often.
-IN_PATH  = [("stop", 1), ("clear", 1)]
+RING_ADDRESS = 0x50040  # Of the ring in the memory, words.
+RING_WORDS = 1 << 13  # Far fewer than a probe has, so that it goes round often.
+IN_PATH = [("stop", 1), ("clear", 1)]
 OUT_PATH = [("state", 3), ("sent", 32), ("late", 32), ("first_late", 32), ("underruns", 16)]
 # Of the replay; their pins begin with that word.
-IN_REPLAY  = [("open", 1), ("arm", 1), ("prime", 18), ("loops", 16), ("restart", 1), ("written", 32)]
+IN_REPLAY = [("open", 1), ("arm", 1), ("prime", 18), ("loops", 16), ("restart", 1), ("written", 32)]
 OUT_REPLAY = [
-    ("opens", 1), ("is_restarted", 1), ("fetched", 32), ("keeps", 1), ("frames", 32), ("errors", 1), ("underruns", 16),
-    ("first_underrun", 32), ("is_starved", 1), ("is_running", 1),
+    ("opens", 1),
+    ("is_restarted", 1),
+    ("fetched", 32),
+    ("keeps", 1),
+    ("frames", 32),
+    ("errors", 1),
+    ("underruns", 16),
+    ("first_underrun", 32),
+    ("is_starved", 1),
+    ("is_running", 1),
 ]
 
 # Port Bench ---------------------------------------------------------------------------------------
+
 
 class PortBench(LiteXModule):
     """A port of `TransmitPath` with `ReplayPort`, at pins of a `BurstPort` and of what fills the ring.
@@ -35,6 +44,7 @@ class PortBench(LiteXModule):
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; those of the lists above; ``asks``, ``takes``,
     ``address``, ``rest``, ``gives``, ``word``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
     """
+
     def __init__(self, with_streams=False):
         self.pins = set()
         for name in ["sys", "timebase"]:
@@ -42,7 +52,7 @@ class PortBench(LiteXModule):
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
         streams     = [StreamSource()] if with_streams else []
-        self.clock  = clock  = Clock()
+        self.clock  = clock  = ProbeClock()
         self.gate   = gate   = StartGate(1)
         self.port   = port   = BurstPort()
         self.path   = path   = TransmitPath(clock, sources=[*streams, ReplaySource()])
@@ -79,6 +89,7 @@ class PortBench(LiteXModule):
         pin = Signal(width, name=name, name_override=name)
         self.pins.add(pin)
         return pin
+
 
 def write_verilog(path, with_streams=False):
     """Write the bench to ``path`` as module ``replay_bench``."""

@@ -55,8 +55,8 @@ STORE_BITS_LEAST = 9
 PROBE_MAC = ProbeConfig.mac_address.to_bytes(6, "big")
 DRAINED_TICKS = 1 << 17  # From the last arrival until all have left, in these tests.
 #: Words that go on while there is background.
-OF_GHOSTS = {
-    *(ClassCounter.GHOSTS, ClassCounter.GHOSTS_DROPPED),
+OF_BACKGROUND = {
+    *(ClassCounter.BACKGROUND, ClassCounter.BACKGROUND_DROPPED),
     *(ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS, ClassGauge.QUEUE_MOST),
 }
 
@@ -295,13 +295,13 @@ class Emulated:
             if seen.is_bad != is_bad:
                 wrong.append(f"frame {index} has a {'wrong' if seen.is_bad else 'good'} FCS")
         counted, right = self.counts(number), [model.counts.words(one) for one in range(CLASSES)]
-        has_ghosts = any(one.background for one in model.bank.classes)
+        has_background = any(one.background for one in model.bank.classes)
         if not slip:
             for one in range(CLASSES):
                 wrong += [
                     f"word {word} of class {one} is {counted[one][word]}, not {right[one][word]}"
                     for word in range(COUNTER_WORDS)
-                    if counted[one][word] != right[one][word] and not (has_ghosts and word in OF_GHOSTS)
+                    if counted[one][word] != right[one][word] and not (has_background and word in OF_BACKGROUND)
                 ]
         wrong += [f"{name}: {self.read(number, name)}" for name in ("overflows",) if self.read(number, name)]
         return wrong

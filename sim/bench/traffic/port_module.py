@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.pace import StartGate
@@ -22,6 +22,7 @@ STREAM_OUTPUTS = ("active",)
 
 # Port Bench ---------------------------------------------------------------------------------------
 
+
 class PortBench(LiteXModule):
     """A port of `TransmitPath` with `StreamSource`, and one bus for all of its memories.
 
@@ -35,13 +36,14 @@ class PortBench(LiteXModule):
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; INPUTS, OUTPUTS and those of streams; ``adr``,
     ``dat_w``, ``we``, ``stb``, ``ack``, ``dat_r``; ``start_request``; ``now``; ``tx_valid``, ``tx_data``.
     """
+
     def __init__(self, pad_ticks=0, sets=None, with_streams=True):
         self.pins = set()
         for name in ["sys", "timebase"]:
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.pins |= {domain.clk, domain.rst}
-        self.clock = clock = Clock()
+        self.clock = clock = ProbeClock()
         self.gate  = gate  = StartGate(1)
         beside     = [] if sets is None else [sets]
         streams    = [StreamSource([one.user for one in beside])] if with_streams else []
@@ -84,7 +86,7 @@ class PortBench(LiteXModule):
                 is_chosen.eq(adr[28:] == number),
                 bus.adr.eq(adr[:28]),
                 bus.dat_w.eq(dat_w),
-                bus.sel.eq(0xf),
+                bus.sel.eq(0xF),
                 bus.we.eq(we),
                 bus.stb.eq(stb & is_chosen),
                 bus.cyc.eq(stb & is_chosen),
@@ -96,6 +98,7 @@ class PortBench(LiteXModule):
         pin = Signal(width, name=name, name_override=name)
         self.pins.add(pin)
         return pin
+
 
 def write_verilog(path, pad_ticks=0):
     """Write the bench to ``path`` as module ``port_bench``."""

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Random draws of the classes, and the impairments that each frame draws before its queue: loss, duplication, corruption, delay."""
+"""Draws the impairments of each frame before its queue, from the random state of its class: loss, duplicates, corruption, delay."""
 
 from enum import IntEnum, auto
 
@@ -11,8 +11,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layout, fate_layout
-from liteprobe.cores.emulate.memories import KeptClasses, lut_ports
+from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layout, impairment_layout
+from liteprobe.cores.emulate.memories import ClassState, lut_ports
 from liteprobe.cores.emulate.settings import field, word_address
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, NO_LIMIT, XORSHIFT64, ClassFlag
 from liteprobe.cores.prbs import xorshift
@@ -23,10 +23,10 @@ START_BITS  = CLASS_FIELDS["pattern_start"].bits
 NUMBER_BITS = 32 # Of a frame's number.
 SHARE_BITS  = 5  # Of a bit in a word.
 
-USERS      = ("fates", "ghosts")
+USERS      = ("impairments", "background")
 STATE_BITS = 64
 
-class_layout = [ # What is kept of a class from frame to frame.
+class_layout = [ # State of a class from frame to frame.
     ("number",   NUMBER_BITS), # Of the next frame.
     ("is_bad",   1),           # Gilbert-Elliott.
     ("quantile", ENTRY_BITS),  # Of the frame before.
@@ -37,7 +37,7 @@ class_layout = [ # What is kept of a class from frame to frame.
 ]
 
 class Step(IntEnum):
-    """What is done with a frame, a cycle each. The word that a step reads is there in the next one."""
+    """Numbers the steps for a frame, a cycle each. The word that a step reads is there in the next one."""
     READ_FLAGS  = 0
     READ_CHANGE = auto()
     STATE       = auto()
@@ -71,12 +71,12 @@ def happens(draw, share):
 # Class Generators ---------------------------------------------------------------------------------
 
 class ClassGenerators(LiteXModule):
-    """Keeps a generator of each class for each of two users; ``ghosts`` goes before ``fates``.
+    """Keeps a generator of each class for each of two users; ``background`` goes before ``impairments``.
 
     Attributes
     ----------
     uses : Signal(), in
-        ``ghosts`` has this cycle; else ``fates`` has.
+        ``background`` has this cycle; else ``impairments`` has.
     numbers : dict of Signal(3), in
         Of each user: its class.
     state : Signal(64), out
@@ -97,11 +97,11 @@ class ClassGenerators(LiteXModule):
 
         # # #
 
-        frames, ghosts = USERS
+        frames, background = USERS
         write, read = lut_ports(self, "generators", STATE_BITS, len(USERS)*CLASSES)
         following   = Signal(STATE_BITS)
         def of_user(signals):
-            return Mux(self.uses, signals[ghosts], signals[frames])
+            return Mux(self.uses, signals[background], signals[frames])
         self.comb += [
             read.adr.eq(Cat(of_user(self.numbers), self.uses)),
             self.state.eq(read.dat_r),
@@ -112,9 +112,9 @@ class ClassGenerators(LiteXModule):
             write.dat_w.eq(Mux(of_user(self.puts), of_user(self.seeds), following)),
         ]
 
-# Fate Drawer --------------------------------------------------------------------------------------
+# Impairment Sampler -------------------------------------------------------------------------------
 
-class FateDrawer(LiteXModule):
+class ImpairmentSampler(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
     It takes 20 cycles a frame; two more for each entry of a list that is behind.
@@ -126,7 +126,7 @@ class FateDrawer(LiteXModule):
     settings : SettingsMemory
     switch : BankSwitch
     generators : ClassGenerators
-        All as user ``fates``.
+        All as user ``impairments``.
 
     Attributes
     ----------
@@ -140,18 +140,18 @@ class FateDrawer(LiteXModule):
     def __init__(self, settings, switch, generators):
         self.safe   = Signal(TICKS_BITS)
         self.sink   = sink   = stream.Endpoint(arrival_layout)
-        self.source = source = stream.Endpoint(fate_layout)
+        self.source = source = stream.Endpoint(impairment_layout)
 
         # # #
 
         self.settings   = settings
         self.generators = generators
-        self.bank     = switch.banks["fates"]
-        self.data     = settings.values["fates"]
-        self.classes  = classes = KeptClasses(class_layout, "fates")
-        self.kept     = classes.kept
+        self.bank     = switch.banks["impairments"]
+        self.data     = settings.values["impairments"]
+        self.classes  = classes = ClassState(class_layout, "impairments")
+        self.state     = classes.state
         self.put      = classes.put
-        self.drawn    = Record(fate_layout, reset_less=True)
+        self.drawn    = Record(impairment_layout, reset_less=True)
         self.flags    = Signal(8, reset_less=True)
         self.step     = Signal(max=len(Step))
         self.draw     = generators.draw
@@ -170,7 +170,7 @@ class FateDrawer(LiteXModule):
         was_valid = Signal() # The frame was there before: ``safe`` is its time.
         self.sync += was_valid.eq(sink.valid & ~sink.ready)
         self.comb += ahead.eq(self.safe - switch.at)
-        self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in fate_layout]
+        self.comb += [getattr(source, name).eq(getattr(self.drawn, name)) for name, _ in impairment_layout]
         self.comb += [getattr(source, name).eq(getattr(sink, name)) for name, _ in arrival_layout]
         self.fsm = fsm = FSM(reset_state="SEED")
         fsm.act("SEED",
@@ -182,8 +182,8 @@ class FateDrawer(LiteXModule):
             ),
         )
         fsm.act("WAIT",
-            If(switch.pending["fates"] & ~ahead[-1],
-                switch.taken["fates"].eq(1),
+            If(switch.pending["impairments"] & ~ahead[-1],
+                switch.taken["impairments"].eq(1),
             ).Elif(sink.valid & was_valid,
                 NextState("DRAW"),
             )
@@ -218,21 +218,21 @@ class FateDrawer(LiteXModule):
         def at(name):
             return word.eq(CLASS_FIELDS[name].word)
         cases = {int(step): at(name) for step, name in names.items()}
-        cases[int(Step.READ_CHANGE)] = If(self.kept.is_bad, at("loss_leave")).Else(at("loss_enter"))
-        cases[int(Step.READ_LOSS)]   = If(self.kept.is_bad ^ self.does, at("loss_bad")).Else(at("loss_good"))
+        cases[int(Step.READ_CHANGE)] = If(self.state.is_bad, at("loss_leave")).Else(at("loss_enter"))
+        cases[int(Step.READ_LOSS)]   = If(self.state.is_bad ^ self.does, at("loss_bad")).Else(at("loss_good"))
         self.comb += [
             Case(self.step, cases),
-            self.settings.words["fates"].eq(word_address(self.bank, word, self.sink.number)),
+            self.settings.words["impairments"].eq(word_address(self.bank, word, self.sink.number)),
             If(self.is_seed,
                 If(self.seed[:2] == 0, at("frame_seed_low")).Else(at("frame_seed_high")),
-                self.settings.words["fates"].eq(word_address(self.bank, word, self.seed[2:])),
+                self.settings.words["impairments"].eq(word_address(self.bank, word, self.seed[2:])),
             ),
         ]
         self.sync += If(self.step == Step.READ_CHANGE, self.flags.eq(field(CLASS_FIELDS, "flags", self.data)))
 
     def add_draws(self):
         """Draw in the steps of ``DRAWS``, and see in the step after each what happens."""
-        kept, drawn = self.kept, self.drawn
+        state, drawn = self.state, self.drawn
         does      = self.does
         draw      = Signal(32, reset_less=True) # Of the step before,
         share     = Signal(32, reset_less=True) # and what it is compared with.
@@ -240,14 +240,14 @@ class FateDrawer(LiteXModule):
         self.comb += [
             self.draws.eq(Reduce("OR", [self.step == step for step in DRAWS])),
             self.settings.holds.eq(self.waits),
-            self.generators.numbers["fates"].eq(self.classes.number),
-            self.generators.steps["fates"].eq(self.draws),
+            self.generators.numbers["impairments"].eq(self.classes.number),
+            self.generators.steps["impairments"].eq(self.draws),
             does.eq(happens(draw, share)),
             drawn.bit.eq(product[32 - 3:]),
         ]
         self.comb += [
-            *self.put("is_bad", kept.is_bad ^ does, self.step == Step.READ_LOSS),
-            *self.put("number", kept.number + 1, self.step == Step.KEEP),
+            *self.put("is_bad", state.is_bad ^ does, self.step == Step.READ_LOSS),
+            *self.put("number", state.number + 1, self.step == Step.KEEP),
         ]
         self.sync += [
             If(~self.waits,
@@ -265,17 +265,17 @@ class FateDrawer(LiteXModule):
         ]
         self.comb += [
             drawn.discarded.eq((self.flags & int(ClassFlag.DISCARD)) != 0),
-            drawn.behind.eq((self.flags & int(ClassFlag.LOSS_LATE)) != 0),
+            drawn.lost_late.eq((self.flags & int(ClassFlag.LOSS_LATE)) != 0),
             drawn.mended.eq((self.flags & int(ClassFlag.MENDED)) != 0),
         ]
 
     def add_delay(self):
         """Sum up the delay."""
-        kept, drawn = self.kept, self.drawn
+        state, drawn = self.state, self.drawn
         has_jitter  = Signal()
         self.comb += [
             has_jitter.eq((self.flags & int(ClassFlag.JITTER)) != 0),
-            self.settings.quantile.eq(kept.quantile),
+            self.settings.quantile.eq(state.quantile),
         ]
         self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~self.does & ~self.waits)
         self.sync += [
@@ -292,33 +292,33 @@ class FateDrawer(LiteXModule):
 
     def add_pattern(self):
         """Look the frame up in the pattern of its class."""
-        kept    = self.kept
+        state   = self.state
         start   = field(CLASS_FIELDS, "pattern_start", self.data)
         count   = field(CLASS_FIELDS, "pattern_count", self.data)
         is_list = Signal()
         is_same = Signal()
-        entry   = self.settings.pattern_values["fates"]
+        entry   = self.settings.pattern_values["impairments"]
         is_hit  = Signal()
         is_in   = Signal() # There is something at the position.
         is_past = Signal() # The entry of a list is of a frame that came before.
         self.comb += [
             is_list.eq((self.flags & int(ClassFlag.LIST)) != 0),
-            is_same.eq((kept.start == start) & (kept.count == count) & (kept.is_list == is_list)),
-            self.settings.patterns["fates"].eq(kept.start + Mux(kept.is_list, kept.position, kept.position[SHARE_BITS:])),
-            is_in.eq(kept.position < kept.count),
-            is_hit.eq(Mux(kept.is_list, entry == kept.number, (entry >> kept.position[:SHARE_BITS])[0])),
-            is_past.eq(kept.is_list & is_in & (entry < kept.number)),
+            is_same.eq((state.start == start) & (state.count == count) & (state.is_list == is_list)),
+            self.settings.patterns["impairments"].eq(state.start + Mux(state.is_list, state.position, state.position[SHARE_BITS:])),
+            is_in.eq(state.position < state.count),
+            is_hit.eq(Mux(state.is_list, entry == state.number, (entry >> state.position[:SHARE_BITS])[0])),
+            is_past.eq(state.is_list & is_in & (entry < state.number)),
             self.looks_on.eq((self.step == Step.LOOK) & is_past),
         ]
-        moves = (is_in & (is_hit | is_past | ~kept.is_list)) & (self.step == Step.LOOK)
+        moves = (is_in & (is_hit | is_past | ~state.is_list)) & (self.step == Step.LOOK)
         # Bits begin anew behind the last one.
-        wraps = (self.step == Step.PLACE) & ~is_in & ~kept.is_list
+        wraps = (self.step == Step.PLACE) & ~is_in & ~state.is_list
         now   = self.step == Step.PATTERN
         self.comb += [
             *self.put("start", start, now),
             *self.put("count", count, now),
             *self.put("is_list", is_list, now),
-            *self.put("position", Mux(self.step == Step.LOOK, kept.position + 1, 0), moves | wraps | (now & ~is_same)),
+            *self.put("position", Mux(self.step == Step.LOOK, state.position + 1, 0), moves | wraps | (now & ~is_same)),
         ]
         self.sync += If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1))
 
@@ -328,10 +328,10 @@ class FateDrawer(LiteXModule):
         self.comb += [
             *[read.eq(self.sink.number) for read in self.classes.reads.values()],
             self.classes.number.eq(Mux(self.is_seed, self.seed[2:], self.sink.number)),
-            self.generators.seeds["fates"].eq(Cat(low, self.data)),
+            self.generators.seeds["impairments"].eq(Cat(low, self.data)),
             # The last statement holds.
             If(self.is_seed & (self.seed[:2] == 2),
-                self.generators.puts["fates"].eq(1),
+                self.generators.puts["impairments"].eq(1),
                 *[self.put(name, 0) for name, _ in class_layout],
             ),
         ]

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The way back of a network of one direction: frames go to the other port as they came."""
+"""Sends the frames of the reverse direction past an emulator of one direction to the other port, as they came."""
 
 from migen import *
 
@@ -23,11 +23,11 @@ from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STATUS = {
     "state":              (3,  "Always 0: this port runs no program."),
-    "sent":               (32, "Frames of the way back whose SFD has left. Wraps, as all below."),
+    "sent":               (32, "Frames of the reverse bypass whose SFD has left. Wraps, as all below."),
     "damaged":            (32, "Frames with a wrong FCS, runts, and frames longer than longest: dropped."),
     "full":               (32, "Good frames that found no space: dropped."),
     "management_sent":    (32, "Management frames that started."),
-    "management_dropped": (16, "Management frames that found no room while waiting."),
+    "management_dropped": (16, "Management frames that found no space while waiting."),
     "link_up":            (1,  "The PHY's link is up."),
 }
 
@@ -85,9 +85,9 @@ class FreeLine(LiteXModule):
             If(is_sending & source.last, is_sending.eq(0)),
         ]
 
-# Way Back -----------------------------------------------------------------------------------------
+# Reverse Bypass -----------------------------------------------------------------------------------
 
-class WayBack(LiteXModule):
+class ReverseBypass(LiteXModule):
     """Sends the good frames of a port from another one, in their order, from power-up on.
 
     A frame leaves once all of it has come and the line is free. Management goes first; a frame that finds the store full
