@@ -36,9 +36,9 @@ class SlotFinder(LiteXModule):
             self.slot.eq(Mux(number < slots - 1, number[:len(self.slot)] + 1, 0)),
         ]
 
-# Begun Slots --------------------------------------------------------------------------------------
+# Slot Valid --------------------------------------------------------------------------------------
 
-class BegunSlots(LiteXModule):
+class SlotValid(LiteXModule):
     """Remembers which slots have had a good frame.
 
     Attributes

@@ -13,7 +13,7 @@ from liteprobe.cores.formats import (
     RecordFlag,
 )
 from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout, sample_layout
-from liteprobe.cores.measure.slots import BegunSlots, SlotFinder
+from liteprobe.cores.measure.slots import SlotValid, SlotFinder
 from liteprobe.cores.measure.square import DelaySquare
 from liteprobe.cores.measure.words import WordAdder, late
 
@@ -441,7 +441,7 @@ class StreamMeter(LiteXModule):
         """Return whether a frame is the first good one of its slot."""
         if not self.with_fields:
             return self.streams.is_fresh
-        self.begun = begun = BegunSlots(self.slots)
+        self.begun = begun = SlotValid(self.slots)
         self.comb += [
             begun.slot.eq(self.slot),
             begun.mark.eq(self.streams.done & self.is_counted),

@@ -18,7 +18,7 @@ from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
 from liteprobe.cores.receive.unified.parser import UnifiedParser
-from liteprobe.cores.receive.unified.walk import transport
+from liteprobe.cores.receive.unified.walk import WalkStep
 
 # Fill Check ---------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class Arrivals(LiteXModule):
             check.last.eq(source.last),
             check.last_be.eq(source.last_be),
             # The word with the stamp's last octets: only a probe's header comes so far.
-            check.starts.eq(walk.take & (walk.state == transport) & (walk.position == 5)),
+            check.starts.eq(walk.take & (walk.state == WalkStep.TRANSPORT) & (walk.position == 5)),
             check.is_ipv6.eq(walk.layer3 == Layer3.IPV6),
             check.ended.eq(parser.ended),
             self.bit_errors.eq(check.errors),

@@ -14,7 +14,7 @@ from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.transmit.frames import octet_description, word_description
-from liteprobe.cores.transmit.line import LINE_TICKS, Line
+from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STORE_WORDS = 1024
@@ -24,7 +24,7 @@ WORD_OCTETS = 4
 
 # Frame Store --------------------------------------------------------------------------------------
 
-class FrameStore(LiteXModule):
+class ManagementStore(LiteXModule):
     """Holds whole frames until they may leave; in ``sys``.
 
     Parameters
@@ -151,12 +151,12 @@ class ManagementQueue(LiteXModule):
 
     Parameters
     ----------
-    words : as of `FrameStore`
+    words : as of `ManagementStore`
 
     Attributes
     ----------
     sink : Endpoint(eth_phy_description(32)), in, ``sys``
-        Never stalls; see FrameStore.
+        Never stalls; see ManagementStore.
     source : Endpoint(octet_description()), out, ``timebase``
     waiting : Signal(), out, ``timebase``
         A whole frame is in waiting.
@@ -167,7 +167,7 @@ class ManagementQueue(LiteXModule):
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no room.
     has_room : Signal(), out, ``sys``
-        As of FrameStore.
+        As of ManagementStore.
     """
     def __init__(self, words=STORE_WORDS):
         self.sink    = stream.Endpoint(eth_phy_description(32))
@@ -180,7 +180,7 @@ class ManagementQueue(LiteXModule):
 
         # # #
 
-        self.store  = store  = FrameStore(words)
+        self.store  = store  = ManagementStore(words)
         self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
         self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
         self.converter = converter = WidthConverter(32)
@@ -207,13 +207,13 @@ class ManagementTransmit(LiteXModule):
     Attributes
     ----------
     sink : Endpoint(eth_phy_description(32)), in, ``sys``
-        Never stalls; see FrameStore.
+        Never stalls; see ManagementStore.
     source : Endpoint(eth_phy_description(8)), out, ``timebase``
         To the PHY, registered.
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no room.
     has_room : Signal(), out, ``sys``
-        As of FrameStore.
+        As of ManagementStore.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(32))
@@ -224,7 +224,7 @@ class ManagementTransmit(LiteXModule):
         # # #
 
         self.queue = queue = ManagementQueue()
-        self.line  = line  = Line()
+        self.line  = line  = LineGrant()
         self.mac   = mac   = TransmitMAC()
         self.comb += [
             self.sink.connect(queue.sink),

@@ -12,7 +12,7 @@ from liteprobe.cores.crossing import HeldCrossing
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS, TIMED_NS, DueTime, StartTime
 from liteprobe.cores.transmit.frames import DUE_BITS, octet_description, pace_description
-from liteprobe.cores.transmit.line import LINE_TICKS, Line
+from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 
 START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
 # Of the ticks from the comparison with ``start_time`` to the SFD, five pass before ``is_reached``, and one until the program
@@ -114,7 +114,7 @@ class TrainPacer(LiteXModule):
         self.due        = DueTime()
         if with_time:
             self.start_at = StartTime()
-        self.line       = Line()
+        self.line       = LineGrant()
         self.fsm        = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
         self.start      = Signal()
         self.is_begun   = Signal() # The tick after a start, which is known late in its own.

@@ -14,18 +14,16 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
-from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS
-from liteprobe.cores.formats.emulate import NOW_BITS as FORWARD_NOW_BITS
+from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS, NOW_BITS as FORWARD_NOW_BITS
 from liteprobe.cores.transmit.announce import Announcer
-from liteprobe.cores.transmit.build import FrameBuild
+from liteprobe.cores.transmit.build import FrameBuild, FrameFetch
 from liteprobe.cores.transmit.due import Elapsed
-from liteprobe.cores.transmit.fetch import FrameFetch
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, program_layout, stamp_layout, word_description
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.pace import TrainPacer
 from liteprobe.cores.transmit.sources.train import TrainSchedule
-from liteprobe.cores.transmit.stamp import Stamp
+from liteprobe.cores.transmit.stamp import StampInserter
 
 # Registers (docs/design/interfaces.md, ``port<n>_tx``).
 PROGRAM = {
@@ -160,7 +158,7 @@ class ProgramPath(LiteXModule):
     management_sink : Endpoint(eth_phy_description(32)), in, ``sys``
         With management: frames without preamble, padding and FCS. Never stalls.
     management_has_room : Signal(), out, ``sys``
-        With management: as of FrameStore.
+        With management: as of ManagementStore.
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     asked, taken, begins, is_busy, is_stopped : Signal(), out, ``sys``
@@ -341,7 +339,7 @@ class TransmitPath(ProgramPath):
         announce = Announcer(with_stamps=bool(sources), with_replay=bool(fetches))
         self.schedule    = TrainSchedule()
         self.build       = FrameBuild(data_width, bool(headers))
-        self.stamp       = Stamp()
+        self.stamp       = StampInserter()
         self.descriptors = stream.Endpoint(descriptor_description(bool(fetches)))
         ProgramPath.__init__(self, announce, TrainPacer(pad_ticks), 64, data_width, with_management)
         self.add_stream()

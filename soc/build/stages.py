@@ -156,7 +156,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
     from liteprobe.cores.transmit.sources.streams.streams import StreamSource
     from liteprobe.cores.transmit.sources.train import TrainSchedule
-    from liteprobe.cores.transmit.stamp import Stamp
+    from liteprobe.cores.transmit.stamp import StampInserter
 
     def scheduler() -> Made:
         core = StreamScheduler()
@@ -176,7 +176,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
             "announce": lambda: alone(Announcer()),
             "build": lambda: alone(FrameBuild()),
             "pace": lambda: alone(TrainPacer()),
-            "stamp": lambda: alone(Stamp()),
+            "stamp": lambda: alone(StampInserter()),
             "MAC": lambda: alone(TransmitMAC()),
         },
         "Receive": receive(),

@@ -119,12 +119,12 @@ class DatagramHead(LiteXModule):
         """Clear a flag unless the condition holds."""
         return If(~condition, flag.eq(0))
 
-# Passing Frames -----------------------------------------------------------------------------------
+# Management Bypass -----------------------------------------------------------------------------------
 
 PASS_WORDS = 512 # One block RAM.
 HEAD_WORDS = 16  # More than the words of a frame by which it is known whose it is: they always find room.
 
-class PassingFrames(LiteXModule):
+class ManagementBypass(LiteXModule):
     """Keeps the frames that go on to the management stack, and the first words of each frame until it is known whose it is.
 
     Attributes
@@ -257,7 +257,7 @@ class DatagramReceiver(LiteXModule):
         mac = mac_address.to_bytes(6, "big")
         ip  = ipaddress.IPv4Address(ip_address).packed
         self.head    = DatagramHead(mac, ip, rings)
-        self.passing = PassingFrames()
+        self.passing = ManagementBypass()
         self.writer  = RingWriter(port, address, words, rings, self.first)
         self.counts  = DatagramCounts(rings, self.first)
         self.answers = DatagramStatus(mac, ip, rings, words, period)

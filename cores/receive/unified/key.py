@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.octets import swapped
-from liteprobe.cores.receive.unified.walk import place, transport
+from liteprobe.cores.receive.unified.walk import WalkStep, place
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -97,4 +97,4 @@ class ProbeFields(LiteXModule):
             5 : (fields.tx_stamp[:32], self.raw),
         }
         for position, (field, octets) in parts.items():
-            self.sync += If(self.take & (self.state == transport) & (self.position == position), field.eq(swapped(octets)))
+            self.sync += If(self.take & (self.state == WalkStep.TRANSPORT) & (self.position == position), field.eq(swapped(octets)))

@@ -14,15 +14,12 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.cores.receive.frames import frame_layout
 
-# Steps --------------------------------------------------------------------------------------------
+HOP_BY_HOP, _, FRAGMENT, AUTHENTICATION, _ = EXTENSION_HEADERS
+TRANSPORTS = (IpProtocol.ICMP, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.ICMPV6, IpProtocol.SCTP)
 
-# Which header a word belongs to; ``ip`` is the first word of either version.
-link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(11)
-
-# Protocols ----------------------------------------------------------------------------------------
-
-hop_by_hop, routing, fragment, authentication, destination_options = EXTENSION_HEADERS
-icmp, tcp, udp, icmpv6, sctp = IpProtocol.ICMP, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.ICMPV6, IpProtocol.SCTP
+class WalkStep:
+    """Numbers the headers that a word may belong to; ``IP`` is the first word of either version."""
+    LINK, TAG, LABEL, IP, IPV4, IPV6, EXTENSION, SKIP, TRANSPORT, ARP, DONE = range(11)
 
 def any_of(signal, *values):
     """Return whether a signal has one of these values."""
@@ -68,23 +65,23 @@ class WordPlaces(LiteXModule):
         is_raw      = Signal()
         hides_first = Signal()
         hides_last  = Signal()
-        is_udp      = self.walked == udp
-        is_icmp     = any_of(self.walked, icmp, icmpv6)
+        is_udp      = self.walked == IpProtocol.UDP
+        is_icmp     = any_of(self.walked, IpProtocol.ICMP, IpProtocol.ICMPV6)
         self.comb += [
             Case(self.state, {
-                link      : [is_raw.eq(1), If(self.position != 3, self.at(place("destination_mac") | self.position[:2]))],
-                tag       : self.at(place("tags")   | self.tags[:2]),
-                label     : self.at(place("labels") | self.labels[:2]),
-                ip        : self.at(place("ip")),
-                ipv4      : self.at_position({
+                WalkStep.LINK      : [is_raw.eq(1), If(self.position != 3, self.at(place("destination_mac") | self.position[:2]))],
+                WalkStep.TAG       : self.at(place("tags")   | self.tags[:2]),
+                WalkStep.LABEL     : self.at(place("labels") | self.labels[:2]),
+                WalkStep.IP        : self.at(place("ip")),
+                WalkStep.IPV4      : self.at_position({
                     1: place("ip", 1), 2: place("ip", 2), 3: place("source"), 4: place("destination"),
                 }),
                 # Source and destination follow one another in both headers.
-                ipv6      : self.at_position({
+                WalkStep.IPV6      : self.at_position({
                     1: place("ip", 1), **{2 + number: place("source", number) for number in range(8)},
                 }),
-                extension : If(self.walked == fragment, self.at(place("ip", 2))),
-                transport : [
+                WalkStep.EXTENSION : If(self.walked == FRAGMENT, self.at(place("ip", 2))),
+                WalkStep.TRANSPORT : [
                     # A probe's words lie half a word further.
                     is_raw.eq(is_udp & self.position[1]),
                     hides_first.eq(is_udp & (self.position == 2)),
@@ -96,7 +93,7 @@ class WordPlaces(LiteXModule):
                         3: Mux(is_udp, place("sequence"), place("detail")),
                     }),
                 ],
-                arp       : [
+                WalkStep.ARP       : [
                     is_raw.eq(self.position == 3),
                     self.at_position({1: place("ip"), 3: place("source"), 6: place("destination")}),
                 ],
@@ -286,7 +283,8 @@ class UnifiedWalk(LiteXModule):
         # -----
         self.bound = bound = PacketBound()
         self.comb += [
-            bound.count.eq(self.take & any_of(self.state, ipv4, extension, skip, transport, done)),
+            bound.count.eq(self.take & any_of(self.state,
+                WalkStep.IPV4, WalkStep.EXTENSION, WalkStep.SKIP, WalkStep.TRANSPORT, WalkStep.DONE)),
             bound.finish.eq(sink.valid & sink.last),
             bound.last_be.eq(sink.last_be),
         ]
@@ -296,7 +294,7 @@ class UnifiedWalk(LiteXModule):
 
     def add_state(self):
         """Add what the walk remembers."""
-        self.state     = Signal(max=done + 1)
+        self.state     = Signal(max=WalkStep.DONE + 1)
         self.position  = Signal(4)                  # Word of the header.
         self.walked    = Signal(8, reset_less=True) # Protocol of the header that comes next.
         self.skipped   = Signal(9, reset_less=True) # Words to pass over, less the last.
@@ -315,20 +313,20 @@ class UnifiedWalk(LiteXModule):
             If(self.take,
                 self.position.eq(self.position + 1),
                 Case(self.state, {
-                    link      : self.walk_link(),
-                    tag       : self.walk_tag(),
-                    label     : self.walk_label(),
-                    ip        : self.walk_ip(),
-                    ipv4      : self.walk_ipv4(),
-                    ipv6      : self.walk_ipv6(),
-                    extension : self.within(self.walk_extension()),
-                    skip      : self.within(self.walk_skip()),
-                    transport : self.within(self.walk_transport()),
-                    arp       : self.walk_arp(),
+                    WalkStep.LINK      : self.walk_link(),
+                    WalkStep.TAG       : self.walk_tag(),
+                    WalkStep.LABEL     : self.walk_label(),
+                    WalkStep.IP        : self.walk_ip(),
+                    WalkStep.IPV4      : self.walk_ipv4(),
+                    WalkStep.IPV6      : self.walk_ipv6(),
+                    WalkStep.EXTENSION : self.within(self.walk_extension()),
+                    WalkStep.SKIP      : self.within(self.walk_skip()),
+                    WalkStep.TRANSPORT : self.within(self.walk_transport()),
+                    WalkStep.ARP       : self.walk_arp(),
                 }),
             ),
             If(starts,
-                self.state.eq(link),
+                self.state.eq(WalkStep.LINK),
                 self.position.eq(1),
                 *[signal.eq(0) for signal in [self.layer3, self.tags, self.labels, self.ethertype, self.kinds,
                     *self.extensions, self.has_link, self.has_transport, self.has_tcp, self.has_probe, self.has_fragment,
@@ -338,7 +336,8 @@ class UnifiedWalk(LiteXModule):
 
     def add_behind(self, starts):
         """Tell the first words behind the IP header, whatever they are."""
-        is_body = any_of(self.state, transport, done) | (self.is_ipv6 & any_of(self.state, extension, skip))
+        is_more = any_of(self.state, WalkStep.EXTENSION, WalkStep.SKIP)
+        is_body = any_of(self.state, WalkStep.TRANSPORT, WalkStep.DONE) | (self.is_ipv6 & is_more)
         self.comb += self.is_behind.eq(self.take & self.layer3[1] & is_body & self.bound.is_inside & ~self.behind[2])
         self.sync += [
             If(self.is_behind, self.behind.eq(self.behind + 1)),
@@ -349,8 +348,8 @@ class UnifiedWalk(LiteXModule):
         """Say how the walk ended: once the frame has, a header that still waits for words was cut."""
         is_ip = self.layer3[1]
         self.comb += [
-            self.is_payload.eq((self.state == transport) & (self.walked == udp) & (self.position[1:] != 0)),
-            self.is_cut.eq(self.was_cut | ((self.state != done) & ~self.is_payload)),
+            self.is_payload.eq((self.state == WalkStep.TRANSPORT) & (self.walked == IpProtocol.UDP) & (self.position[1:] != 0)),
+            self.is_cut.eq(self.was_cut | ((self.state != WalkStep.DONE) & ~self.is_payload)),
             self.is_unparsed.eq(self.is_cut | self.stopped),
             self.is_bad_length.eq(self.bad_total | (is_ip & self.bound.is_long)),
             self.is_fragment.eq(is_ip & (self.is_later | self.is_more)),
@@ -366,11 +365,11 @@ class UnifiedWalk(LiteXModule):
 
     def stop(self):
         """What follows is not parsed."""
-        return [*self.leave(done), self.stopped.eq(1)]
+        return [*self.leave(WalkStep.DONE), self.stopped.eq(1)]
 
     def within(self, step):
         """Stop where the IP packet ends."""
-        return If(self.bound.is_inside, *step).Else(*self.leave(done), self.was_cut.eq(~self.is_payload))
+        return If(self.bound.is_inside, *step).Else(*self.leave(WalkStep.DONE), self.was_cut.eq(~self.is_payload))
 
     # Ethernet, tags, labels, ARP: what a word of each does.
     # -------------------------------------------------------
@@ -380,13 +379,13 @@ class UnifiedWalk(LiteXModule):
         is_tag = any_of(low, *TAG_KINDS)
         return [
             self.ethertype.eq(low),
-            *self.leave(done),
+            *self.leave(WalkStep.DONE),
             self.versions.eq(Cat(low == 0x0800, low == 0x86dd)),
-            If(any_of(low, 0x0800, 0x86dd), self.state.eq(ip)),
-            If(any_of(low, *LABEL_KINDS), self.state.eq(label), self.versions.eq(0b11)),
-            If(low == 0x0806, self.state.eq(arp)),
-            If(is_tag, self.state.eq(tag)),
-            If(is_tag & (self.state == tag) & (self.tags == TAGS_MAX - 1), *self.stop()),
+            If(any_of(low, 0x0800, 0x86dd), self.state.eq(WalkStep.IP)),
+            If(any_of(low, *LABEL_KINDS), self.state.eq(WalkStep.LABEL), self.versions.eq(0b11)),
+            If(low == 0x0806, self.state.eq(WalkStep.ARP)),
+            If(is_tag, self.state.eq(WalkStep.TAG)),
+            If(is_tag & (self.state == WalkStep.TAG) & (self.tags == TAGS_MAX - 1), *self.stop()),
         ]
 
     def walk_link(self):
@@ -406,7 +405,7 @@ class UnifiedWalk(LiteXModule):
         """A label; IP may be behind the last."""
         return [
             self.labels.eq(self.labels + 1),
-            If(self.octets[2][0], *self.leave(ip)).Elif(self.labels == LABELS_MAX - 1, *self.stop()),
+            If(self.octets[2][0], *self.leave(WalkStep.IP)).Elif(self.labels == LABELS_MAX - 1, *self.stop()),
         ]
 
     def walk_arp(self):
@@ -414,7 +413,7 @@ class UnifiedWalk(LiteXModule):
         return [Case(self.position, {
             0 : If((self.high != 1) | (self.low != 0x0800), *self.stop()),
             1 : If(self.high != 0x0604, *self.stop()),
-            6 : [self.layer3.eq(int(Layer3.ARP)), *self.leave(done)],
+            6 : [self.layer3.eq(int(Layer3.ARP)), *self.leave(WalkStep.DONE)],
         })]
 
     # IP, and what is behind it.
@@ -429,8 +428,8 @@ class UnifiedWalk(LiteXModule):
             is_ipv4.eq((version == 4) & self.versions[0]),
             is_ipv6.eq((version == 6) & self.versions[1]),
             is_short.eq((total != 0) & (total[6:] == 0) & (total[2:6] < words)),
-            self.bound.load_ipv4.eq(self.take & (self.state == ip) & is_ipv4),
-            self.bound.length.eq(Mux(self.state == ip, total, self.high)),
+            self.bound.load_ipv4.eq(self.take & (self.state == WalkStep.IP) & is_ipv4),
+            self.bound.length.eq(Mux(self.state == WalkStep.IP, total, self.high)),
         ]
         return [
             self.is_ipv6.eq(is_ipv6),
@@ -439,13 +438,13 @@ class UnifiedWalk(LiteXModule):
             self.skipped.eq(words - 5),
             self.position.eq(1),
             If(is_ipv4,
-                self.state.eq(ipv4),
+                self.state.eq(WalkStep.IPV4),
                 If(words < 5, *self.stop()).Elif(is_short, self.bad_total.eq(1), *self.stop()),
             ).Elif(is_ipv6,
-                self.state.eq(ipv6),
+                self.state.eq(WalkStep.IPV6),
             # Behind labels may be anything.
             ).Elif(self.versions == 0b11,
-                self.state.eq(done),
+                self.state.eq(WalkStep.DONE),
             ).Else(*self.stop()),
         ]
 
@@ -458,15 +457,15 @@ class UnifiedWalk(LiteXModule):
                 self.layer3.eq(int(Layer3.IPV4)),
                 *self.walk_next(),
                 # ``skipped`` is less one already, with options.
-                If(self.skipped != 0, *self.leave(skip), self.skipped.eq(self.skipped - 1)),
+                If(self.skipped != 0, *self.leave(WalkStep.SKIP), self.skipped.eq(self.skipped - 1)),
             ],
         })]
 
     def walk_ipv6(self):
         """IPv6 from its second word on."""
         self.comb += [
-            self.bound.load_ipv6.eq(self.take & (self.state == ipv6) & (self.position == 1)),
-            self.bound.is_jumbogram.eq((self.high == 0) & (self.octets[2] == hop_by_hop)),
+            self.bound.load_ipv6.eq(self.take & (self.state == WalkStep.IPV6) & (self.position == 1)),
+            self.bound.is_jumbogram.eq((self.high == 0) & (self.octets[2] == HOP_BY_HOP)),
         ]
         return [Case(self.position, {
             1 : self.walked.eq(self.octets[2]),
@@ -477,11 +476,11 @@ class UnifiedWalk(LiteXModule):
         """Whole headers lie behind: ``walked`` says what comes."""
         is_extension = self.is_ipv6 & any_of(self.walked, *EXTENSION_HEADERS)
         return [
-            *self.leave(done),
+            *self.leave(WalkStep.DONE),
             If(~self.is_later,
-                If(any_of(self.walked, icmp, tcp, udp, icmpv6, sctp), self.state.eq(transport)),
+                If(any_of(self.walked, *TRANSPORTS), self.state.eq(WalkStep.TRANSPORT)),
                 If(is_extension,
-                    self.state.eq(extension),
+                    self.state.eq(WalkStep.EXTENSION),
                     If(self.extensions[-1][-1], *self.stop()), # One too many.
                 ),
             ),
@@ -493,11 +492,11 @@ class UnifiedWalk(LiteXModule):
         return [
             If(first[-1], second.eq(self.walked | EXTENSION)).Else(first.eq(self.walked | EXTENSION)),
             self.walked.eq(octets[0]),
-            *self.leave(skip),
+            *self.leave(WalkStep.SKIP),
             self.skipped.eq(Cat(0, octets[1])), # Length in pairs of words, without the first pair.
             Case(self.walked, {
-                authentication : self.skipped.eq(octets[1]), # In words, without the first two.
-                fragment       : [
+                AUTHENTICATION : self.skipped.eq(octets[1]), # In words, without the first two.
+                FRAGMENT       : [
                     self.skipped.eq(0),
                     self.has_fragment.eq(1),
                     self.is_later.eq(self.low[3:] != 0),
@@ -515,18 +514,19 @@ class UnifiedWalk(LiteXModule):
 
     def walk_transport(self):
         """What is behind IP: ports, and some of what is behind them."""
-        is_tcp, is_udp, signature = self.walked == tcp, self.walked == udp, Cat(self.low, self.high)
-        last = [self.walked == icmpv6, self.walked == icmp, ~is_tcp & ~(is_udp & (signature == SIGNATURE))] # Of SCTP the last.
+        is_tcp, is_udp, signature = self.walked == IpProtocol.TCP, self.walked == IpProtocol.UDP, Cat(self.low, self.high)
+        # Of SCTP the last.
+        last = [self.walked == IpProtocol.ICMPV6, self.walked == IpProtocol.ICMP, ~is_tcp & ~(is_udp & (signature == SIGNATURE))]
         if not self.with_headers:
             last = [~is_tcp & ~is_udp, None, is_udp & (signature != SIGNATURE)]
-        leave = {position: [If(ends, *self.leave(done))] for position, ends in enumerate(last) if ends is not None}
+        leave = {position: [If(ends, *self.leave(WalkStep.DONE))] for position, ends in enumerate(last) if ends is not None}
         return [Case(self.position, {
             **leave,
             0 : [self.has_transport.eq(1), *leave[0]],
             3 : If(is_tcp,
-                If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(done))
+                If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(WalkStep.DONE))
             ),
             4 : self.has_probe.eq(1),
             # The stamp ends half a word behind this one.
-            5 : [self.has_stamp.eq(self.bound.has_half_more & self.is_raw_whole), *self.leave(done)],
+            5 : [self.has_stamp.eq(self.bound.has_half_more & self.is_raw_whole), *self.leave(WalkStep.DONE)],
         })]

@@ -49,7 +49,7 @@ class HeaderEdits(LiteXModule):
     builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
         As of `StreamSource`.
     write : Signal(), out
-        An edit is to be written, in this cycle, if ``grant`` is 1: the rest as of `HeaderStore`.
+        An edit is to be written, in this cycle, if ``grant`` is 1: the rest as of `TemplateStore`.
     grant : Signal(), in
     adrs, writes, dat_w : list of two Signal(9), Signal(2), Signal(32), out
     """

@@ -25,7 +25,7 @@ header_read_layout = [
 
 # Header Store -------------------------------------------------------------------------------------
 
-class HeaderStore(LiteXModule):
+class TemplateStore(LiteXModule):
     """Keeps the headers in two banks of halfwords, so that a window of 32 bits at any halfword is one access.
 
     A header is octets; octet 0 is in bits 7..0 of word 0. Bank 0 has bits 15..0 of each word, bank 1 bits 31..16.
@@ -123,7 +123,7 @@ class FrameTemplates(LiteXModule):
     may_edit : Signal(), out
         As of `FrameFinish`.
     read, read_adrs, value : Signal(), list of two Signal(9), Signal(32), in, in and out
-        A user reads a header, before any edit is written; as ``edit``, ``adrs`` and ``value`` of `HeaderStore`.
+        A user reads a header, before any edit is written; as ``edit``, ``adrs`` and ``value`` of `TemplateStore`.
     builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
     header_read : Record(header_read_layout)
         All as of `StreamSource`.
@@ -137,7 +137,7 @@ class FrameTemplates(LiteXModule):
         self.builds       = Signal()
         self.build_stream = Signal(log2_int(STREAMS))
         self.build_word   = Signal(log2_int(HEADER_WORDS_OF_STREAM))
-        self.headers      = headers = HeaderStore()
+        self.headers      = headers = TemplateStore()
         self.edits        = edits   = HeaderEdits()
         self.finish       = finish  = FrameFinish()
         self.read_adrs    = [Signal.like(adr, name=f"read_adr_{n}") for n, adr in enumerate(headers.adrs)]

@@ -44,7 +44,7 @@ class ModifierEngine(LiteXModule):
     list_read, list_adr, list_word : Signal(), Signal(9), Signal(32), out, out and in
         Reads a list; the word is there two cycles later.
     header_read, header_adrs, header_word : Signal(), list of two Signal(9), Signal(32), out, out and in
-        As of `HeaderStore`.
+        As of `TemplateStore`.
     edit : Endpoint(edit_description()), out
         To be taken at once.
     half : Signal(16), out
