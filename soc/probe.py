@@ -455,7 +455,7 @@ class ProbeSoC(SoCCore):
     # Management link ------------------------------------------------------------------------------
 
     def add_management(self, receive, transmit, has_room=1):
-        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""
+        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` says whether one fits; give Etherbone the bus."""
         config = self.probe_config
         if config.replays:
             receive, transmit, has_room = add_datagrams(self, receive, transmit, has_room)

@@ -25,7 +25,7 @@ def descriptor_layout():
         *[(f"head{number}", 32) for number in range(RECORD_HEAD_WORDS)], # The record's.
         ("hash",       32), # Of the flow.
         ("has_header",  1), # Words 4 to 31 of the unified header follow.
-        ("lost",        1), # Its octets found no room: they don't follow, nor does a header. Only that it was counts.
+        ("lost",        1), # Its octets found no space: they don't follow, nor does a header. Only that it was counts.
         ("words",      words_bits), # Of the frame's octets, that follow.
     ]
 

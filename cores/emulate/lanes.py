@@ -122,7 +122,8 @@ class DelayLanes(LiteXModule):
 
     def add_memories(self):
         """Keep the due tick of the first frame of each lane, and where their octets are."""
-        self.puts_first, self.clears = Signal(), Signal()
+        self.puts_first = Signal()
+        self.clears     = Signal()
         self.first_due = Signal(DUE_BITS)
         self.looked    = Signal(LANE_BITS)
         self.passes    = Signal()

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 #: Of a port that measures: slot 0 has the port and the probe frames of no stream, each other slot has a stream. A small
-#: build has `STREAM_SLOTS`, one with room more of them, up to `STREAM_SLOTS_MAX`.
+#: build has `STREAM_SLOTS`, one with space more of them, up to `STREAM_SLOTS_MAX`.
 STREAM_SLOTS: Final = 8
 STREAM_SLOTS_MAX: Final = 32
 STREAM_SLOT_COUNTS: Final = (8, 16, 32)

@@ -221,7 +221,7 @@ class ChannelWord(IntEnum):
     TAKEN = 6
     NUMBER = 7  # Blocks closed, whether they are in the memory yet or not.
     POSITION = 8  # In the open block.
-    TOLD = 9  # Drops that gap records have reported.
+    REPORTED = 9  # Drops that gap records have reported.
     STAMP_LOW = 10  # Of the first drop that none has reported.
     STAMP_HIGH = 11
     OPENED = 12  # When the first word came into the open block (us).

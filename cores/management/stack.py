@@ -133,7 +133,7 @@ class ManagementRequest(LiteXModule):
 # Answer -------------------------------------------------------------------------------------------
 
 class ManagementAnswer(LiteXModule):
-    """Makes the words of an answer, of what the request told and what the store holds.
+    """Makes the words of an answer, of what the request says and what the store holds.
 
     Attributes
     ----------
@@ -538,10 +538,10 @@ class ManagementPort(LiteXModule):
         self.source   = receive.source
         self.sink     = transmit.sink
         self.received         = CSRStatus(count_bits, description="Frames received and kept. Wraps, as all below.")
-        self.receive_dropped  = CSRStatus(count_bits, description="Good frames that found no room.")
+        self.receive_dropped  = CSRStatus(count_bits, description="Good frames that found no space.")
         self.receive_cut      = CSRStatus(count_bits, description="Frames cut because sys was too slow.")
         self.receive_refused  = CSRStatus(count_bits, description="Carriers without an SFD.")
-        self.transmit_dropped = CSRStatus(count_bits, description="Answers that found no room, or were too long.")
+        self.transmit_dropped = CSRStatus(count_bits, description="Answers that found no space, or were too long.")
 
         # # #
 

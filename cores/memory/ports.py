@@ -167,7 +167,7 @@ class MemoryCrossing(LiteXModule):
     bus : wishbone.Interface(32)
         An access takes 3 cycles of ``sys`` and 3 of ``memory`` more than it takes the controller.
     burst : QueuedPort
-        Takes and gives up to a word a cycle of ``sys``; up to 8 requests are under way. For `BurstPorts`: there is room for the
+        Takes and gives up to a word a cycle of ``sys``; up to 8 requests are under way. For `BurstPorts`: there is space for the
         words of 8 requests.
     ready : Signal(), out
         As of the controller.

@@ -233,9 +233,9 @@ def check_firmware(file: Path, target: Any) -> None:
     octets = read(file, "make it by 'liteprobe firmware pack'")
     if int.from_bytes(octets[:4], "little") != FLASH_MAGIC:
         raise BuildError(f"{file} is not firmware for the flash: make it by 'liteprobe firmware pack'")
-    room = target.flash_bytes - target.flash_offset
-    if len(octets) > room:
-        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {room} for firmware: nothing was written")
+    space = target.flash_bytes - target.flash_offset
+    if len(octets) > space:
+        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {space} for firmware: nothing was written")
 
 
 def check_backup(file: Path, target: Any) -> None:

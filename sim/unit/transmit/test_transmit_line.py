@@ -10,7 +10,7 @@ from migen import *
 
 from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
-from liteprobe.sim.models.probe_frame import wire_octets
+from liteprobe.sim.models.traffic.trains import wire_octets
 
 class LineAndMAC(Module):
     def __init__(self, data_width):
