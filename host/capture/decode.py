@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
     NO_RECORD,
     RECORD_HEAD_WORDS,
 )
-from liteprobe.host.capture.decode.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
+from liteprobe.host.packets.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
 from liteprobe.host.packets.frames import WORD_OCTETS, Index, starts, take
 
 LEAP = 1 << 16  # Blocks: a step further than that is not a loss (it would be 100 MB), the numbers began anew.

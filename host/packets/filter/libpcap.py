@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.filter.words import numbered
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.batch import Batch
+from liteprobe.host.packets.filter.words import numbered
 from liteprobe.host.packets.frames import WORD_OCTETS, starts
 
 NAMES = ("libpcap.so.0.8", "libpcap.so.1", "libpcap.dylib")  # Debian's, Fedora's, that of macOS.

@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.unified import has, label_count, layer3, tag_count
-from liteprobe.host.capture.filter.nodes import (
+from liteprobe.host.packets.filter.nodes import (
     EXTENSIONS,
     Address,
     And,
@@ -32,6 +31,7 @@ from liteprobe.host.capture.filter.nodes import (
     Truth,
     Vlan,
 )
+from liteprobe.host.packets.unified import has, label_count, layer3, tag_count
 
 RARP = 0x8035
 MPLS_MULTICAST = 0x8848

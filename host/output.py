@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.cli.arguments import STDOUT
+STDOUT = Path("-")
 
 
 @contextmanager

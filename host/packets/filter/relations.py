@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TAG_KINDS, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.unified import has, tag_count
-from liteprobe.host.capture.filter import words
-from liteprobe.host.capture.filter.nodes import (
+from liteprobe.host.packets.filter import words
+from liteprobe.host.packets.filter.nodes import (
     And,
     CarriedProtocol,
     Depth,
@@ -33,6 +32,7 @@ from liteprobe.host.capture.filter.nodes import (
     Truth,
     ethertype,
 )
+from liteprobe.host.packets.unified import has, tag_count
 
 Column = NDArray[np.uint8]
 #: Names of places.

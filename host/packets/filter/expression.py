@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
-from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
-from liteprobe.host.capture.filter.differences import Difference, differences, said
-from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Filter, fit
-from liteprobe.host.capture.filter.libpcap import FrameFilter, compiled, refusal
-from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
-from liteprobe.host.capture.filter.syntax import ExpressionParser
-from liteprobe.host.capture.filter.words import MeaninglessError
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.batch import Batch
+from liteprobe.host.packets.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.packets.filter.differences import Difference, differences, said
+from liteprobe.host.packets.filter.fit import ALL_PROBE_PORTS, Filter, fit
+from liteprobe.host.packets.filter.libpcap import FrameFilter, compiled, refusal
+from liteprobe.host.packets.filter.nodes import Headers, Node, Octets, Truth
+from liteprobe.host.packets.filter.syntax import ExpressionParser
+from liteprobe.host.packets.filter.words import MeaninglessError
 
 Matches = Callable[[Headers], Truth]  # From unified headers to which of them match.
 Passes = Callable[[Batch], Truth]  # The same from records.

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fits the boxes of an expression into the tables of the probe (terms, rows, sets), and writes these.
+"""Fits the boxes of an expression into the tables of the probe (terms, rows, sets).
 
 Source: docs/design/monitor.md ("Filter").
 """
@@ -36,7 +36,7 @@ from liteprobe.cores.formats import (
     FilterCondition,
     FilterControl,
 )
-from liteprobe.host.capture.filter.boxes import (
+from liteprobe.host.packets.filter.boxes import (
     ADDRESSES,
     EVERY,
     FIELDS,
@@ -46,14 +46,11 @@ from liteprobe.host.capture.filter.boxes import (
     FilterDoesNotFit,
     Numbers,
 )
-from liteprobe.host.device.registers import Registers
 
 Network = IPv4Network | IPv6Network
 SIDES = ("source", "destination")
 SHARED = ("source_port", "destination_port", "vlan", "source_mac", "destination_mac")
 ALL_PROBE_PORTS = 3
-MEMORY = "filter"
-CONTROL = "filter_control"
 PORT_WORDS = 0x800  # Of each set of ports.
 VECTOR_WORDS = 0x200  # Of the prefixes of each table of addresses.
 #: What is written of the memory, as first word and count; sets of ports and prefixes only where they are asked for.
@@ -288,24 +285,3 @@ class Filter:
             found |= {first + row: f"{side} net {network}" for row, (network, _) in enumerate(sorted_rows(rows))}
         count = len(self.tables.conditions)
         return found | {TERM_RULES + term: f"case {term + 1} of {count}" for term in range(count)}
-
-
-def write_filter(registers: Registers, wanted: Filter) -> None:
-    """Put a filter in force; until it is, every frame passes."""
-    registers.write(CONTROL, FilterControl.NONE)
-    for first, words in wanted.blocks():
-        registers.write_memory(MEMORY, first, words)
-    registers.write(CONTROL, wanted.control())
-
-
-def clear_filter(registers: Registers) -> None:
-    """Let every frame pass."""
-    registers.write(CONTROL, FilterControl.NONE)
-
-
-def read_hits(registers: Registers) -> dict[int, int]:
-    """Return how many frames each row and term has matched, by the number that is its ``rule``; those of 0 are left out."""
-    first, count = HIT_BLOCK
-    words = [int(word) for word in registers.read_memory(MEMORY, first, count)]
-    numbers = [*range(2 * FILTER_ROWS), *range(TERM_RULES, TERM_RULES + FILTER_TERMS)]
-    return {number: hits for number, hits in zip(numbers, words, strict=True) if hits}

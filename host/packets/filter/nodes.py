@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TAG_KINDS, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.unified import has, label_count, layer3, tag_count
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.unified import has, label_count, layer3, tag_count
 
 Headers = NDArray[np.void]
 Truth = NDArray[np.bool_]

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.capture.filter import words
-from liteprobe.host.capture.filter.nodes import (
+from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter import words
+from liteprobe.host.packets.filter.nodes import (
     IP,
     Address,
     And,
@@ -31,8 +32,7 @@ from liteprobe.host.capture.filter.nodes import (
     length,
     multicast,
 )
-from liteprobe.host.capture.filter.relations import FOUR, LLC_MOST, LONGEST, RELATIONS, relation
-from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.relations import FOUR, LLC_MOST, LONGEST, RELATIONS, relation
 
 TOKEN = re.compile(r"\s*(\(|\)|\[[^\]]*\]|&&|\|\||<=|>=|==|!=|<<|>>|[!<>=&|+*]|[^\s()\[\]!<>=&|+*]+)")
 CONNECTIVES = {"and": "and", "&&": "and", "or": "or", "||": "or"}

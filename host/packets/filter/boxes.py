@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.capture.filter.nodes import (
+from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.nodes import (
     BY_LIBPCAP,
     EVERY_KIND,
     EXTENSIONS,
@@ -29,7 +30,6 @@ from liteprobe.host.capture.filter.nodes import (
     PortRange,
     Vlan,
 )
-from liteprobe.host.errors import UsageError
 
 
 @dataclass(frozen=True)
