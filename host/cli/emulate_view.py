@@ -88,7 +88,7 @@ def _asked_way(way: str, direction: Direction) -> RenderableType:
         "class", "matches", "what its frames meet", title=f"{way}: {WAYS[way]}, {link}{service}", text=3
     )
     for one in direction.numbered.values():
-        shown.add_row(Text(one.name), Text(one.match or "the rest"), Text(treatment(one)))
+        shown.add_row(Text(one.name), Text(one.match_text or "the rest"), Text(treatment(one)))
     return shown
 
 
