@@ -28,8 +28,7 @@ from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.tools.page_cells import Cells
-from liteprobe.sim.models.delay import DelayModel
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 Row = dict[str, Any]
 

@@ -102,7 +102,7 @@ class ShallowFIFO(LiteXModule):
         """Register whether ``pointer`` is away from ``limit``, for a step and for none side by side: a step is known late."""
         if rests:
             return verdict.eq(~pointer.step & (pointer.gray != limit))
-        # Bit by bit for the step, because Yosys would make one comparison behind a multiplexer of two that look alike.
+        # Bit by bit for the step, because Yosys would make one comparison after a multiplexer of two that look alike.
         return verdict.eq(Mux(pointer.step, differ(pointer.gray_next, limit), pointer.gray != limit))
 
 # Level Crossing -----------------------------------------------------------------------------------

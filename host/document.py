@@ -16,7 +16,7 @@ from dataclasses import MISSING, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from liteprobe.host.errors import UsageError, is_near, nearest
+from liteprobe.host.errors import RangeError, UsageError, is_near, nearest
 from liteprobe.host.units import DECIMAL, Factors, Number, exact, split, with_unit
 
 if TYPE_CHECKING:
@@ -31,14 +31,6 @@ SCHEMA_FOLDER = "https://liteprobe.org/schema"
 
 class DocumentError(UsageError):
     """Something in a document is wrong; the message begins with its name and line."""
-
-
-class RangeError(UsageError):
-    """A field of a dataclass is out of its range; ``key`` says which."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.key = name
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class FreeLine(LiteXModule):
 
         # # #
 
-        left       = Signal(max=MIN_LENGTH + OVERHEAD) # Ticks of the slot, but that the gap comes behind the last octet.
+        left       = Signal(max=MIN_LENGTH + OVERHEAD) # Ticks of the slot, but that the gap comes after the last octet.
         is_free    = Signal()
         is_sending = Signal()
         of_first   = Signal()
@@ -147,7 +147,7 @@ class ReverseBypass(LiteXModule):
         """Keep good frames, and count the others."""
         self.mac   = mac   = ReceiveMAC()
         self.store = store = FrameStore(octets=store_octets, is_packed=True)
-        words   = Signal(max=longest//4 + 2) # Before the present one; stops behind the longest frame.
+        words   = Signal(max=longest//4 + 2) # Before the present one; stops after the longest frame.
         is_long = Signal()
         ended   = Signal()
         last    = longest//4 # Word in which the longest frame would go on.

@@ -117,7 +117,7 @@ class ClassGenerators(LiteXModule):
 class ImpairmentSampler(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
-    It takes 20 cycles a frame; two more for each entry of a list that is behind.
+    It takes 20 cycles a frame; two more for each entry of a list that is of a frame before.
 
     After a reset all states are those of the seeds.
 
@@ -311,7 +311,7 @@ class ImpairmentSampler(LiteXModule):
             self.looks_on.eq((self.step == Step.LOOK) & is_past),
         ]
         moves = (is_in & (is_hit | is_past | ~state.is_list)) & (self.step == Step.LOOK)
-        # Bits begin anew behind the last one.
+        # Bits begin anew after the last one.
         wraps = (self.step == Step.PLACE) & ~is_in & ~state.is_list
         now   = self.step == Step.PATTERN
         self.comb += [

@@ -14,7 +14,7 @@ import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host.capture import session
-from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
+from liteprobe.host.capture.decode import BlockDecoder, Blocks
 from liteprobe.host.capture.resequence import Resequencer
 from liteprobe.host.capture.session import CaptureSession, Merger
 from liteprobe.host.capture.write import parquet

@@ -24,8 +24,8 @@ from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
 from liteprobe.host.serve.totals import WRAP, Totals
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 FIRST = 1_800_000_000_000_000_000
 LENGTHS = np.array([60, 124, 188] * 100)
