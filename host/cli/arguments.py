@@ -159,7 +159,8 @@ def of_options(name: str = "") -> Iterator[None]:
     try:
         yield
     except RangeError as error:
-        raise UsageError(f"--{name}: {error}" if name else f"--{error}") from None
+        option = f"--{name}: " if name else "--" if str(error).startswith(f"{error.key} ") else ""
+        raise UsageError(f"{option}{error}") from None
 
 
 def check_outputs(args: argparse.Namespace) -> None:
