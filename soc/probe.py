@@ -19,7 +19,7 @@ from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.receive.path import ReceivePath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit import TransmitPath
@@ -168,7 +168,7 @@ class ProbeSoC(SoCCore):
     def add_timebase(self):
         """Keep the one time of all ports."""
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        clock = ProbeClock()
+        clock = TimebaseClock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 

@@ -29,7 +29,7 @@ class ReceivePath(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now`` (ns) in timebase.
     with_management : bool
         Gives good frames that carry no probe signature to ``management_source``.

@@ -41,7 +41,7 @@ class TransmitPath(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Shared by all ports.
     data_width : int
         Of the ``sys`` side, 32 or 64.

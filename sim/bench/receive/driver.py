@@ -22,7 +22,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
 from liteprobe.cores.receive import ReceivePath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
@@ -30,9 +30,10 @@ from liteprobe.sim.bench.tools.wire import run_wire_test
 from liteprobe.sim.models.receive.port import PortModel, Symbol, WireFrame, frames_of
 from liteprobe.sim.models.receive.port import Record, record_of
 
-RECORD_DEPTH = 128 # A ring that is full soon.
+RECORD_DEPTH = 128  # A ring that is full soon.
 
 # Receive Bench ------------------------------------------------------------------------------------
+
 
 class ReceiveBench(PinnedBench):
     """A receive path and a clock, on pins.
@@ -44,11 +45,12 @@ class ReceiveBench(PinnedBench):
     other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
     and ``classified`` of each frame that wasn't cut.
     """
-    inputs  = ("stream_id", "clear", "latch", "records_read", "records_enable")
+
+    inputs = ("stream_id", "clear", "latch", "records_read", "records_enable")
 
     def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
         PinnedBench.__init__(self, "sys", "timebase", *([] if is_synchronous else ["eth_rx"]))
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         path = ReceivePath(clock, with_management, record_depth, with_csr=False)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
@@ -69,6 +71,7 @@ class ReceiveBench(PinnedBench):
         self.add_output("classified", arrivals.parser.frame.is_classified)
         self.add_outputs(records, ["written", "lost"], "records_")
         self.add_source("management", path.management_source, ["last", "data", "last_be"])
+
 
 write_verilog = partial(write_bench, ReceiveBench, "receive_bench")
 
@@ -96,7 +99,13 @@ VARIANTS = [
 LEAST_SPACING = 32  # Cycles between two frames that are classified.
 DOMAINS = ("sys", "timebase", "eth_rx")
 MEMORIES = ("records", "streams", "snapshot")
-INPUTS = ("stream_id", "clear", "latch", "records_read", *[f"{memory}_{pin}" for memory in MEMORIES for pin in ("stb", "adr")])
+INPUTS = (
+    "stream_id",
+    "clear",
+    "latch",
+    "records_read",
+    *[f"{memory}_{pin}" for memory in MEMORIES for pin in ("stb", "adr")],
+)
 
 
 def run_receive_test(test_file: str, clocks: str, filter_: str | None = None) -> None:

@@ -16,7 +16,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.cores.transmit.start import StartGate
@@ -28,17 +28,19 @@ from liteprobe.sim.models.traffic import streams as traffic
 
 # Port Bench ---------------------------------------------------------------------------------------
 
+
 class PortBench(PinnedBench):
     """A port of `TransmitPath` with the sources that are given.
 
     Pins: inputs and outputs of the path by their names; ``start_request``; ``now``; ``tx_valid``, ``tx_data``; one bus
     for all memories of `StreamSource`, or for the headers of sets alone (3 in bits 18..16 of ``adr``).
     """
+
     def __init__(self, streams=None, sets=None, replay=None):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = ProbeClock()
-        self.gate  = gate  = StartGate(1)
-        self.path  = path  = TransmitPath(clock, streams=streams, sets=sets, replay=replay)
+        self.clock = clock = TimebaseClock()
+        self.gate = gate = StartGate(1)
+        self.path = path = TransmitPath(clock, streams=streams, sets=sets, replay=replay)
         self.add_inputs(path, ["stop", "clear"])
         self.add_outputs(path, ["state", "sent", "late", "first_late", "underruns"])
         self.add_outputs(clock, ["now"])
@@ -57,10 +59,13 @@ class PortBench(PinnedBench):
         elif sets is not None:
             self.add_bus({3: path.headers.bus})
 
+
 class StreamsPortBench(PortBench):
     """A port that sends streams."""
+
     def __init__(self):
         PortBench.__init__(self, StreamSource())
+
 
 BENCH = CompiledBench(StreamsPortBench, Path(__file__).with_name("port.cpp"))
 
@@ -198,6 +203,7 @@ def frames_of(
 
 
 # Comparison ---------------------------------------------------------------------------------------
+
 
 def compared(streams: Sequence[Stream], found: PortRun, is_cut: bool = False) -> Compared:
     """Compare a run with the truth; ``is_cut``: it was stopped, so the truth goes on after its end."""
