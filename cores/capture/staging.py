@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.capture.descriptors import DescriptorQueue, descriptor_layout, words_bits
 from liteprobe.cores.receive.frames import frame_layout
 

@@ -14,13 +14,12 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.wire.mac import ReceiveMAC
+from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.transmit.frames import octet_description, word_description
-from liteprobe.cores.transmit.management.to_line import ManagementQueue
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.management import ManagementQueue
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STATUS = {
     "state":              (3,  "Always 0: this port runs no program."),

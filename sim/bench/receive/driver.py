@@ -21,7 +21,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
-from liteprobe.cores.receive import ReceivePath
+from liteprobe.cores.receive.path import RecordPath
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
@@ -30,10 +30,9 @@ from liteprobe.sim.bench.tools.wire import run_wire_test
 from liteprobe.sim.models.receive.port import PortModel, Symbol, WireFrame, frames_of
 from liteprobe.sim.models.receive.port import Record, record_of
 
-RECORD_DEPTH = 128  # A ring that is full soon.
+RECORD_DEPTH = 128 # A ring that is full soon.
 
 # Receive Bench ------------------------------------------------------------------------------------
-
 
 class ReceiveBench(PinnedBench):
     """A receive path and a clock, on pins.
@@ -41,17 +40,16 @@ class ReceiveBench(PinnedBench):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
+    inputs of `RecordPath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
     other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
     and ``classified`` of each frame that wasn't cut.
     """
-
-    inputs = ("stream_id", "clear", "latch", "records_read", "records_enable")
+    inputs  = ("stream_id", "clear", "latch", "records_read", "records_enable")
 
     def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
         PinnedBench.__init__(self, "sys", "timebase", *([] if is_synchronous else ["eth_rx"]))
         self.clock = clock = TimebaseClock()
-        path = ReceivePath(clock, with_management, record_depth, with_csr=False)
+        path = RecordPath(clock, with_management, record_depth)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
         self.path = path
@@ -71,7 +69,6 @@ class ReceiveBench(PinnedBench):
         self.add_output("classified", arrivals.parser.frame.is_classified)
         self.add_outputs(records, ["written", "lost"], "records_")
         self.add_source("management", path.management_source, ["last", "data", "last_be"])
-
 
 write_verilog = partial(write_bench, ReceiveBench, "receive_bench")
 
@@ -99,13 +96,7 @@ VARIANTS = [
 LEAST_SPACING = 32  # Cycles between two frames that are classified.
 DOMAINS = ("sys", "timebase", "eth_rx")
 MEMORIES = ("records", "streams", "snapshot")
-INPUTS = (
-    "stream_id",
-    "clear",
-    "latch",
-    "records_read",
-    *[f"{memory}_{pin}" for memory in MEMORIES for pin in ("stb", "adr")],
-)
+INPUTS = ("stream_id", "clear", "latch", "records_read", *[f"{memory}_{pin}" for memory in MEMORIES for pin in ("stb", "adr")])
 
 
 def run_receive_test(test_file: str, clocks: str, filter_: str | None = None) -> None:

@@ -19,29 +19,19 @@ from litex.gen import *
 
 from liteprobe.cores.formats import HEADER_OCTETS, TransmitState
 from liteprobe.cores.timebase.clock import TimebaseClock
-from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
 from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 
-PORT_INPUTS = [(name, width) for name, width in program_layout] + [
-    ("arm", 1),
-    ("stop", 1),
-    ("clear", 1),
-    ("header_adr", 5),
-    ("header_dat", 32),
-    ("header_we", 1),
-    ("management_valid", 1),
-    ("management_last", 1),
-    ("management_data", 32),
-    ("management_last_be", 4),
-]
+PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
+    ("arm", 1), ("stop", 1), ("clear", 1), ("header_adr", 5), ("header_dat", 32), ("header_we", 1),
+    ("management_valid", 1), ("management_last", 1), ("management_data", 32), ("management_last_be", 4)]
 PORT_OUTPUTS = [(name, 32) for name in COUNTERS] + [("state", 3), ("tx_valid", 1), ("tx_data", 8)]
 
 # Transmit Bench -----------------------------------------------------------------------------------
-
 
 class TransmitBench(PinnedBench):
     """Transmit ports, a clock and a start gate, on pins.
@@ -49,11 +39,10 @@ class TransmitBench(PinnedBench):
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; ``p<n>_<name>`` for each name of
     PORT_INPUTS and PORT_OUTPUTS; ``start_mask``, ``start_request``; ``now``, ``ticks``, ``set``, ``set_time``, ``increment``.
     """
-
     def __init__(self, ports=2, data_width=32, with_management=True):
         PinnedBench.__init__(self, "sys", "timebase")
         self.clock = clock = TimebaseClock()
-        self.gate = gate = StartGate(ports)
+        self.gate  = gate  = StartGate(ports)
         for number in range(ports):
             self.add_port(number, clock, data_width, with_management)
         self.add_outputs(clock, ["now", "ticks"])
@@ -79,12 +68,8 @@ class TransmitBench(PinnedBench):
         signals.update(header_adr=write.adr, header_dat=write.dat_w, header_we=write.we)
         if with_management:
             sink = path.management_sink
-            signals.update(
-                management_valid=sink.valid,
-                management_last=sink.last,
-                management_data=sink.data,
-                management_last_be=sink.last_be,
-            )
+            signals.update(management_valid=sink.valid, management_last=sink.last,
+                management_data=sink.data, management_last_be=sink.last_be)
         for name, _ in PORT_INPUTS:
             if name in signals:
                 self.add_input(f"p{number}_{name}", signals[name])
@@ -96,7 +81,6 @@ class TransmitBench(PinnedBench):
             path.start_strobe.eq(self.gate.strobe[number]),
             self.gate.ready[number].eq(path.ready),
         ]
-
 
 write_verilog = partial(write_bench, TransmitBench, "transmit_bench")
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the octets of configuration sets mean."""
+"""Parses configuration sets, octet by octet."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a configuration set changes in the header."""
+"""Edits a header by a configuration set."""
 
 from migen import *
 
@@ -12,7 +12,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.cores.transmit.sources.edits import HALFWORD_BITS
 from liteprobe.cores.transmit.sources.length import field
-from liteprobe.cores.transmit.sources.sets.set_parser import FIELDS, HALF_BITS, SLOT_BITS, SLOTS
+from liteprobe.cores.transmit.sources.set_parser import FIELDS, HALF_BITS, SLOT_BITS, SLOTS
 from liteprobe.cores.transmit.sources.templates import TemplateUser
 
 # Field of each halfword of a set.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Management frames in waiting."""
+"""Stores management frames and brings them to the line: between frames of a program, or on a port of their own."""
 
 from migen import *
 
@@ -10,10 +10,12 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
-from liteprobe.cores.last_be import bytes_of_last_be
-from liteprobe.cores.transmit.frames import word_description
-from liteprobe.cores.transmit.line import LINE_TICKS
+from liteprobe.cores.octets import bytes_of_last_be
+from liteprobe.cores.transmit.frames import octet_description, word_description
+from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STORE_WORDS = 1024
 STORE_FRAMES = 16
@@ -22,7 +24,7 @@ WORD_OCTETS = 4
 
 # Frame Store --------------------------------------------------------------------------------------
 
-class FrameStore(LiteXModule):
+class ManagementStore(LiteXModule):
     """Holds whole frames until they may leave; in ``sys``.
 
     Parameters
@@ -140,4 +142,99 @@ class FrameStore(LiteXModule):
                 left.eq(left - 1),
                 If(left == 0, is_open.eq(0)),
             ),
+        ]
+
+# Management Queue ---------------------------------------------------------------------------------
+
+class ManagementQueue(LiteXModule):
+    """Stores management frames and shows the next one, whole, to the line.
+
+    Parameters
+    ----------
+    words : as of `ManagementStore`
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(32)), in, ``sys``
+        Never stalls; see ManagementStore.
+    source : Endpoint(octet_description()), out, ``timebase``
+    waiting : Signal(), out, ``timebase``
+        A whole frame is in waiting.
+    hold : Signal(11), out, ``timebase``
+        Ticks that it takes on the line, less LINE_TICKS.
+    start : Signal(), in, ``timebase``
+        One pulse as it starts.
+    dropped : Signal(), out, ``sys``
+        One pulse for each frame that found no room.
+    has_room : Signal(), out, ``sys``
+        As of ManagementStore.
+    """
+    def __init__(self, words=STORE_WORDS):
+        self.sink    = stream.Endpoint(eth_phy_description(32))
+        self.source  = stream.Endpoint(octet_description())
+        self.waiting = Signal()
+        self.hold    = Signal(11)
+        self.start   = Signal()
+        self.dropped  = Signal()
+        self.has_room = Signal()
+
+        # # #
+
+        self.store  = store  = ManagementStore(words)
+        self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
+        self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
+        self.converter = converter = WidthConverter(32)
+        started = Signal() # ``hold`` may go a tick late: the line is busy.
+        self.sync.timebase += started.eq(self.start)
+        self.comb += [
+            self.sink.connect(store.sink),
+            store.source.connect(words.sink),
+            words.source.connect(converter.sink),
+            converter.source.connect(self.source),
+            store.holds.connect(holds.sink),
+            self.waiting.eq(holds.source.valid),
+            self.hold.eq(holds.source.hold),
+            holds.source.ready.eq(started),
+            self.dropped.eq(store.dropped),
+            self.has_room.eq(store.has_room),
+        ]
+
+# Management Transmit ------------------------------------------------------------------------------
+
+class ManagementTransmit(LiteXModule):
+    """Sends management frames on a port of their own, each as soon as the line is free.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(32)), in, ``sys``
+        Never stalls; see ManagementStore.
+    source : Endpoint(eth_phy_description(8)), out, ``timebase``
+        To the PHY, registered.
+    dropped : Signal(), out, ``sys``
+        One pulse for each frame that found no room.
+    has_room : Signal(), out, ``sys``
+        As of ManagementStore.
+    """
+    def __init__(self):
+        self.sink    = stream.Endpoint(eth_phy_description(32))
+        self.source  = stream.Endpoint(eth_phy_description(8))
+        self.dropped  = Signal()
+        self.has_room = Signal()
+
+        # # #
+
+        self.queue = queue = ManagementQueue()
+        self.line  = line  = LineGrant()
+        self.mac   = mac   = TransmitMAC()
+        self.comb += [
+            self.sink.connect(queue.sink),
+            queue.source.connect(line.management),
+            line.source.connect(mac.sink, omit={"ready"}),
+            mac.source.connect(self.source, omit={"ready"}),
+            line.choose_management.eq(1),
+            line.start.eq(queue.waiting & queue.source.valid & line.is_free),
+            line.management_hold.eq(queue.hold),
+            queue.start.eq(line.start),
+            self.dropped.eq(queue.dropped),
+            self.has_room.eq(queue.has_room),
         ]
