@@ -5,12 +5,12 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from _figures import Figure
-from _replay_gaps import busiest
+from replay_gaps import busiest
 
 from liteprobe.sim.bench.replay import port_run
 from liteprobe.sim.bench.replay.port_run import Program
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, stalled, trace
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.traffic.port_run import SYS_PS
 from liteprobe.sim.models.replay import TraceFrame
 
@@ -110,7 +110,8 @@ def loops(is_full: bool) -> Iterator[Figure]:
     yield from figures("loops", found)
 
 
-def port(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_port(is_full: bool) -> Iterator[Figure]:
     """The port by itself."""
     for part in (exponential, busiest, back_to_back, stalls, loops):
         yield from part(is_full)
