@@ -5,6 +5,7 @@
 import os
 import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -17,7 +18,10 @@ from liteprobe.sim.bench.tools.processes import pass_on_signals
 from liteprobe.sim.bench.tools.wire import FULL_VARIABLE
 
 CPU = "cpu_s"
+KEPT = "liteprobe/cpu_s"  # In pytest's cache: seconds of each test.
 SHOWN = 10  # Tests that took most.
+YARD_S = 0.05  # The yardstick on the machine that budgets are written down for.
+YARD_STEPS = 700_000
 LONGEST = (
     "test_build.py",
     "test_signals.py",
@@ -37,6 +41,17 @@ def cpu_s() -> float:
     """Return the CPU time of this process and of its children that have ended (s)."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def yardstick() -> float:
+    """Return how many times the CPU time of the machine that budgets were written down for a short loop takes here."""
+    taken_s = []
+    for _ in range(3):
+        start_s, value = time.process_time(), 1
+        for step in range(YARD_STEPS):
+            value = (value * 31 + step) & 0xFFFFFFFF
+        taken_s.append(time.process_time() - start_s)
+    return sorted(taken_s)[len(taken_s) // 2] / YARD_S
 
 
 # Which tests ---------------------------------------------------------------------------------------
@@ -129,6 +144,7 @@ class Bookkeeper:
         self.of_test_s: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
         self.full: set[str] = set()
+        self.slower = 1.0  # By the yardstick, of the slowest worker.
         pairs = (line.split() for line in config.getini("cpu_budgets"))
         self.budgets_s = {folder: float(seconds) for folder, seconds in pairs}
 
@@ -141,10 +157,15 @@ class Bookkeeper:
         """Return the folders that took more than they may; none where everything is run, or firmware, too."""
         if self.config.getoption("--full") or "ZEPHYR_BASE" in os.environ:
             return []
-        return [folder for folder, budget_s in self.budgets_s.items() if self.taken_s[folder] > budget_s]
+        return [folder for folder in self.budgets_s if self.taken_s[folder] > self.budget_s(folder)]
+
+    def budget_s(self, folder: str) -> float:
+        """Return the CPU time that a folder may take on this machine (s)."""
+        return self.budgets_s[folder] * self.slower
 
     def pytest_collection_finish(self) -> None:
-        """Begin with the first test."""
+        """Measure the yardstick, and begin with the first test."""
+        self.slower = max(1.0, yardstick())  # Budgets of a faster machine are never tighter.
         self.since_s()
 
     @pytest.hookimpl(wrapper=True)
@@ -152,7 +173,7 @@ class Bookkeeper:
         """Tell the CPU time since the last report, and whether a test waits for ``--full``."""
         report = yield
         waits = bool(item.get_closest_marker("full")) and not self.config.getoption("--full")
-        report.user_properties = [*report.user_properties, (CPU, (self.since_s(), waits))]
+        report.user_properties = [*report.user_properties, (CPU, (self.since_s(), waits, self.slower))]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -161,7 +182,8 @@ class Bookkeeper:
         folder = next((name for name in self.budgets_s if path.is_relative_to(name)), str(path.parent))
         for name, value in report.user_properties:
             if name == CPU:
-                seconds, waits = value
+                seconds, waits, slower = value
+                self.slower = max(self.slower, slower)
                 self.taken_s[folder] += seconds
                 self.of_test_s[report.nodeid] += seconds
                 if waits:
@@ -182,15 +204,18 @@ class Bookkeeper:
         line = terminalreporter.write_line
         terminalreporter.section("CPU time")
         for folder, seconds in sorted(self.taken_s.items()):
-            budget = f"of {self.budgets_s[folder]:g} s" if folder in self.budgets_s else ""
+            budget = f"of {self.budget_s(folder):.0f} s" if folder in self.budgets_s else ""
             line(f"{folder:<12} {self.tests[folder]:>5} tests {seconds:>6.0f} s {budget}")
-        line(f"{'together':<12} {sum(self.tests.values()):>5} tests {sum(self.taken_s.values()):>6.0f} s")
+        together_s = sum(self.taken_s.values())
+        line(f"{'together':<12} {sum(self.tests.values()):>5} tests {together_s:>6.0f} s, yardstick {self.slower:.2f}")
+        if cache := getattr(self.config, "cache", None):
+            cache.set(KEPT, {name: round(seconds, 3) for name, seconds in self.of_test_s.items()})
         line("most: " + ", ".join(f"{seconds:.0f} s {name}" for name, seconds in self.of_test_s.most_common(SHOWN)))
         if self.full:
             line(f"{len(self.full)} tests were skipped that take minutes of CPU each: ./run test --full")
         for folder in self.overdrawn():
             line(
-                f"FAILED: the tests of {folder} took {self.taken_s[folder]:.0f} s of CPU, {self.budgets_s[folder]:g} s are "
+                f"FAILED: the tests of {folder} took {self.taken_s[folder]:.0f} s of CPU, {self.budget_s(folder):.1f} s are "
                 "planned: make them cheaper, mark one as full, or plan anew in pyproject.toml (docs/design/test-suite.md)",
                 red=True,
             )

@@ -20,7 +20,7 @@ import pytest
 
 from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.host.device.firmware_build import find_tools
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.clock import clock_runs, soc_cell

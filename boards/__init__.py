@@ -1,18 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The boards, by name. Each module is imported only when its board is asked for."""
+"""The boards, by name: module, class and parameters of each. A module is imported only when its board is asked for."""
 
 from importlib import import_module
 
 BOARDS = {
-    "colorlight_5a_75b":      ("colorlight_5a_75b", {"revision": "8.0"}),
-    "colorlight_5a_75b_v7_0": ("colorlight_5a_75b", {"revision": "7.0"}),
-    "colorlight_5a_75e":      ("colorlight_5a_75e", {"revision": "7.1"}),
-    "colorlight_5a_75e_v6_0": ("colorlight_5a_75e", {"revision": "6.0"}),
-    "colorlight_i5":          ("colorlight_i5",     {}),
-    "colorlight_i9":          ("colorlight_i9",     {}),
-    "versa_ecp5":             ("versa_ecp5",        {}),
+    "colorlight_5a_75b":      ("colorlight_5a_75b", "Colorlight5A75B", {"revision": "8.0"}),
+    "colorlight_5a_75b_v7_0": ("colorlight_5a_75b", "Colorlight5A75B", {"revision": "7.0"}),
+    "colorlight_5a_75e":      ("colorlight_5a_75e", "Colorlight5A75E", {"revision": "7.1"}),
+    "colorlight_5a_75e_v6_0": ("colorlight_5a_75e", "Colorlight5A75E", {"revision": "6.0"}),
+    "colorlight_i5":          ("colorlight_i5",     "ColorlightI5",    {}),
+    "colorlight_i9":          ("colorlight_i9",     "ColorlightI9",    {}),
+    "versa_ecp5":             ("versa_ecp5",        "VersaEcp5",       {}),
 }
 # Revisions that another one's bitstream is for, too.
 OTHER_NAMES = {
@@ -21,7 +21,7 @@ OTHER_NAMES = {
 }
 # No open tool chain makes their bitstreams: a build ends with Verilog, and what the vendor's tool needs.
 VERILOG_ONLY = {
-    "sqrl_acorn": ("sqrl_acorn", {}),
+    "sqrl_acorn": ("sqrl_acorn", "SqrlAcorn", {}),
 }
 
 def board(name):
@@ -29,5 +29,5 @@ def board(name):
     every = {**BOARDS, **VERILOG_ONLY}
     if name not in every and name not in OTHER_NAMES:
         raise ValueError(f"board {name!r} is not known: choose one of {', '.join([*every, *OTHER_NAMES])}")
-    module, parameters = every[OTHER_NAMES.get(name, name)]
-    return import_module(f"liteprobe.boards.{module}").Board(**parameters)
+    module, kind, parameters = every[OTHER_NAMES.get(name, name)]
+    return getattr(import_module(f"liteprobe.boards.{module}"), kind)(**parameters)

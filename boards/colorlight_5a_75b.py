@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Colorlight 5A-75B, revisions 7.0, 8.0 and 8.2: a LED receiver card with two gigabit ports, about 20 dollars."""
+"""Colorlight 5A-75B, revisions 7.0, 8.0 and 8.2: a LED receiver card with two gigabit ports, about 20 dollars.
+
+It stands alone as each board does: pins, clocks and what the card can do.
+"""
 
 from litex.build.generic_platform import IOStandard, Pins, Subsignal
 
@@ -46,7 +49,7 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Card(Ecp5Board):
+class ReceiverCard(Ecp5Board):
     """Has the two PHYs of a receiver card; the PPS comes by KEY+ of J19 (3.3 V)."""
     cable  = "ft232" # JTAG pads J27, J31, J32, J30 beside the FPGA.
     pps_is_serial_rx = True # Pin KEY+.
@@ -71,7 +74,7 @@ class Card(Ecp5Board):
         """Return the pad of the PPS input, KEY+."""
         return self.platform.request("user_btn_n", 0)
 
-class Board(Card):
+class Colorlight5A75B(ReceiverCard):
     """Is the 5A-75B. An 8.2 has the pins of the 8.0, and a faster FPGA (LFE5U-25F-7BG256I) that takes the same bitstream."""
     names = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}
 

@@ -5,7 +5,7 @@
 
 from litex_boards.platforms import colorlight_5a_75e
 
-from liteprobe.boards.colorlight_5a_75b import Card
+from liteprobe.boards.colorlight_5a_75b import ReceiverCard
 from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV
 
 # IOs, CRG: those of the 5A-75B. -------------------------------------------------------------------
@@ -18,7 +18,7 @@ _parts = {
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board(Card):
+class Colorlight5A75E(ReceiverCard):
     """Is the 5A-75E. An 8.0 seems to have the pins of the 6.0 (q3k/chubby75)."""
     names = {"7.1": "colorlight_5a_75e", "6.0": "colorlight_5a_75e_v6_0"}
 

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Colorlight i5 (7.0) on its extension board: a SODIMM module with two gigabit PHYs."""
+"""Colorlight i5 (7.0) on its extension board: a SODIMM module with two gigabit PHYs.
+
+It stands alone as each board does: pins, clocks and what the module can do.
+"""
 
 from litex.build.generic_platform import IOStandard, Pins, Subsignal
 
@@ -34,7 +37,7 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Module(Ecp5Board):
+class SodimmModule(Ecp5Board):
     """Has the SODIMM module's PHYs, and the connectors of the extension board."""
     cable   = "cmsisdap" # DAPLink of the extension board.
     limits  = (
@@ -57,7 +60,7 @@ class Module(Ecp5Board):
         self.clocks = _clocks(self.platform, self.sys_clk_freq)
         return self.clocks
 
-class Board(Module):
+class ColorlightI5(SodimmModule):
     """Is the i5 7.0."""
     name        = "colorlight_i5"
     parts       = Parts(GRADE_6, B50612D, GD25Q16C, (EM638325_6,)) # By wuxx/Colorlight-FPGA-Projects, README.md.

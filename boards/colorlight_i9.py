@@ -3,14 +3,14 @@
 
 """Colorlight i9 (7.2): the i5's module with a LFE5U-45F, on the same extension board."""
 
-from liteprobe.boards.colorlight_i5 import Module
+from liteprobe.boards.colorlight_i5 import SodimmModule
 from liteprobe.boards.io_timing import B50612D, EM638325_6, FLASH_NOT_AT_HAND, GRADE_6, M12L64322A_5, Parts
 
 # IOs, CRG: those of the i5. -----------------------------------------------------------------------
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board(Module):
+class ColorlightI9(SodimmModule):
     """Is the i9 7.2: 43,848 LUTs, which hold everything that a probe can be made of."""
     name         = "colorlight_i9"
     # By wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: a M12L64322A, grade not said; others were seen with an EM638325.

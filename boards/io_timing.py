@@ -198,7 +198,7 @@ def late_sdram(fpga, chip, period, phase):
     return [Margin(bus, what, left - lost.get(what, error), left) for what, left in nominal.items()]
 
 def flash(fpga, chip, clock):
-    """Return the margins of the flash: a bit takes four periods of ``clock``, two of them low (cores/memory/flash.py)."""
+    """Return the margins of the flash: a bit takes four periods of ``clock``, two of them low (soc/boot.py)."""
     bus = f"flash {chip.name}"
     nominal = {
         "write setup":  2*clock - chip.setup,

@@ -34,7 +34,7 @@ def _clocks(platform, sys_clk_freq):
 
 # Board --------------------------------------------------------------------------------------------
 
-class Board(Ecp5Board):
+class VersaEcp5(Ecp5Board):
     """Has a device of twice the size, faster, and PHYs that delay both clocks; its DDR3 isn't wired."""
     name         = "versa_ecp5"
     parts        = Parts(GRADE_8, PHY_88E1512, FLASH_NOT_AT_HAND)

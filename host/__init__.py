@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
     from liteprobe.host.run.figures import TrafficResult
-    from liteprobe.host.run.streamed.replay import ReplayOptions
-    from liteprobe.host.run.streamed.replay_figures import ReplayResult
-    from liteprobe.host.run.traffic import Traffic
+    from liteprobe.host.run.replay import ReplayOptions
+    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.streams import Traffic
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.intervals import Burst, Interval
     from liteprobe.host.traffic.lengths import IMIX, Fixed
@@ -54,12 +54,12 @@ _LATER = {
     "Headers": "traffic.headers",
     "Interval": "traffic.intervals",
     "Probe": "probe",
-    "ReplayOptions": "run.streamed.replay",
-    "ReplayResult": "run.streamed.replay_figures",
+    "ReplayOptions": "run.replay",
+    "ReplayResult": "run.replay_figures",
     "Stamp": "traffic.stamps",
     "Stream": "traffic.stream",
     "Trace": "traffic.trace.trace",
-    "Traffic": "run.traffic",
+    "Traffic": "run.streams",
     "TrafficResult": "run.figures",
     "TrainProgram": "traffic.train",
     "TrainResult": "traffic.train",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liteprobe.cores.formats import Part, TransmitState, preset_of
+from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import Clock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
@@ -19,30 +19,31 @@ from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
-from liteprobe.host.run.execute import Execution, Progress
-from liteprobe.host.run.parts import lacking
-from liteprobe.host.run.plan import SendOptions, plan
-from liteprobe.host.run.port import Port, TransmitPort
-from liteprobe.host.run.receive import BlindPort, CapturePort, MeterPort, ReceivePort, RingPort
-from liteprobe.host.run.recorder import Recorder
-from liteprobe.host.run.routes import Route
-from liteprobe.host.run.streams_port import RunningStream, StreamsPort
-from liteprobe.host.run.traffic import Traffic
+from liteprobe.host.run.port import ProbePort, TransmitPort
+from liteprobe.host.run.receive import BlindPort, MeterPort, ReceivePort, RingPort
+from liteprobe.host.run.streams import RunningStream, SendOptions, StreamsPort, Traffic
+from liteprobe.host.run.trains import Progress, Route, TrainRun
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
     from liteprobe.host.run.emulate import Emulation
-    from liteprobe.host.run.streamed.program import StreamLook
-    from liteprobe.host.run.streamed.replay import ReplayOptions
-    from liteprobe.host.run.streamed.replay_figures import ReplayResult
-    from liteprobe.host.run.streamed.sets import SetsOptions
-    from liteprobe.host.run.streamed.sets_figures import SetsResult
+    from liteprobe.host.run.replay import ReplayOptions
+    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.sets import SetsOptions
+    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.streamed import StreamLook
     from liteprobe.host.traffic.network import Network
     from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.trace.trace import Trace
 
 SOC_RESET = 1
+#: Options of a build, by the part that a preset may have or not.
+OPTIONS = {
+    Part.STREAMS: "--traffic",
+    Part.REPLAY: "--replay",
+    Part.SETS: "--sets",
+}
 
 
 class Probe:
@@ -67,7 +68,7 @@ class Probe:
     timebase : Timebase
     links : Links
         What the PHYs say, and what is wrong with a link.
-    ports : list of Port
+    ports : list of ProbePort
         Those that send trains, and measure them; none on a probe without the part ``generate``.
     port_count : int
         Test ports.
@@ -102,9 +103,10 @@ class Probe:
         self.links = Links(self.registers, self.port_count, self.link.wait)
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
 
-    def _open_ports(self) -> list[Port]:
+    def _open_ports(self) -> list[ProbePort]:
         kind = StreamsPort if Part.STREAMS in self.parts else TransmitPort
-        return [Port(number, kind(self.registers, number), one) for number, one in enumerate(self._open_receivers())]
+        receivers = self._open_receivers()
+        return [ProbePort(number, kind(self.registers, number), one) for number, one in enumerate(receivers)]
 
     def _open_receivers(self) -> list[ReceivePort]:
         numbers, registers = range(self.port_count), self.registers
@@ -115,6 +117,8 @@ class Probe:
             return [MeterPort(registers, number) for number in numbers]
         if not self.parts & Part.MONITOR:
             return [BlindPort(registers, number) for number in numbers]
+        from liteprobe.host.run.recorder import CapturePort, Recorder  # Its files take a while to load.
+
         recorder = Recorder(registers, self.port_count, self.link.wait)
         return [CapturePort(registers, number, recorder) for number in numbers]
 
@@ -216,7 +220,7 @@ class Probe:
         transmit : int
             Port that sends.
         receive : int or None
-            Port that measures; None: the one that the wire leads to (behind a real link, the neighbour).
+            Port that measures; None: the one that the wire leads to (with a real link, the neighbour).
         progress : callable or None
             Called with the frames sent and the frames to send, now and then.
 
@@ -236,7 +240,7 @@ class Probe:
     def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:
         """Start several programs in the same tick, as `launch` does; in band, answers are waited for until the last ends."""
         self.need(Part.GENERATE)
-        return Execution([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
+        return TrainRun([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
 
     def send(
         self,
@@ -274,7 +278,7 @@ class Probe:
             When a link is down.
         """
         options = SendOptions(receive, seconds, detach, latency_range_ns)
-        traffic = Traffic(self, plan(self, streams, options), options)
+        traffic = Traffic(self, streams, options)
         traffic.begin()
         return traffic
 
@@ -296,9 +300,9 @@ class Probe:
             How often all is sent; None: until it is interrupted.
         capture : CaptureRequest, path or None
             What all ports see meanwhile: a path is that of a pcapng. With stamps, each frame's delay is in the result.
-        options, show : as of ``run.streamed.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
+        options, show : as of ``run.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
         """
-        from liteprobe.host.run.streamed.replay import ReplayOptions, replay  # Its files take a while to load.
+        from liteprobe.host.run.replay import ReplayOptions, replay  # Its files take a while to load.
 
         chosen = replace(options or ReplayOptions(), loops=loops, capture=CaptureRequest.of(capture))
         return replay(self, traces if isinstance(traces, Mapping) else {0: traces}, chosen, show)
@@ -311,7 +315,7 @@ class Probe:
         show: "Callable[[StreamLook], None] | None" = None,
     ) -> "SetsResult":
         """Send frames that the probe makes of sets, by port or from that of their stream; as of ``send_sets`` and ``replay``."""
-        from liteprobe.host.run.streamed.sets import SetsOptions, send_sets
+        from liteprobe.host.run.sets import SetsOptions, send_sets
 
         return send_sets(self, sets, replace(options or SetsOptions(), capture=CaptureRequest.of(capture)), show)
 
@@ -352,7 +356,7 @@ class Probe:
             Route(program, self, self, sent, self.link.receive_port(sent, count) if seen is None else seen)
             for program, sent, seen in requests
         ]
-        return Execution(routes, progress).run()
+        return TrainRun(routes, progress).run()
 
     def capture(
         self,
@@ -398,3 +402,16 @@ class Probe:
     def clock(self) -> Clock:
         """The clock's state, its reference and who disciplines it."""
         return self.timebase.clock
+
+
+def lacking(url: str, parts: Part, part: Part) -> str:
+    """Return that the probe at ``url``, which has ``parts``, has none of ``part``, and how to get one that has."""
+    names = " or ".join(str(one.name).lower() for one in part)
+    own = preset_of(parts)
+    presets = " or ".join(name for name, its_parts in PRESETS.items() if part & its_parts and name != own)
+    fix = f"give it as preset={presets}" if url.startswith("sim://") else f"build and load one with --preset {presets}"
+    if not presets:
+        fix = "no preset of this version has it"
+    if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
+        fix += f", or a {own} with {OPTIONS.get(part, '--traffic')}, where its board has room"
+    return f"{url} was built without the part {names}: {fix}"

@@ -1,9 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How firmware starts: a program in ROM, and the registers by which a host tells it where to go."""
+"""The processor of a probe and the start of its firmware: registers for a host, the flash, the program in ROM, its assembler."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from migen import *
 
@@ -12,8 +16,185 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState
-from liteprobe.soc.assemble import assemble
-from liteprobe.cores.memory.flash import FlashOctets
+from liteprobe.soc.config import BoardLimits, ProbeConfig
+
+class FlashOctets(LiteXModule):
+    """Exchanges an octet with a SPI flash (mode 0, most significant bit first).
+
+    Parameters
+    ----------
+    pads : ``clk``, ``cs_n``, ``mosi``, ``miso``; ``clk`` is a fourth of the clock of the domain.
+
+    Attributes
+    ----------
+    send : Signal(9), in
+        The octet to send; bit 8 selects the flash, from now on.
+    start : Signal(), in
+        Sends, and gives up an exchange that runs.
+    received : Signal(9), out
+        The octet that came; bit 8 is 1 while the exchange runs, 32 cycles.
+    """
+    def __init__(self, pads):
+        self.send     = Signal(9)
+        self.start    = Signal()
+        self.received = Signal(9)
+
+        # # #
+
+        # A bit takes 4 cycles: at 50 MHz half of one, 40 ns, covers the way out through the configuration's clock pin and
+        # back. The clock is a bit of a register, so that it has no glitches.
+        bits   = Signal(8)
+        cycle  = Signal(6, reset=32)
+        is_on  = Signal()
+        is_end = cycle[-1]
+        self.comb += [
+            pads.cs_n.eq(~is_on),
+            pads.clk.eq(cycle[1]),
+            pads.mosi.eq(bits[-1]),
+            self.received.eq(Cat(bits, ~is_end)),
+        ]
+        self.sync += [
+            If(~is_end,
+                cycle.eq(cycle + 1),
+                If(cycle[:2] == 3, bits.eq(Cat(pads.miso, bits))),
+            ),
+            If(self.start,
+                cycle.eq(0),
+                Cat(bits, is_on).eq(self.send),
+            ),
+        ]
+
+REGISTERS = {"zero": 0, "ra": 1, **{f"t{n}": n + 5 for n in range(3)}, "s0": 8, "s1": 9}
+REGISTERS |= {f"a{n}": n + 10 for n in range(8)}
+REGISTERS |= {f"s{n}": n + 16 for n in range(2, 12)}
+REGISTERS |= {f"t{n}": n + 25 for n in range(3, 7)}
+IMMEDIATE = {"addi": 0b000, "xori": 0b100, "ori": 0b110, "andi": 0b111}
+SHIFTS = {"slli": 0b001, "srli": 0b101}
+BETWEEN = {"add": (0, 0b000), "sub": (0x20, 0b000), "xor": (0, 0b100), "or": (0, 0b110), "and": (0, 0b111)}
+BRANCHES = {"beq": 0b000, "bne": 0b001, "bltu": 0b110, "bgeu": 0b111}
+FIXED = {"fence.i": 0x0000100F, "wfi": 0x10500073}
+
+Line = tuple[str | int, ...]
+
+
+def assemble(lines: Sequence[Line | str]) -> list[int]:
+    """Return the words of a program that begins at any address.
+
+    Parameters
+    ----------
+    lines : instructions as tuples, such as ``("addi", "t0", "t0", -4)``, ``("lw", "t0", 8, "s0")`` (``8(s0)``) and
+        ``("bne", "t0", "zero", "label")``; labels as strings. ``li`` is always two instructions.
+
+    Raises
+    ------
+    ValueError
+        When an instruction or a label is unknown, or a number doesn't fit.
+    """
+    labels: dict[str, int] = {}
+    flat: list[Line] = []
+    for line in lines:
+        if isinstance(line, str):
+            if line in labels:
+                raise ValueError(f"label {line} is there twice")
+            labels[line] = 4 * len(flat)
+        else:
+            flat += _plain(line)
+    return [_encode(line, 4 * number, labels) for number, line in enumerate(flat)]
+
+
+def _plain(line: Line) -> list[Line]:
+    """Return what a pseudo-instruction stands for, or the instruction."""
+    match line:
+        case ("li", str(register), int(value)):
+            high = (value + 0x800) >> 12 & 0xFFFFF  # The low part is signed.
+            return [("lui", register, high), ("addi", register, register, _signed(value & 0xFFF, 12))]
+        case ("j", str(label)):
+            return [("jal", "zero", label)]
+        case ("call", str(label)):
+            return [("jal", "ra", label)]
+        case ("jr", str(register)):
+            return [("jalr", "zero", register)]
+        case ("mv", str(register), str(source)):
+            return [("addi", register, source, 0)]
+    return [line]
+
+
+def _encode(line: Line, at: int, labels: dict[str, int]) -> int:
+    match line:
+        case (str(name),) if name in FIXED:
+            return FIXED[name]
+        case ("lui", str(rd), int(value)):
+            return value << 12 | REGISTERS[rd] << 7 | 0x37
+        case (str(name), str(rd), str(rs), int(value)) if name in IMMEDIATE:
+            return _field(value, 12, line) << 20 | REGISTERS[rs] << 15 | IMMEDIATE[name] << 12 | REGISTERS[rd] << 7 | 0x13
+        case (str(name), str(rd), str(rs), int(value)) if name in SHIFTS and 0 <= value < 32:
+            return value << 20 | REGISTERS[rs] << 15 | SHIFTS[name] << 12 | REGISTERS[rd] << 7 | 0x13
+        case (str(name), str(rd), str(one), str(two)) if name in BETWEEN:
+            seven, three = BETWEEN[name]
+            return seven << 25 | REGISTERS[two] << 20 | REGISTERS[one] << 15 | three << 12 | REGISTERS[rd] << 7 | 0x33
+        case ("lw", str(rd), int(offset), str(base)):
+            return _field(offset, 12, line) << 20 | REGISTERS[base] << 15 | 0b010 << 12 | REGISTERS[rd] << 7 | 0x03
+        case ("sw", str(source), int(offset), str(base)):
+            field = _field(offset, 12, line)
+            registers = REGISTERS[source] << 20 | REGISTERS[base] << 15
+            return field >> 5 << 25 | registers | 0b010 << 12 | (field & 0x1F) << 7 | 0x23
+        case ("jalr", str(rd), str(base)):
+            return REGISTERS[base] << 15 | REGISTERS[rd] << 7 | 0x67
+        case ("jal", str(rd), str(label)):
+            field = _field(_distance(label, at, labels), 21, line)
+            bits = (field >> 20) << 31 | (field >> 1 & 0x3FF) << 21 | (field >> 11 & 1) << 20 | (field >> 12 & 0xFF) << 12
+            return bits | REGISTERS[rd] << 7 | 0x6F
+        case (str(name), str(one), str(two), str(label)) if name in BRANCHES:
+            field = _field(_distance(label, at, labels), 13, line)
+            bits = (field >> 12) << 31 | (field >> 5 & 0x3F) << 25 | (field >> 1 & 0xF) << 8 | (field >> 11 & 1) << 7
+            return bits | REGISTERS[two] << 20 | REGISTERS[one] << 15 | BRANCHES[name] << 12 | 0x63
+    raise ValueError(f"{line} is not an instruction that is known here")
+
+
+def _distance(label: str, at: int, labels: dict[str, int]) -> int:
+    if label not in labels:
+        raise ValueError(f"label {label} is nowhere")
+    return labels[label] - at
+
+
+def _field(value: int, bits: int, line: Line) -> int:
+    """Return a signed number as the bits of a field."""
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{value} doesn't fit into {line}")
+    return value & (1 << bits) - 1
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> bits - 1 else value
+
+# What the CPU runs where no firmware can be started: it sleeps, and after any interrupt sleeps again.
+IDLE_PROGRAM = [
+    0x10500073,  # 0x0: wfi
+    0xFFDFF06F,  # 0x4: j 0x0
+]
+ROM_IS_WRITTEN_LATER = [0]  # soc/boot.py has the program; it holds addresses, which are known only at the end.
+
+
+def processor_parameters(config: ProbeConfig, board: BoardLimits) -> dict[str, Any]:
+    """Return the arguments of SoCCore that build the processor in, or leave it out.
+
+    The UART is a crossover: the host reads and writes the console through registers, over any link, so it
+    takes no pins and is the same on every board.
+    """
+    if not config.with_cpu:
+        return {"cpu_type": None, "integrated_sram_size": 0, "with_uart": False, "with_timer": False}
+    return {
+        "cpu_type": "vexriscv",
+        "cpu_variant": config.cpu_variant,
+        "integrated_rom_size": config.rom_bytes,
+        "integrated_rom_init": ROM_IS_WRITTEN_LATER if config.with_discipline else IDLE_PROGRAM,
+        "integrated_sram_size": config.ram_bytes,
+        "integrated_main_ram_size": config.main_ram_block_bytes(board),  # SDRAM: main_ram.py.
+        "with_uart": True,
+        "uart_name": "crossover",
+        "with_timer": True,
+        "timer_uptime": True,
+    }
 
 SELECT       = 1 << 8 # Of `boot_flash`, written: the flash is selected, from now on.
 BUSY         = 1 << 8 # Read: the octet is not there yet.

@@ -6,14 +6,294 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
-from liteprobe.cores.formats import CHANNELS, PRESETS, STREAM_SLOT_COUNTS, STREAM_SLOTS, Part
-from liteprobe.soc.area import Area, area, room
-from liteprobe.soc.board_limits import RECORDS, BoardLimits, or_words
-from liteprobe.soc.network import NetworkConfig
-from liteprobe.soc.parts import PartsConfig
+from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOT_COUNTS, Part
+from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+
+RECORDS = 1024  # That each port holds by default.
+
+
+def or_words(choices: Iterable[int]) -> str:
+    """Return choices as words: ``7, 15 or 31``."""
+    *some, last = map(str, choices)
+    return f"{', '.join(some)} or {last}"
+
+
+class BoardLimits(Protocol):
+    """What a configuration must know of a board to be checked against it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the board, as in ``liteprobe build``."""
+
+    @property
+    def ports(self) -> int:
+        """Ethernet PHYs of the board."""
+
+    @property
+    def sys_clk_freq(self) -> float:
+        """Frequency of ``sys`` (Hz)."""
+
+    @property
+    def lut_sites(self) -> int | None:
+        """Number of LUT sites of the device. None: a simulation, which has no limit."""
+
+    @property
+    def block_rams(self) -> int | None:
+        """Number of block RAMs of the device. None: a simulation, which has no limit."""
+
+    @property
+    def with_serial(self) -> bool:
+        """Whether a serial port is wired."""
+
+    @property
+    def with_pcie(self) -> bool:
+        """Whether it plugs into a PCIe slot."""
+
+    @property
+    def sdram_bytes(self) -> int:
+        """SDRAM that a probe can use; 0: none."""
+
+    @property
+    def sdram_banks(self) -> int:
+        """Banks of its SDRAM, of 2 MiB each, that an emulator can use."""
+
+    @property
+    def spare_bytes(self) -> int:
+        """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
+
+    @property
+    def spare_records(self) -> int:
+        """Records of each port by default beside firmware in spare block RAM, which gets what they leave of `RECORDS`."""
+
+class Area(NamedTuple):
+    """What a part takes of an ECP5.
+
+    Attributes
+    ----------
+    sites : int
+        LUT sites, as Yosys counts them: a LUT4, a cell of carry two, a LUT RAM of 16 x 4 bits six.
+    arcs : int
+        From the pin that drives a net to each that it feeds, clocks left out: what the router has to find a way for.
+    """
+
+    sites: int
+    arcs: int
+
+
+#: Differences of whole netlists (tools/arcs.py): docs/design/parts.md names them. ``..._PORT``: of each port.
+BASE = Area(2610, 11915)  # Bus, identity, lease, timebase, and Etherbone in band.
+OWN_LINK = Area(467, 2459)
+PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
+DISCIPLINE = Area(2063, 8886)
+TRAIN_PORT = Area(4551, 21285)
+MONITOR, MONITOR_PORT = Area(3466, 13196), Area(5246, 26954)
+HASH_PORT = Area(1020, 3830)  # Of that, what hashes the frames of a port.
+RATES = Area(493, 2474)  # Of a probe that monitors and does not replay.
+MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
+SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
+FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port that monitors.
+STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
+REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
+SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
+EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
+DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
+SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
+MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
+
+#: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
+ARCS_A_SITE = 3.2
+SITES = 0.8  # Part of a device's LUT sites that is taken at most.
+
+
+def area(
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, more: tuple[int, bool, bool]
+) -> Area:
+    """Return what a probe of these parts takes.
+
+    Parameters
+    ----------
+    slots : of the meter of each port that has one.
+    more : directions of an emulated network, whether its frames wait in the SDRAM; whether frames that are monitored are hashed.
+    """
+    directions, in_sdram, with_hash = more
+    has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
+    of_port = [
+        (Part.RECORD in parts, TRAIN_PORT),
+        (Part.MONITOR in parts, MONITOR_PORT),
+        (Part.MEASURE in parts, MEASURE_PORT),
+        (Part.GENERATE in parts and has_meters, SENDER_PORT),
+        (Part.STREAMS in parts, STREAMS_SOURCE),
+        (Part.STREAMS in parts and Part.MONITOR in parts, FIELDS_PORT),
+        (Part.REPLAY in parts, REPLAY_PORT),
+        (Part.SETS in parts, SETS_PORT),
+        (has_meters, MORE_STREAMS[slots]),
+    ]
+    once = [
+        (True, BASE),
+        (has_own_link, OWN_LINK),
+        (with_cpu, PROCESSOR),
+        (with_discipline, DISCIPLINE),
+        (Part.MONITOR in parts, MONITOR),
+        (Part.MONITOR in parts and Part.REPLAY not in parts, RATES),
+        (Part.MEASURE in parts, MEASURE),
+        (Part.REPLAY in parts, REPLAY),
+        (Part.EMULATE in parts, EMULATOR),
+        (in_sdram, SDRAM_STORE),
+        *[(True, DIRECTION)] * directions,
+    ]
+    taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
+    if Part.MONITOR in parts and not with_hash:
+        taken += [Area(-HASH_PORT.sites, -HASH_PORT.arcs)] * ports
+    return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
+
+
+def room(lut_sites: int) -> Area:
+    """Return what can be placed and routed on a device of so many LUT sites."""
+    return Area(int(SITES * lut_sites), int(ARCS_A_SITE * lut_sites))
+
+@dataclass(frozen=True, kw_only=True)
+class PartsConfig:
+    """Chooses parts: those of a preset, and others beside or out of them.
+
+    Parameters
+    ----------
+    preset : ``train`` sends trains and measures them; ``monitor`` sends nothing but management, and parses, filters,
+        measures and captures what comes in (docs/design/monitor.md); ``tester`` sends trains and streams, and does all that a
+        monitor does; ``generator`` sends trains and streams, and measures streams; ``replay`` sends trains and what the host
+        streams to it, and does all that a monitor does; ``emulator`` joins two ports by an emulated network. ``PRESETS`` has the
+        parts of each.
+    with_streams : build in what sends many streams, where the preset has it (``generator``, ``tester``).
+    with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
+    with_sets : and what makes frames of configuration sets.
+    with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
+    """
+
+    preset: str = DEFAULT_PRESET
+    with_streams: bool = True
+    with_replay: bool = False
+    with_sets: bool = True
+    with_hash: bool = True
+
+    @property
+    def parts(self) -> Part:
+        """Which parts are built in."""
+        parts = PRESETS[self.preset]
+        if self.with_replay:
+            parts |= Part.REPLAY | Part.SETS
+        left_out = Part.STREAMS * (not self.with_streams) | Part.SETS * (not self.with_sets)
+        return parts & ~left_out
+
+    @property
+    def generates(self) -> bool:
+        """Whether ports send trains."""
+        return Part.GENERATE in self.parts
+
+    @property
+    def monitors(self) -> bool:
+        """Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone."""
+        return Part.MONITOR in self.parts
+
+    @property
+    def measures(self) -> bool:
+        """Whether ports measure streams and keep nothing, in the place of a receive path that keeps records."""
+        return Part.MEASURE in self.parts
+
+    @property
+    def sends_streams(self) -> bool:
+        """Whether ports send many streams; then meters count bit errors, and take TX stamps from fields."""
+        return Part.STREAMS in self.parts
+
+    @property
+    def replays(self) -> bool:
+        """Whether ports send what the host streams: traces, and configuration sets."""
+        return Part.REPLAY in self.parts
+
+    @property
+    def makes_sets(self) -> bool:
+        """Whether ports make frames of configuration sets."""
+        return Part.SETS in self.parts
+
+    @property
+    def emulates(self) -> bool:
+        """Whether ports are joined by an emulated network."""
+        return Part.EMULATE in self.parts
+
+    @property
+    def leaves_hash_out(self) -> bool:
+        """Whether ports monitor, and hash no frame."""
+        return self.monitors and not self.with_hash
+
+    @property
+    def counts_rates(self) -> bool:
+        """Whether rates are counted over short intervals; a probe that replays leaves their place to that."""
+        return self.monitors and not self.replays
+
+STORES = ("sdram", "block")
+LONGEST = (1536, 9018)  # Octets of a frame without FCS.
+LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
+LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
+# Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
+RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
+JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
+STORE_RAM_WORDS = 512  # In a block RAM.
+LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
+LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """Sizes of an emulated network.
+
+    Parameters
+    ----------
+    directions : 1 (from port 0 to port 1) or 2.
+    store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
+    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
+    longest : octets of the longest frame without FCS, 1536 or 9018.
+    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none.
+    """
+
+    directions: int = 2
+    store: str = "sdram"
+    store_words: int = 1 << 19
+    entries: int = 1024
+    longest: int = 1536
+    trace_entries: int = 0
+
+    @property
+    def network_rams(self) -> int:
+        """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
+        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_entries
+        in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
+        direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
+        jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
+        return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
+
+    def check_network(self, board: BoardLimits, ports: int) -> None:
+        """Raise ValueError, naming the fix, when ``board`` cannot hold this network between so many ports."""
+        if ports != 2:
+            raise ValueError(f"an emulated network joins two ports, not {ports}: set ports to 2")
+        if self.directions not in (1, 2):
+            raise ValueError(f"directions {self.directions} is out of range: use 1 (from port 0 to port 1) or 2")
+        if self.store not in STORES:
+            raise ValueError(f"store {self.store!r} is unknown: choose one of {', '.join(STORES)}")
+        if self.store == "sdram" and not board.sdram_bytes:
+            raise ValueError(f"{board.name} has no SDRAM for frames in the network: use store=block")
+        if self.longest not in LONGEST:
+            raise ValueError(f"longest {self.longest} is not supported: use {LONGEST[0]}, or {LONGEST[1]} for jumbo frames")
+        for name, value, least, most in (
+            ("store_words", self.store_words, LEAST_STORE_WORDS, LARGEST_STORE_WORDS[self.store]),
+            ("entries", self.entries, LEAST_ENTRIES, LARGEST_ENTRIES),
+        ):
+            if not least <= value <= most or value & (value - 1):
+                raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
+        most = LARGEST_TRACE[self.store]
+        if self.trace_entries and (not 0 < self.trace_entries <= most or self.trace_entries & (self.trace_entries - 1)):
+            raise ValueError(f"trace_entries {self.trace_entries} is not 0 or a power of two up to {most}: use {most}")
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")

@@ -8,18 +8,17 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.emulate.arrive import ForwardPath
-from liteprobe.cores.emulate.back import WayBack
+from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.forward import ForwardSource
-from liteprobe.cores.emulate.registers import DirectionPort, Limits, Origin
-from liteprobe.cores.emulate.store import BlockStore, SdramStore
-from liteprobe.cores.emulate.trace import BlockTrace, SdramTrace
+from liteprobe.cores.emulate.direction import EmulatedDirection, DirectionSizes, Origin
+from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.forward_path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places
-from liteprobe.soc.network import LONGEST
+from liteprobe.soc.config import LONGEST
 
 BUFFER_WORDS = 1024 # That are read ahead of a direction.
 # Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
@@ -43,7 +42,7 @@ def add_leave(soc, number):
 def add_back(soc):
     """Let the frames of port 1 leave by port 0 as they came."""
     limits = direction_limits(soc.probe_config)
-    back   = WayBack(limits.longest, staging_octets(limits), soc.carries_management(0))
+    back   = ReverseBypass(limits.longest, staging_octets(limits), soc.carries_management(0))
     back.add_csr()
     names  = {"eth_rx": "eth_rx1", "timebase": soc.add_local_timebase("tx0")}
     soc.add_module(name="port0_tx", module=ClockDomainsRenamer(names)(back))
@@ -86,7 +85,7 @@ def add_arrive(soc, number):
 def direction_limits(config):
     """Return the sizes of each direction of a probe."""
     longest = config.longest
-    return Limits(
+    return DirectionSizes(
         waiting       = 512,
         entries       = config.entries,
         longest       = longest,
@@ -105,7 +104,7 @@ def add_direction(soc, number):
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
     trace    = add_trace(soc, number) if config.trace_entries else None
-    port     = DirectionPort(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
+    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
     origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)

@@ -7,10 +7,9 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.capture.burst_ring import BurstRing
+from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
-from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables

@@ -13,9 +13,11 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.formats import (
-    HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part,
-)
+from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
+from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part
+from liteprobe.cores.management.lease import Lease
+from liteprobe.cores.management.mdio import Mdio
+from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.receive.path import ReceivePath
 from liteprobe.cores.timebase.clock import Clock
 from liteprobe.cores.timebase.pps_registers import Pps
@@ -25,21 +27,15 @@ from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
 from liteprobe.cores.transmit.sources.sets.sets import SetsSource
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.cores.transmit.start import StartGate
-from liteprobe.cores.bus.bus import BusRegister
+from liteprobe.soc.boot import processor_parameters
 from liteprobe.soc.datagrams import add_datagrams, add_slots
 from liteprobe.soc.emulate import add_emulator, add_leave
 from liteprobe.soc.export import identity, soc_map
-from liteprobe.cores.management.lease import Lease
-from liteprobe.cores.management.mdio import Mdio
-from liteprobe.soc.links import ManagementStack
 from liteprobe.soc.main_ram import add_boot, behind_start, burst_port, sdram_places, write_boot_program
-from liteprobe.cores.management.port import ManagementPort
 from liteprobe.soc.measure import add_measure_ports
 from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
-from liteprobe.soc.processor import processor_parameters
 from liteprobe.soc.replay import add_replays
 from liteprobe.soc.streams import add_stream_memories
-from liteprobe.cores.bus.read_back import BANK_BITS, ReadBack
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 DATA_WIDTH       = 32         # Of the frame streams in sys.

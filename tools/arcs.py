@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints the LUT sites, block RAMs and arcs of probes, as ``soc/area.py`` counts them; each is synthesized for its board.
+"""Prints the LUT sites, block RAMs and arcs of probes, as ``soc/config.py`` counts them; each is synthesized for its board.
 
 ``./run python tools/arcs.py colorlight_i9 '{"preset": "tester"}' '{"preset": "tester", "ports": 1}'``: a board, then the
 fields of `ProbeConfig`, one probe each. A file in their place is a netlist that is there already. With Yosys on PATH it

@@ -12,7 +12,7 @@ from liteprobe.cores.capture.blocks import BlockWriter
 from liteprobe.cores.capture.channels import ChannelMemory
 from liteprobe.cores.capture.ring import BlockRing
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 # Capture ------------------------------------------------------------------------------------------
 

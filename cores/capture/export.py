@@ -16,7 +16,7 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.capture.ring import block_description
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 SOURCE_PORT  = 1235 # Of UDP; Etherbone has the one before.
 DEFAULT_PORT = 1235 # Of channel 0 at the host.

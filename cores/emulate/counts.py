@@ -15,11 +15,11 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.emulate.layouts import CLASS_BITS, counted_layout, late_layout, sent_layout
 from liteprobe.cores.formats.emulate import (
-    CLASSES, COUNTER_WORDS, HISTOGRAM_BINS, HISTOGRAM_WORD, ClassCounter, ClassGauge, Fate,
+    CLASSES, COUNTER_WORDS, HISTOGRAM_BINS, HISTOGRAM_WORD, ClassCounter, ClassGauge, Outcome,
 )
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 
-class Change(IntEnum):
+class CountChange(IntEnum):
     """How a word changes."""
     ADD   = 0
     SET   = 1
@@ -32,18 +32,18 @@ class Count(NamedTuple):
     Attributes
     ----------
     word : of the class
-    change : Change
+    change : CountChange
     value : value, up to 32 bits
     condition : value; it changes only then
     """
     word: _Value
-    change: Change
+    change: CountChange
     value: _Value
     condition: _Value = 1
 
-# Class Counts -------------------------------------------------------------------------------------
+# Direction Counts ---------------------------------------------------------------------------------
 
-class ClassCounts(LiteXModule):
+class DirectionCounts(LiteXModule):
     """Counts what happens to the frames of each class: counters, gauges, a histogram of delays.
 
     After a reset all is cleared, which takes some 512 cycles; meanwhile nothing is taken.
@@ -51,8 +51,8 @@ class ClassCounts(LiteXModule):
     Attributes
     ----------
     counted, sent, late : Endpoint(counted_layout), Endpoint(sent_layout), Endpoint(late_layout), in
-        A message takes three cycles and one for each word that it may change: ``counted`` of a frame 10, of a ghost 5, of what
-        leaves the queue 3; ``sent`` 5, ``late`` 2.
+        A message takes three cycles and one for each word that it may change: ``counted`` of a frame 10, of a background frame 5,
+        of what leaves the queue 3; ``sent`` 5, ``late`` 2.
     bus : wishbone.Interface, slave
         COUNTER_WORDS words of each class, `ClassCounter` and `ClassGauge`.
     """
@@ -81,7 +81,7 @@ class ClassCounts(LiteXModule):
         fsm.act("CLEAR",
             word.eq(place[:len(word)]),
             number.eq(place[len(word):]),
-            change.eq(int(Change.SET)),
+            change.eq(int(CountChange.SET)),
             # The least delay begins at its greatest.
             value.eq(Replicate(place[:len(word)] == ClassGauge.DELAY_LEAST, 32)),
             asks.eq(1),
@@ -126,42 +126,42 @@ class ClassCounts(LiteXModule):
             memory.read_adr.eq(address),
             is_more.eq(operand > old),
             Case(how, {
-                int(Change.MOST):  writes.eq(is_more),
-                int(Change.LEAST): writes.eq(~is_more),
+                int(CountChange.MOST):  writes.eq(is_more),
+                int(CountChange.LEAST): writes.eq(~is_more),
                 "default":         writes.eq(1),
             }),
             memory.writes[0].eq(is_due & writes),
             memory.write_adr.eq(at),
-            memory.write_dat[0].eq(Mux(how == Change.ADD, old + operand, operand)),
+            memory.write_dat[0].eq(Mux(how == CountChange.ADD, old + operand, operand)),
         ]
 
     def counts_of_queue(self):
         """Return what a message of the queue changes."""
         message = self.counted
-        is_out  = message.fate != Fate.SENT
+        is_out  = message.outcome != Outcome.SENT
         drop    = Signal(max=COUNTER_WORDS)
-        of_fate = ClassCounter.DISCARDED - Fate.DISCARDED + message.fate
-        self.comb += drop.eq(Mux(message.ghost, ClassCounter.GHOSTS_DROPPED, of_fate))
+        of_outcome = ClassCounter.DISCARDED - Outcome.DISCARDED + message.outcome
+        self.comb += drop.eq(Mux(message.background, ClassCounter.BACKGROUND_DROPPED, of_outcome))
         of_frame = [
-            Count(ClassCounter.ARRIVED,        Change.ADD, 1),
-            Count(ClassCounter.ARRIVED_OCTETS, Change.ADD, message.length),
-            Count(ClassCounter.DUPLICATED,     Change.ADD, 1, message.twice),
-            Count(ClassCounter.CORRUPTED,      Change.ADD, 1, message.corrupt),
-            Count(ClassCounter.HELD_BACK,      Change.ADD, 1, message.held),
+            Count(ClassCounter.ARRIVED,        CountChange.ADD, 1),
+            Count(ClassCounter.ARRIVED_OCTETS, CountChange.ADD, message.length),
+            Count(ClassCounter.DUPLICATED,     CountChange.ADD, 1, message.twice),
+            Count(ClassCounter.CORRUPTED,      CountChange.ADD, 1, message.corrupt),
+            Count(ClassCounter.HELD_BACK,      CountChange.ADD, 1, message.held),
         ]
-        of_ghost = [
-            Count(ClassCounter.GHOSTS,         Change.ADD, 1, message.ghost),
-            Count(ClassGauge.QUEUE_MOST,       Change.MOST, message.frames),
+        of_background = [
+            Count(ClassCounter.BACKGROUND,         CountChange.ADD, 1, message.background),
+            Count(ClassGauge.QUEUE_MOST,       CountChange.MOST, message.frames),
         ]
         of_all = [
-            Count(drop,                        Change.ADD, 1, is_out),
-            Count(ClassGauge.QUEUE_FRAMES,     Change.SET, message.frames),
-            Count(ClassGauge.QUEUE_OCTETS,     Change.SET, message.octets),
+            Count(drop,                        CountChange.ADD, 1, is_out),
+            Count(ClassGauge.QUEUE_FRAMES,     CountChange.SET, message.frames),
+            Count(ClassGauge.QUEUE_OCTETS,     CountChange.SET, message.octets),
         ]
-        # What leaves the queue, or is a ghost, has fewer words.
+        # What leaves the queue, or is a background frame, has fewer words.
         before = len(of_frame)
-        self.comb += self.first.eq(Mux(message.arrives, 0, Mux(message.ghost, before, before + len(of_ghost))))
-        return of_frame + of_ghost + of_all
+        self.comb += self.first.eq(Mux(message.arrives, 0, Mux(message.background, before, before + len(of_background))))
+        return of_frame + of_background + of_all
 
     def counts_of_sent(self):
         """Return what the settled departure of a frame changes."""
@@ -169,17 +169,17 @@ class ClassCounts(LiteXModule):
         bin_ = Signal(max=HISTOGRAM_BINS)
         self.comb += [If(message.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
         return [
-            Count(ClassCounter.SENT,        Change.ADD, Mux(message.twice, 2, 1)),
-            Count(ClassCounter.SENT_OCTETS, Change.ADD, Mux(message.twice, message.length << 1, message.length)),
-            Count(HISTOGRAM_WORD + bin_,    Change.ADD, 1),
-            Count(ClassGauge.DELAY_LEAST,   Change.LEAST, message.delay),
-            Count(ClassGauge.DELAY_MOST,    Change.MOST, message.delay),
+            Count(ClassCounter.SENT,        CountChange.ADD, Mux(message.twice, 2, 1)),
+            Count(ClassCounter.SENT_OCTETS, CountChange.ADD, Mux(message.twice, message.length << 1, message.length)),
+            Count(HISTOGRAM_WORD + bin_,    CountChange.ADD, 1),
+            Count(ClassGauge.DELAY_LEAST,   CountChange.LEAST, message.delay),
+            Count(ClassGauge.DELAY_MOST,    CountChange.MOST, message.delay),
         ]
 
     def counts_of_late(self):
         """Return what a frame that left after its tick changes."""
         message = self.late
         return [
-            Count(Mux(message.waited, ClassCounter.WAITED, ClassCounter.LATE), Change.ADD, 1),
-            Count(ClassGauge.LATE_MOST, Change.MOST, message.ticks, ~message.waited),
+            Count(Mux(message.waited, ClassCounter.WAITED, ClassCounter.LATE), CountChange.ADD, 1),
+            Count(ClassGauge.LATE_MOST, CountChange.MOST, message.ticks, ~message.waited),
         ]

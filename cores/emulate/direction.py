@@ -1,39 +1,71 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The emulation of a direction, without the octets of its frames."""
+"""A direction of the emulator: what becomes of each frame and when; then its octets and registers, from port to port."""
+
+from typing import NamedTuple
 
 from migen import *
 
 from litex.gen import *
 
 from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.emulate.counts import ClassCounts
+from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.crossing import StillCrossing
+from liteprobe.cores.emulate.background import BackgroundTraffic
+from liteprobe.cores.emulate.counts import DirectionCounts
 from liteprobe.cores.emulate.engine import QueueEngine
-from liteprobe.cores.emulate.fates import FateDrawer
-from liteprobe.cores.emulate.generators import ClassGenerators
-from liteprobe.cores.emulate.ghosts import BackgroundTraffic
+from liteprobe.cores.emulate.impairments import ClassGenerators, ImpairmentSampler
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
-    TICKS_BITS, arrival_layout, counted_layout, departure_layout, fate_layout, late_layout, sent_layout,
+    TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
+from liteprobe.cores.emulate.store import FrameMover
+from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
-# Emulation ----------------------------------------------------------------------------------------
+COUNTS = {
+    "damaged":    "Frames with a wrong FCS, runts, giants and frames longer than longest: dropped. Wraps.",
+    "overflows":  "Good frames that found no place where they come in. Wraps.",
+    "management": "Frames for the probe itself, which don't go through the network. Wraps.",
+}
 
-class Emulation(LiteXModule):
-    """Says what becomes of each frame of a direction, and when it leaves.
+class DirectionSizes(NamedTuple):
+    """Sizes of a direction.
 
-    fates -> engine (with ghosts) -> lanes; settings before, counts behind.
+    Attributes
+    ----------
+    waiting, entries : as of `DirectionControl`
+    longest : as of `ForwardPath`
+    arrival_ticks : from an SFD until the frame is known, where it is the longest
+    lead_ticks : from what is known of a departure to its SFD
+    engine_ticks : what the engine takes at most, for what it does in its load's limit
+    move_ticks : what the longest frame takes more until it is in the store
+    """
+    waiting:       int
+    entries:       int
+    longest:       int
+    arrival_ticks: int
+    lead_ticks:    int
+    engine_ticks:  int
+    move_ticks:    int
+
+# Direction Control --------------------------------------------------------------------------------
+
+class DirectionControl(LiteXModule):
+    """Decides what becomes of each frame of a direction, and when it leaves, without its octets.
+
+    Sampler of impairments -> engine (with background) -> lanes; settings before, counts after.
 
     Parameters
     ----------
     waiting, entries : int
-        Frames and ghosts that can wait for service; frames that can wait for service or their departure; powers of two.
+        Frames and background frames that can wait for service; frames that can wait for service or their departure; powers of two.
     arrival_ticks : int
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
@@ -58,7 +90,7 @@ class Emulation(LiteXModule):
     switch : BankSwitch
         ``tick``, ``ask``, ``is_pending``, ``banks``.
     settings_bus, counts_bus : wishbone.Interface, slave
-        Of SettingsMemory.words_count and ClassCounts.words words.
+        Of SettingsMemory.words_count and DirectionCounts.words words.
     """
     def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
         self.start      = Signal()
@@ -77,17 +109,17 @@ class Emulation(LiteXModule):
         self.settings = settings = SettingsMemory()
         self.switch   = switch   = BankSwitch()
         self.generators = generators = ClassGenerators()
-        self.fates    = fates    = anew(FateDrawer(settings, switch, generators))
-        self.ghosts   = ghosts   = anew(BackgroundTraffic(settings, switch, generators))
+        self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
+        self.background = background = anew(BackgroundTraffic(settings, switch, generators))
         self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
         self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
-        self.counts   = counts   = anew(ClassCounts())
+        self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
         self.freed, self.freed_lane, self.freed_words = engine.freed, engine.freed_lane, engine.freed_words
         self.queue    = queue    = anew(stream.SyncFIFO(arrival_layout, QUEUE))
         # The next frame draws while the engine is at this one.
-        self.drawn    = drawn    = anew(stream.Buffer(fate_layout))
+        self.drawn    = drawn    = anew(stream.Buffer(impairment_layout))
         # Neither the engine nor the lanes wait for the counters.
         self.counted  = counted  = anew(stream.SyncFIFO(counted_layout, 4))
         self.sent     = sent     = anew(stream.SyncFIFO(sent_layout, 4))
@@ -105,16 +137,16 @@ class Emulation(LiteXModule):
             switch.start.eq(self.start),
             switch.now.eq(self.now),
             self.arrivals.connect(queue.sink),
-            queue.source.connect(fates.sink),
-            fates.safe.eq(safe),
-            ghosts.safe.eq(safe),
+            queue.source.connect(sampler.sink),
+            sampler.safe.eq(safe),
+            background.safe.eq(safe),
             engine.safe.eq(safe),
-            fates.source.connect(drawn.sink),
+            sampler.source.connect(drawn.sink),
             drawn.source.connect(engine.arrivals),
-            engine.ghost_valid.eq(ghosts.valid),
-            ghosts.ready.eq(engine.ghost_ready),
-            engine.ghost_known.eq(ghosts.is_known),
-            engine.ghost.eq(ghosts.ghost),
+            engine.background_valid.eq(background.valid),
+            background.ready.eq(engine.background_ready),
+            engine.background_known.eq(background.is_known),
+            engine.background.eq(background.frame),
             engine.served.connect(lanes.sink),
             engine.left.eq(lanes.left),
             engine.counted.connect(counted.sink),
@@ -125,3 +157,162 @@ class Emulation(LiteXModule):
             self.late.connect(counts.late),
             lanes.source.connect(self.departures),
         ]
+
+# Origin -------------------------------------------------------------------------------------------
+
+class Origin(LiteXModule):
+    """Knows the tick at which the time of a program is 0.
+
+    Attributes
+    ----------
+    ticks : Signal(64), in, ``timebase``
+        Of the `Clock`.
+    strobe : Signal(), in, ``timebase``
+        The program starts.
+    origin : Signal(48), out, ``sys``
+        Still from some cycles after a start to the next one.
+
+    Parameters
+    ----------
+    lead : int
+        Ticks from ``strobe`` to tick 0, as the stamp of an SFD counts them.
+    """
+    def __init__(self, lead):
+        self.ticks  = Signal(64)
+        self.strobe = Signal()
+        self.origin = Signal(NOW_BITS)
+
+        # # #
+
+        origin = Signal(NOW_BITS, reset_less=True)
+        begun  = Signal()
+        self.crossing = crossing = StillCrossing(NOW_BITS, "timebase", "sys")
+        self.sync.timebase += [
+            begun.eq(self.strobe),
+            If(self.strobe, origin.eq(self.ticks[:NOW_BITS] + lead)),
+        ]
+        self.comb += [
+            crossing.i.eq(origin),
+            crossing.take.eq(begun),
+        ]
+        self.sync += If(crossing.taken, self.origin.eq(crossing.o))
+
+# Emulated Direction -------------------------------------------------------------------------------
+
+class EmulatedDirection(LiteXModule):
+    """Emulates a network between the receive path of a port and the transmit path of another; in ``sys``.
+
+    Parameters
+    ----------
+    receive : ForwardPath
+    transmit : ForwardTransmit
+        Whose ``forward`` is a `ForwardSource`.
+    store : RingStore
+    limits : DirectionSizes
+    trace : TraceReader or None
+        Of opportunities, where links can have them.
+
+    Attributes
+    ----------
+    emulation : DirectionControl
+        ``settings_bus``, ``counts_bus``.
+    origin : Signal(48), in
+        As of `Origin`.
+    arm : Signal(), in
+        Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
+    """
+    def __init__(self, receive, transmit, store, limits, trace=None):
+        self.origin = Signal(NOW_BITS)
+        self.arm    = Signal()
+
+        # # #
+
+        self.store     = store
+        self.emulation = emulation = DirectionControl(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
+            with_trace=trace is not None)
+        self.mover     = mover     = FrameMover(store)
+        self.forward   = forward   = transmit.forward
+        arms      = Signal()
+        is_begun  = Signal() # The time is that of this program.
+        runs      = Signal()
+        elapsed   = transmit.elapsed.elapsed
+        self.comb += [
+            arms.eq(self.arm & ~transmit.is_busy),
+            transmit.forward_arm.eq(arms),
+            emulation.start.eq(arms),
+            mover.anew.eq(arms),
+            mover.drains.eq(~runs),
+            runs.eq((transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
+            emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:NOW_BITS])),
+            receive.runs.eq(runs & is_begun),
+            receive.origin.eq(self.origin),
+            receive.source.connect(emulation.arrivals),
+            receive.descriptor.connect(mover.descriptor),
+            receive.data.connect(mover.data),
+            receive.skip.eq(mover.skip),
+            emulation.verdicts.connect(mover.verdicts),
+            emulation.rings.connect(store.rings, omit={"ready"}),
+            emulation.departures.connect(forward.departures),
+            forward.read.connect(store.read),
+            store.read_data.connect(forward.read_data),
+            forward.level.eq(store.level),
+            forward.is_idle.eq(store.is_idle),
+            mover.lane.eq(forward.lane),
+            forward.position.eq(mover.position),
+            emulation.freed.eq(forward.freed),
+            emulation.freed_lane.eq(forward.freed_lane),
+            emulation.freed_words.eq(forward.freed_words),
+            forward.elapsed.eq(elapsed),
+            forward.is_taken.eq(transmit.announce.taken.o),
+            forward.is_late.eq(transmit.counters.pulses["late"]),
+            forward.is_sent.eq(transmit.counters.pulses["sent"]),
+            forward.late.connect(emulation.late),
+        ]
+        if trace is not None:
+            self.trace = trace
+            self.comb += [
+                trace.start.eq(arms),
+                trace.source.connect(emulation.opportunities),
+            ]
+        # The origin is there long before tick 0: the lead is longer.
+        self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
+        settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks + limits.move_ticks
+        self.counts      = {name: Signal(32, name=f"{name}_count") for name in COUNTS}
+        for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own)):
+            self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))
+        self.constants = {
+            "least_delay": (settled, "Ticks: no frame may be delayed by less."),
+            "entries":     (limits.entries, "Frames that can be in the network."),
+            "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
+            "store_words": (store.words, "Words for their octets."),
+            "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
+        }
+
+    def add_csr(self):
+        """Add the registers of the contract (docs/design/emulator.md)."""
+        switch, emulation = self.emulation.switch, self.emulation
+        self._arm       = CSRStorage(1, name="arm", description="Write: a forwarding program is to start; ignored unless idle.")
+        self._switch_at = WriteOnlyCSR(NOW_BITS, name="switch_at", description="Tick at which the bank of settings changes.")
+        self._switch    = CSRStorage(1, name="switch", description="Write: change it then, or at once; ignored while switching.")
+        self._bank      = CSRStatus(2, name="bank", description="Bank that holds; bit 1: a switch is to come.")
+        self._now       = CSRStatus(NOW_BITS, name="now", description="Ticks since the start, as of the last read of bank.")
+        self.comb += [
+            self.arm.eq(self._arm.re),
+            switch.tick.eq(self._switch_at.storage),
+            switch.ask.eq(self._switch.re),
+            self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
+        ]
+        self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
+        self._origin    = CSRStatus(NOW_BITS, name="origin",
+            description="Tick of the probe's clock that is tick 0 of this program.")
+        self.comb += self._origin.status.eq(self.origin)
+        if hasattr(self, "trace"):
+            self._trace_entries = WriteOnlyCSR(len(self.trace.count), name="trace_entries",
+                description="Opportunities of the trace; before arm.")
+            self.comb += self.trace.count.eq(self._trace_entries.storage)
+        for name, (value, description) in self.constants.items():
+            setattr(self, f"_{name}", CSRStatus(32, reset=value, name=name, description=description))
+        for name, description in COUNTS.items():
+            register = CSRStatus(32, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += register.status.eq(self.counts[name])

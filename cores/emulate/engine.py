@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Queues and the link they share: what happens to each frame, event by event, on time stamps."""
+"""The queues of a direction and the link they share: one state machine that works events off in the order of their times.
+
+An event is a frame or background frame that comes, service of a class, an opportunity of a trace, or a switch of the settings.
+"""
 
 from migen import *
 
@@ -9,22 +12,25 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.admission import MEAN_BITS, add_admission
-from liteprobe.cores.emulate.choice import add_choice
-from liteprobe.cores.emulate.draws import field, link_address, word_address
-from liteprobe.cores.emulate.entries import EntryLists
-from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LENGTH_BITS, OCTETS_BITS, TICKS_BITS, WAITING_MOST, counted_layout,
-    damage_layout, fate_layout, ghost_layout, ring_layout, served_layout, verdict_layout,
+    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
+    TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
+    verdict_layout, words_of,
 )
-from liteprobe.cores.emulate.rooms import RingRooms
-from liteprobe.cores.emulate.service import add_service
-from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, LANES, LINK_FIELDS, TIME_BITS
+from liteprobe.cores.emulate.memories import EntryLists, lut_ports
+from liteprobe.cores.emulate.settings import field, link_address, word_address
+from liteprobe.cores.formats.emulate import (
+    CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
+)
 
-entry_layout = damage_layout + [ # Of a frame or ghost that waits.
+OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
+MEAN_BITS  = 16 # Of the mean queue, behind the point.
+TAKEN_BITS = LENGTH_BITS + 1 # Of the octets that a frame takes of the link.
+BURST_BITS = 45
+
+entry_layout = damage_layout + [ # Of a frame or background frame that waits.
     ("length",  LENGTH_BITS),
-    ("ghost",   1),
+    ("background",   1),
     ("lost",    1), # Behind the queue.
     ("held",    1),
     ("delay",   DELAY_BITS),
@@ -36,6 +42,77 @@ queue_layout = [ # What is known of the queue of a class.
     ("octets", OCTETS_BITS),
     ("mean",   FRAMES_BITS + MEAN_BITS), # Frames; never less than 0, nor more than they were.
 ]
+
+# Free Space ---------------------------------------------------------------------------------------
+
+class FreeSpace(LiteXModule):
+    """Counts the words that are promised to frames of each lane, and those that are free again.
+
+    After a reset its counts must be cleared, lane by lane.
+
+    Attributes
+    ----------
+    lane, words : Signal(4), Signal(POSITION_BITS), in
+        Of the frame that is asked for.
+    position : Signal(22), out
+        Where its words would go.
+    fits : Signal(), out
+        They find space. A cycle after ``lane`` and ``words``; free words may be known some cycles late.
+    take : Signal(), in
+        They are promised.
+    clear, bits : Signal(), Signal(5), in
+        The ring of ``lane`` is empty, and has 2^bits words.
+    freed, freed_lane, freed_words : Signal(), Signal(4), Signal(POSITION_BITS), in
+        Words of a lane are free again; not in the cycle after another ``freed``, nor with ``clear``.
+    """
+
+    def __init__(self):
+        self.lane        = Signal(LANE_BITS)
+        self.words       = Signal(POSITION_BITS)
+        self.position    = Signal(POSITION_BITS)
+        self.fits        = Signal()
+        self.take        = Signal()
+        self.clear       = Signal()
+        self.bits        = Signal(RING_BITS)
+        self.freed       = Signal()
+        self.freed_lane  = Signal(LANE_BITS)
+        self.freed_words = Signal(POSITION_BITS)
+
+        # # #
+
+        put_write, put   = lut_ports(self, "promised", POSITION_BITS, LANES)
+        free_write, free = lut_ports(self, "free", POSITION_BITS, LANES)
+        # What was freed is counted when nothing else changes the space.
+        is_freed = Signal()
+        lane     = Signal(LANE_BITS, reset_less=True)
+        words    = Signal(POSITION_BITS, reset_less=True)
+        counts   = Signal()
+        size     = Signal(POSITION_BITS)
+        change   = Signal(POSITION_BITS)
+        self.comb += [
+            put.adr.eq(self.lane),
+            self.position.eq(put.dat_r),
+            put_write.adr.eq(self.lane),
+            put_write.we.eq(self.take | self.clear),
+            put_write.dat_w.eq(Mux(self.clear, 0, put.dat_r + self.words)),
+            counts.eq(is_freed & ~self.take),
+            free.adr.eq(Mux(counts, lane, self.lane)),
+            free_write.adr.eq(free.adr),
+            free_write.we.eq(self.take | self.clear | counts),
+            size.eq(1 << self.bits),
+            change.eq(Mux(counts, words, ~self.words)),
+            free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
+        ]
+        self.sync += [
+            If(self.freed,
+                is_freed.eq(1),
+                lane.eq(self.freed_lane),
+                words.eq(self.freed_words),
+            ).Elif(counts,
+                is_freed.eq(0),
+            ),
+            If(~counts, self.fits.eq(self.words <= free.dat_r)),
+        ]
 
 # Queue Engine -------------------------------------------------------------------------------------
 
@@ -50,7 +127,7 @@ class QueueEngine(LiteXModule):
     switch : BankSwitch
         Both as user ``engine``.
     entries : int
-        Frames and ghosts that can wait for service; a power of two, at most WAITING_MOST.
+        Frames and background frames that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
     with_trace : bool
@@ -61,8 +138,9 @@ class QueueEngine(LiteXModule):
     safe : Signal(32), in
         Every frame that came before this tick has been given to ``arrivals``.
     arrivals : Endpoint(fate_layout), in
-    ghosts : BackgroundTraffic's ``valid``, ``ready``, ``is_known``, ``ghost``
-        As ``ghost_valid``, ``ghost_ready``, ``ghost_known``, ``ghost``; the first three Signal(), the last Record(ghost_layout).
+    background : BackgroundTraffic's ``valid``, ``ready``, ``is_known``, ``frame``
+        As ``background_valid``, ``background_ready``, ``background_known``, ``background``; the first three Signal(), the last
+        Record(background_layout).
     opportunities : Endpoint([("ticks", 32), ("octets", 32)]), in
         Of the trace, in a circle; without a trace none is taken.
     verdicts : Endpoint(verdict_layout), out
@@ -75,28 +153,29 @@ class QueueEngine(LiteXModule):
     left : Signal(), in
         Pulse: a frame that was served has been handed on.
     freed, freed_lane, freed_words : in
-        As of `RingRooms`.
+        As of `FreeSpace`.
 
     What comes takes 8 cycles, with RED 12, and what is served 11, where counters and lanes don't stall it. Where something
     waits, the search for what is served takes one cycle more, with token buckets up to 9.
 
     Source: docs/design/emulator.md, "Queue".
     """
+
     def __init__(self, settings, switch, entries, departures, with_trace=True):
         self.safe          = Signal(TICKS_BITS)
-        self.arrivals      = stream.Endpoint(fate_layout)
-        self.ghost_valid   = Signal()
-        self.ghost_ready   = Signal()
-        self.ghost_known   = Signal()
-        self.ghost         = Record(ghost_layout)
+        self.arrivals      = stream.Endpoint(impairment_layout)
+        self.background_valid   = Signal()
+        self.background_ready   = Signal()
+        self.background_known   = Signal()
+        self.background         = Record(background_layout)
         self.opportunities = stream.Endpoint([("ticks", 32), ("octets", 32)])
         self.verdicts      = stream.Endpoint(verdict_layout)
         self.served        = stream.Endpoint(served_layout)
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.rooms         = rooms = RingRooms()
-        self.freed, self.freed_lane, self.freed_words = rooms.freed, rooms.freed_lane, rooms.freed_words
+        self.space         = space = FreeSpace()
+        self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
 
@@ -114,24 +193,24 @@ class QueueEngine(LiteXModule):
         self.next_opportunity = Signal(TIME_BITS)
         self.octets_next      = Signal(32)           # It brings so many.
         self.is_started       = Signal()             # It is known.
-        self.room     = Signal(max=departures + 1, reset=departures)
+        self.departures_left = Signal(max=departures + 1, reset=departures)
         self.admitted = Signal()
-        self.places   = Signal(max=entries + 1, reset=entries) # For what waits.
+        self.entries_left    = Signal(max=entries + 1, reset=entries) # For what waits.
         self.fsm      = FSM(reset_state="SEED")
         self.comb += [
             self.waiting.number.eq(self.number),
             self.address.eq(word_address(self.bank, CLASS_FIELDS["flags"].word, self.number)),
         ]
         self.sync += [
-            self.room.eq(self.room + self.left - self.admitted),
-            self.places.eq(self.places + self.waiting.drop - self.waiting.put),
+            self.departures_left.eq(self.departures_left + self.left - self.admitted),
+            self.entries_left.eq(self.entries_left + self.waiting.drop - self.waiting.put),
         ]
         self.with_trace = with_trace
         self.add_queues()
         self.add_seeds()
-        add_choice(self)
-        add_admission(self)
-        add_service(self)
+        self.add_schedule()
+        self.add_admission()
+        self.add_service()
 
     def read(self, name):
         """Return the statement that reads the word of a field of the class at hand."""
@@ -144,6 +223,12 @@ class QueueEngine(LiteXModule):
     def of(self, name):
         """Return a field of the word that was read."""
         return field(CLASS_FIELDS, name, self.data)
+
+    def by_trace(self, statements, others):
+        """Return what is done on a link with a trace, and on one without."""
+        return [If(self.trace, *statements).Else(*others)] if self.with_trace else others
+
+    # Start ----------------------------------------------------------------------------------------
 
     def add_queues(self):
         """Keep what is known of the queues."""
@@ -161,7 +246,7 @@ class QueueEngine(LiteXModule):
 
     def add_seeds(self):
         """Learn the rings of the lanes; empty them and the queues; then what the link does."""
-        fsm, rings, rooms = self.fsm, self.rings, self.rooms
+        fsm, rings, space = self.fsm, self.rings, self.space
         lane = Signal.like(rings.lane)
         base = Signal.like(rings.base)
         self.seeds   = Signal()
@@ -170,9 +255,9 @@ class QueueEngine(LiteXModule):
             is_last.eq(lane == LANES - 1),
             rings.lane.eq(lane),
             rings.base.eq(base),
-            rings.bits.eq(rooms.bits),
-            rooms.bits.eq(Mux(is_last, field(LINK_FIELDS, "store_bits", self.data), self.of("store_bits"))),
-            If(self.seeds, rooms.lane.eq(lane)),
+            rings.bits.eq(space.bits),
+            space.bits.eq(Mux(is_last, field(LINK_FIELDS, "store_bits", self.data), self.of("store_bits"))),
+            If(self.seeds, space.lane.eq(lane)),
         ]
         fsm.act("SEED",
             self.seeds.eq(1),
@@ -188,7 +273,7 @@ class QueueEngine(LiteXModule):
         fsm.act("SEED_BITS",
             self.seeds.eq(1),
             rings.valid.eq(1),
-            rooms.clear.eq(1),
+            space.clear.eq(1),
             self.writes.eq(~is_last),
             NextValue(lane, lane + 1),
             NextValue(self.number, self.number + 1),
@@ -203,4 +288,546 @@ class QueueEngine(LiteXModule):
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
             *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),
             NextState("PICK"),
+        )
+
+    # Next event -----------------------------------------------------------------------------------
+
+    def add_schedule(self):
+        """Find the next event: what comes, service, an opportunity, a switch of the settings.
+
+        States: PICK -> COMPARE -> (SCAN ->) DECIDE -> ARRIVE, SERVE, OPPORTUNITY, SWITCH or PICK.
+        """
+        arrivals, waiting = self.arrivals, self.waiting
+        self.comes      = Signal() # A frame or a background frame does,
+        self.is_background   = Signal() # the latter,
+        self.come_time  = Signal(TIME_BITS, reset_less=True)
+        self.serves     = Signal() # Something can be served,
+        self.serve_time = Signal(TIME_BITS, reset_less=True)
+        self.chosen     = Signal.like(self.number) # of this class.
+        self.scans_opportunity = Signal() # Only what can be served at once counts.
+        safe      = Signal(TICKS_BITS, reset_less=True)
+        frame     = Signal(TIME_BITS)
+        until     = Signal(TIME_BITS)
+        first     = Signal() # The frame comes first.
+        gap       = Signal(TICKS_BITS)
+        self.is_any = Signal() # Something waits.
+        self.comb += [
+            frame.eq(Cat(Constant(0, FINE_BITS), arrivals.time)),
+            until.eq(Cat(Constant(0, FINE_BITS), self.safe)),
+            gap.eq(self.background.time[FINE_BITS:] - arrivals.time),
+            first.eq(arrivals.valid & (~self.background_valid | ~gap[-1])),
+            self.is_any.eq(waiting.is_there != 0),
+        ]
+        self.add_eligibility(until)
+        self.add_pick(safe, frame, until, first)
+        self.add_scan()
+        self.add_decision(safe)
+
+    def add_eligibility(self, until):
+        """Keep from when on each class may be served."""
+        write, read = lut_ports(self, "eligible", TIME_BITS, CLASSES)
+        self.looked     = Signal.like(self.number) # Whose ``may`` is.
+        self.may        = Signal(TIME_BITS)
+        self.is_limited = Signal(CLASSES) # Else always.
+        self.limits     = Signal()        # ``number`` is, from ``may_next`` on,
+        self.frees      = Signal()        # or isn't.
+        self.may_next   = Signal(TIME_BITS)
+        self.sweeps     = Signal()
+        sweep = Signal.like(self.number)
+        age   = Signal(TICKS_BITS)
+        self.comb += [
+            If(self.sweeps, self.looked.eq(sweep)),
+            read.adr.eq(self.looked),
+            self.may.eq(read.dat_r),
+            write.adr.eq(self.number),
+            write.dat_w.eq(self.may_next),
+            write.we.eq(self.limits),
+            age.eq(until[FINE_BITS:] - self.may[FINE_BITS:]),
+        ]
+        self.sync += If(self.sweeps, sweep.eq(sweep + 1))
+        for n in range(CLASSES):
+            self.sync += [
+                # So long ago that the bucket is full: no time is ever older than a comparison takes.
+                If(self.sweeps & (sweep == n) & ~age[-1] & (age[OLD:] != 0), self.is_limited[n].eq(0)),
+                If(self.number == n,
+                    If(self.limits, self.is_limited[n].eq(1)),
+                    If(self.frees, self.is_limited[n].eq(0)),
+                ),
+            ]
+
+    def add_pick(self, safe, frame, until, first):
+        """Take what comes next, or begin a trace; then scan the classes, where one may be served before what comes."""
+        fsm, arrivals = self.fsm, self.arrivals
+        idle_gap = Signal(TICKS_BITS)
+        self.comb += idle_gap.eq(self.base[FINE_BITS:] - until[FINE_BITS:])
+        fsm.act("PICK",
+            NextValue(self.is_background, ~first),
+            NextValue(self.come_time, Mux(first, frame, self.background.time)),
+            NextValue(self.comes, arrivals.valid | self.background_valid),
+            NextValue(safe, Mux(arrivals.valid, arrivals.time, self.safe)),
+            NextValue(self.serves, 0),
+            self.sweeps.eq(1),
+            # Nothing comes before: so no time is ever older than a comparison takes.
+            If(~self.is_any & ~self.trace & idle_gap[-1] & ~arrivals.valid & ~self.background_valid & self.background_known,
+                NextValue(self.base, until),
+            ),
+            If(self.trace & ~self.is_started,
+                self.opportunities.ready.eq(1),
+                If(self.opportunities.valid,
+                    NextValue(self.next_opportunity, Cat(Constant(0, FINE_BITS), self.opportunities.ticks)),
+                    NextValue(self.octets_next, self.opportunities.octets),
+                    NextValue(self.is_started, 1),
+                ),
+            ).Elif(self.background_known,
+                NextState("COMPARE"),
+            ),
+        )
+        wait = Signal(TIME_BITS)
+        self.is_past = Signal(reset_less=True) # What comes does so before the link is free.
+        self.comb += wait.eq(self.come_time - self.base)
+        fsm.act("COMPARE",
+            NextValue(self.is_past, wait[-1]),
+            If(self.trace,
+                NextValue(self.serves, 1),
+                NextValue(self.serve_time, self.next_opportunity),
+                NextState("DECIDE"),
+            ).Elif(~self.is_any | (self.comes & wait[-1]),
+                NextState("DECIDE"),
+            ).Else(
+                NextValue(self.scans_opportunity, 0),
+                NextState("SCAN"),
+            )
+        )
+
+    def add_scan(self):
+        """Find the class that is served next, and when; a class a cycle, in the order of service."""
+        fsm = self.fsm
+        self.turn = turn = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
+        self.rest = rest = Signal(8) # and how many more it may send.
+        to_scan  = Signal(CLASSES) # Classes to look at, but for
+        at       = Signal.like(turn) # this one, which is looked at now.
+        is_last  = Signal() # All were.
+        left     = Signal(CLASSES)
+        in_turn  = Signal(CLASSES)
+        later    = Signal(CLASSES)
+        ahead    = Signal(CLASSES)
+        lowest   = Signal.like(turn)
+        may_now  = Signal()
+        wait     = Signal(TIME_BITS)
+        sooner   = Signal(TIME_BITS)
+        self.comb += [
+            # The next one is found while one is looked at; the first one before.
+            left.eq(Mux(fsm.ongoing("SCAN"), to_scan, self.waiting.is_there)),
+            *[in_turn[n].eq((turn < n) | ((turn == n) & (rest != 0))) for n in range(CLASSES)],
+            later.eq(left & in_turn),
+            ahead.eq(Mux((self.service == Service.STRICT) | (later == 0), left, later)),
+            *[If(ahead[n], lowest.eq(n)) for n in reversed(range(CLASSES))],
+            wait.eq(self.base - self.may),
+            sooner.eq(self.may - self.serve_time),
+            may_now.eq(~(self.is_limited >> at)[0] | ~wait[-1]),
+        ]
+        self.sync += [
+            to_scan.eq(left & ~(1 << lowest)),
+            at.eq(lowest),
+            is_last.eq(left == 0),
+        ]
+        fsm.act("SCAN",
+            self.looked.eq(at),
+            If(is_last,
+                If(self.scans_opportunity,
+                    NextState("PICK"),
+                ).Else(
+                    NextState("DECIDE"),
+                ),
+            ).Elif(may_now,
+                NextValue(self.serves, 1),
+                NextValue(self.serve_time, self.base),
+                NextValue(self.chosen, at),
+                If(self.scans_opportunity,
+                    NextValue(self.number, at),
+                    NextState("SERVE"),
+                ).Else(
+                    NextState("DECIDE"),
+                ),
+            ).Elif(~self.scans_opportunity & (~self.serves | sooner[-1]),
+                NextValue(self.serves, 1),
+                NextValue(self.serve_time, self.may),
+                NextValue(self.chosen, at),
+            )
+        )
+
+    def add_decision(self, safe):
+        """Do what comes first; on a tie a switch, then a frame, a background frame, service."""
+        fsm, switch = self.fsm, self.switch
+        gap        = Signal(TIME_BITS)
+        comes      = Signal() # First.
+        event      = Signal(TIME_BITS)
+        left       = Signal(TICKS_BITS)
+        to_switch  = Signal(TICKS_BITS)
+        is_event   = Signal()
+        is_safe    = Signal()
+        is_switch  = Signal()
+        self.comb += [
+            gap.eq(self.serve_time - self.come_time),
+            comes.eq(self.comes & (~self.serves | ~gap[-1])),
+            event.eq(Mux(comes, self.come_time, self.serve_time)),
+            is_event.eq(self.comes | self.serves),
+            left.eq(event[FINE_BITS:] - safe),
+            # What comes in the same tick as a frame that isn't here yet must wait for it.
+            is_safe.eq(is_event & (left[-1] | (comes & ~self.is_background))),
+            to_switch.eq(Mux(is_safe, event[FINE_BITS:], safe) - switch.at),
+            is_switch.eq(switch.pending["engine"] & ~to_switch[-1]),
+        ]
+        fsm.act("DECIDE",
+            NextValue(self.time, event),
+            If(is_switch,
+                switch.taken["engine"].eq(1),
+                NextState("READ_LINK"),
+            ).Elif(is_safe,
+                If(comes,
+                    NextValue(self.number, Mux(self.is_background, self.background.number, self.arrivals.number)),
+                    NextState("ARRIVE"),
+                ).Else(*self.by_trace([NextState("OPPORTUNITY")], [
+                    NextValue(self.number, self.chosen),
+                    NextState("SERVE"),
+                ]))
+            ).Else(
+                NextState("PICK"),
+            )
+        )
+    # What comes -----------------------------------------------------------------------------------
+
+    def add_admission(self):
+        """Admit or drop what comes: tail drop, RED, want of memory; its class is ``number``, its time ``time``.
+
+        States: ARRIVE -> FLAGS -> FRAMES -> OCTETS -> (MEAN -> RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
+        """
+        arrivals, background, space = self.arrivals, self.background, self.space
+        length   = Signal(LENGTH_BITS)
+        is_full  = Signal(reset_less=True) # For what comes.
+        is_early = Signal(reset_less=True)
+        mean     = Signal(FRAMES_BITS + MEAN_BITS, reset_less=True) # Of the queue, with what comes,
+        words    = Signal(LENGTH_BITS)
+        sum_octets = Signal(OCTETS_BITS + 1)           # and its octets then.
+        is_gone  = Signal() # Before it comes to the queue.
+        is_sent  = Signal() # It will be, and needs a place for its octets.
+        self.comb += [
+            length.eq(Mux(self.is_background, background.length, arrivals.length)),
+            words.eq(words_of(arrivals.length)),
+            is_gone.eq(~self.is_background & (arrivals.discarded | (arrivals.lost & ~arrivals.lost_late))),
+            is_sent.eq(~self.is_background & ~arrivals.lost),
+            If(~self.seeds,
+                space.lane.eq(Mux(arrivals.held, REORDER_LANE, self.number)),
+                space.words.eq(words),
+            ),
+        ]
+        self.add_limits(length, sum_octets, is_gone, is_full, is_early, mean)
+        self.add_red(mean, is_early)
+        outcome = self.add_outcome(length, is_sent, is_full, is_early)
+        self.add_admit(length, sum_octets, is_sent, mean, outcome)
+
+    def add_limits(self, length, sum_octets, is_gone, is_full, is_early, mean):
+        """Hold the queue against its limits, and work its mean out."""
+        fsm, queue = self.fsm, self.queue
+        flags  = Signal(8, reset_less=True)
+        weight = Signal(4, reset_less=True)
+        fsm.act("ARRIVE",
+            self.read("flags"),
+            NextState("FLAGS"),
+        )
+        fsm.act("FLAGS",
+            self.read("limit_frames"),
+            NextValue(flags, self.of("flags")),
+            NextValue(weight, self.of("red_weight")),
+            NextState("FRAMES"),
+        )
+        fsm.act("FRAMES",
+            self.read("limit_octets"),
+            NextValue(is_full, queue.frames >= self.of("limit_frames")),
+            NextState("OCTETS"),
+        )
+        long   = Signal(FRAMES_BITS + MEAN_BITS) # The queue, as the mean is written,
+        lag    = Signal((FRAMES_BITS + MEAN_BITS + 1, True)) # and what the mean lags it.
+        self.comb += [
+            sum_octets.eq(queue.octets + length),
+            long.eq(Cat(Constant(0, MEAN_BITS), queue.frames)),
+            lag.eq(long - queue.mean),
+        ]
+        fsm.act("OCTETS",
+            self.read("red_least"),
+            NextValue(is_full, is_full | (sum_octets > self.of("limit_octets"))),
+            NextValue(is_early, 0),
+            NextValue(mean, queue.mean),
+            NextState("ADMIT"),
+            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone,
+                NextState("MEAN"),
+            ),
+        )
+        # A multiplier shifts.
+        power  = Signal(2**len(weight))
+        shifted = Signal((len(lag) + len(power), True), reset_less=True)
+        self.comb += [power[n].eq(weight == len(power) - 1 - n) for n in range(len(power))]
+        self.sync += shifted.eq(lag*Cat(power, Constant(0, 1)))
+        fsm.act("MEAN",
+            self.read("red_least"),
+            NextValue(mean, queue.mean + (shifted >> (len(power) - 1))),
+            NextState("RED"),
+        )
+
+    def add_red(self, mean, is_early):
+        """Drop by chance, where the mean queue is long."""
+        fsm     = self.fsm
+        above   = Signal(33, reset_less=True)
+        is_most = Signal(reset_less=True)
+        product = Signal(len(mean) + 32, reset_less=True)
+        chance  = Signal(len(mean) + 32 - MEAN_BITS)
+        draw    = Signal(32)
+        self.comb += [
+            chance.eq(product[MEAN_BITS:]),
+            draw.eq(Mux(self.is_background, self.background.red, self.arrivals.red)),
+        ]
+        frames   = mean[MEAN_BITS:]
+        gap_most = Signal(17)
+        self.comb += gap_most.eq(frames - self.of("red_most"))
+        fsm.act("RED",
+            self.read("red_slope"),
+            NextValue(above[:MEAN_BITS], mean[:MEAN_BITS]),
+            NextValue(above[MEAN_BITS:], frames - self.of("red_least")),
+            NextValue(is_most, ~gap_most[-1]),
+            NextState("SLOPE"),
+        )
+        fsm.act("SLOPE",
+            NextValue(product, above[:len(mean)]*self.data),
+            NextState("DRAW"),
+        )
+        fsm.act("DRAW",
+            NextValue(is_early, is_most | (~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32]))),
+            NextState("ADMIT"),
+        )
+
+    def add_outcome(self, length, is_sent, is_full, is_early):
+        """Return what becomes of what comes; say of it what must be known when it is served."""
+        arrivals, entry, space = self.arrivals, self.waiting.entry, self.space
+        self.comb += [
+            *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
+            entry.length.eq(length),
+            entry.background.eq(self.is_background),
+            entry.lost.eq(arrivals.lost),
+            entry.arrival.eq(self.time[FINE_BITS:FINE_BITS + DUE_BITS]),
+        ]
+        outcome     = Signal(3)
+        has_space = Signal()
+        self.comb += [
+            has_space.eq((self.entries_left != 0) & (~is_sent | (space.fits & (self.departures_left != 0)))),
+            outcome.eq(Outcome.SENT),
+            If(~has_space, outcome.eq(Outcome.NO_STORE)),
+            If(is_full, outcome.eq(Outcome.FULL)),
+            If(is_early, outcome.eq(Outcome.EARLY)),
+            If(~self.is_background & arrivals.lost & ~arrivals.lost_late, outcome.eq(Outcome.LOST)),
+            If(~self.is_background & arrivals.discarded, outcome.eq(Outcome.DISCARDED)),
+        ]
+        return outcome
+
+    def add_admit(self, length, sum_octets, is_sent, mean, outcome):
+        """Admit or drop: report to the counters, and to whoever has the octets."""
+        fsm, arrivals, space, queue, after = self.fsm, self.arrivals, self.space, self.queue, self.after
+        is_in    = Signal()
+        is_taken = Signal()
+        is_counted, was_counted       = Signal(), Signal() # To the counters,
+        is_decided, was_decided = Signal(), Signal() # and the verdict to whoever has the octets.
+        verdicts, counted = self.verdicts, self.counted
+        self.arrive_counts = [
+            counted.number.eq(self.number),
+            counted.length.eq(length),
+            counted.arrives.eq(~self.is_background),
+            counted.background.eq(self.is_background),
+            counted.outcome.eq(outcome),
+            counted.twice.eq(arrivals.twice & is_sent & is_in),
+            counted.corrupt.eq(arrivals.corrupt & is_sent & is_in),
+            counted.held.eq(arrivals.held & is_sent & is_in),
+        ]
+        self.comb += [
+            is_in.eq(outcome == Outcome.SENT),
+            verdicts.keep.eq(is_in & is_sent),
+            verdicts.lane.eq(space.lane),
+            verdicts.position.eq(space.position),
+            counted.frames.eq(after.frames),
+            counted.octets.eq(after.octets),
+        ]
+        fsm.act("ADMIT",
+            after.mean.eq(mean),
+            after.frames.eq(queue.frames + is_in),
+            after.octets.eq(Mux(is_in, sum_octets, queue.octets)),
+            *self.arrive_counts,
+            counted.valid.eq(~was_counted),
+            verdicts.valid.eq(~self.is_background & ~was_decided),
+            is_counted.eq(was_counted | counted.ready),
+            is_decided.eq(self.is_background | was_decided | verdicts.ready),
+            is_taken.eq(is_counted & is_decided),
+            NextValue(was_counted, is_counted & ~is_taken),
+            NextValue(was_decided, is_decided & ~is_taken),
+            If(is_taken,
+                self.writes.eq(1),
+                self.waiting.put.eq(is_in),
+                space.take.eq(is_in & is_sent),
+                self.admitted.eq(is_in & is_sent),
+                self.background_ready.eq(self.is_background),
+                arrivals.ready.eq(~self.is_background),
+                If(~self.is_past, NextValue(self.base, self.time)),
+                NextState("PICK"),
+            ),
+        )
+
+    # What is served -------------------------------------------------------------------------------
+
+    def add_service(self):
+        """Serve the head of the queue ``number``, at the time ``time``.
+
+        States: SERVE -> HEAD -> OCTETS_OF -> TOKENS -> BURST -> BUCKET -> LEAVE -> DEPART (or TRANSIT) -> PICK.
+        """
+        fsm, waiting, queue, after = self.fsm, self.waiting, self.queue, self.after
+        counted, served = self.counted, self.served
+        frame    = Record(waiting.entry.layout, reset_less=True) # That is served,
+        of_frame = Signal.like(self.number)                      # of this class.
+        octets   = Signal(TAKEN_BITS, reset_less=True)           # That it takes of the link.
+        overhead = Signal(8, reset_less=True)
+        factor   = Signal(32, reset_less=True)
+        product  = Signal(TAKEN_BITS + 32, reset_less=True)
+        tokens   = Signal(TAKEN_BITS + 32, reset_less=True)
+        burst    = Signal(BURST_BITS, reset_less=True)
+        is_limited = Signal(reset_less=True)
+        bucket   = Signal(TIME_BITS, reset_less=True) # When it would be full, less the burst.
+        ends     = Signal(TIME_BITS, reset_less=True)
+        missing  = Signal(TAKEN_BITS) # Octets that a frame in transit lacks,
+        self.transits = Signal()      # where one is.
+        self.sync += product.eq(octets*factor)
+        fsm.act("SERVE",
+            self.read("overhead"),
+            NextState("HEAD"),
+        )
+        fsm.act("HEAD",
+            self.read("token_octet"),
+            NextValue(overhead, self.of("overhead")),
+            NextValue(burst[32:], self.of("token_burst_high")),
+            NextState("OCTETS_OF"),
+        )
+        fsm.act("OCTETS_OF",
+            self.read_link("octet"),
+            NextValue(frame.raw_bits(), waiting.head.raw_bits()),
+            NextValue(of_frame, self.number),
+            NextValue(octets, waiting.head.length + overhead),
+            NextValue(factor, self.data),
+            NextValue(is_limited, self.data != 0),
+            waiting.drop.eq(1),
+            NextState("TOKENS"),
+        )
+        fsm.act("TOKENS",
+            self.read("token_burst_low"),
+            NextValue(factor, self.data),
+            NextState("BURST"),
+        )
+
+        # When the link is free again, and how full the bucket was; the turns are counted.
+        # ------------------------------------------------------------------------------------
+        empty    = Signal(TIME_BITS) # From when on an idle class would have all of its burst now.
+        is_ahead = Signal(TIME_BITS)
+        self.comb += [
+            empty.eq(self.time - burst),
+            is_ahead.eq(self.may - empty),
+        ]
+        fsm.act("BURST",
+            self.read("service_weight"),
+            NextValue(burst[:32], self.data),
+            NextValue(tokens, product),
+            NextState("BUCKET"),
+        )
+        was_limited = Signal()
+        self.comb += was_limited.eq((self.is_limited >> self.number)[0])
+        fsm.act("BUCKET",
+            self.looked.eq(self.number),
+            # The link's product is there.
+            If(~self.trace, NextValue(ends, self.time + product)),
+            NextValue(bucket, Mux(was_limited & ~is_ahead[-1], self.may, empty)),
+            If((self.turn == self.number) & (self.rest != 0),
+                NextValue(self.rest, self.rest - 1),
+            ).Else(
+                NextValue(self.turn, self.number),
+                NextValue(self.rest, self.of("service_weight") - 1),
+            ),
+            NextState("LEAVE"),
+        )
+
+        # It leaves its queue, and is counted.
+        # ------------------------------------
+        fsm.act("LEAVE",
+            self.may_next.eq(bucket + tokens),
+            after.mean.eq(queue.mean),
+            after.frames.eq(queue.frames - 1),
+            after.octets.eq(queue.octets - frame.length),
+            counted.valid.eq(1),
+            counted.number.eq(of_frame),
+            counted.outcome.eq(Mux(frame.lost & ~frame.background, Outcome.LOST, Outcome.SENT)),
+            If(counted.ready,
+                self.limits.eq(is_limited),
+                self.frees.eq(~is_limited),
+                self.writes.eq(1),
+                *self.by_trace([
+                    NextValue(self.transits, 1),
+                    NextValue(missing, octets),
+                    NextState("TRANSIT"),
+                ], [
+                    NextValue(self.base, ends),
+                    NextState("DEPART"),
+                ]),
+            ),
+        )
+
+        # It goes to its lane; a background frame, and what is lost, goes nowhere.
+        # -------------------------------------------------------------
+        self.comb += [
+            *[getattr(served, name).eq(getattr(frame, name)) for name in (*DAMAGE_FIELDS, "length", "arrival")],
+            served.due.eq(ends[FINE_BITS:FINE_BITS + DUE_BITS] + frame.delay),
+            served.lane.eq(Mux(frame.held, REORDER_LANE, of_frame)),
+            served.number.eq(of_frame),
+        ]
+        fsm.act("DEPART",
+            served.valid.eq(~frame.background & ~frame.lost),
+            If(served.ready | ~served.valid,
+                *self.by_trace([NextState("TRANSIT")], [NextState("PICK")]),
+            ),
+        )
+        if self.with_trace:
+            self.add_trace(ends, missing)
+
+    def add_trace(self, ends, missing):
+        """Serve by the opportunities of a trace."""
+        fsm  = self.fsm
+        left = Signal(32) # Octets of the opportunity.
+        fsm.act("OPPORTUNITY",
+            NextValue(left, self.octets_next),
+            NextValue(ends, self.time),
+            NextValue(self.base, self.time),
+            self.opportunities.ready.eq(1),
+            If(self.opportunities.valid,
+                NextValue(self.next_opportunity[FINE_BITS:], self.next_opportunity[FINE_BITS:] + self.opportunities.ticks),
+                NextValue(self.octets_next, self.opportunities.octets),
+                NextState("TRANSIT"),
+            ),
+        )
+        fsm.act("TRANSIT",
+            If(self.transits,
+                If(missing <= left,
+                    NextValue(left, left - missing),
+                    NextValue(self.transits, 0),
+                    NextState("DEPART"),
+                ).Else(
+                    NextValue(missing, missing - left),
+                    NextState("PICK"),
+                ),
+            ).Elif((left == 0) | ~self.is_any,
+                NextState("PICK"),
+            ).Else(
+                NextValue(self.scans_opportunity, 1),
+                NextState("SCAN"),
+            ),
         )

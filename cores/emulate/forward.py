@@ -42,14 +42,14 @@ class ForwardSource(LiteXModule):
     Parameters
     ----------
     buffer_words : int
-        As ``buffer`` of the `FrameStore`.
+        As ``buffer`` of the `RingStore`.
     shown_words : int
         Of a frame that are here before it is shown: the rest must come as fast as it leaves.
 
     Attributes
     ----------
     departures : Endpoint(departure_layout), in
-    read, read_data, level : as of `FrameStore`
+    read, read_data, level : as of `RingStore`
         Endpoint(request_layout), out, Endpoint([("data", 32)]), in, Signal, in.
     is_idle : Signal(), in
         Likewise.

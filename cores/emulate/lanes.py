@@ -9,12 +9,11 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.emulate.entries import EntryLists
-from liteprobe.cores.emulate.kept import lut_ports
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
     served_layout, words_of,
 )
+from liteprobe.cores.emulate.memories import EntryLists, lut_ports
 from liteprobe.cores.formats.emulate import LANES
 
 entry_layout = damage_layout + [

@@ -14,7 +14,7 @@ RING_BITS     = 5  # Of the number of bits of an address in a ring.
 POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: full and empty differ.
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
-WAITING_MOST  = 1024 # Frames and ghosts that wait, at most,
+WAITING_MOST  = 1024 # Frames and background frames that wait, at most,
 FRAMES_BITS   = WAITING_MOST.bit_length() # so many bits of their number,
 OCTETS_BITS   = FRAMES_BITS - 1 + LENGTH_BITS # and of their octets.
 
@@ -37,16 +37,16 @@ damage_layout = [ # What is done to it.
 
 DAMAGE_FIELDS = tuple(name for name, _ in damage_layout)
 
-fate_layout = arrival_layout + damage_layout + [ # What it draws.
+impairment_layout = arrival_layout + damage_layout + [ # What it draws.
     ("discarded", 1),
     ("lost",      1), # By a loss model or a pattern; at its arrival, or
-    ("behind",    1), # behind the queue.
+    ("lost_late", 1), # after the queue.
     ("held",      1), # It goes to the lane of frames that are held back.
     ("delay",     DELAY_BITS), # Ticks from the end of its service, what holds it back among them.
     ("red",       32), # Draw.
 ]
 
-ghost_layout = [ # A frame of the background comes in.
+background_layout = [ # A frame of the background comes in.
     ("time",   TIME_BITS), # Fine.
     ("length", LENGTH_BITS),
     ("number", CLASS_BITS),
@@ -85,8 +85,8 @@ counted_layout = [ # Something happened in a queue.
     ("number",  CLASS_BITS),
     ("length",  LENGTH_BITS),
     ("arrives", 1), # A frame, or
-    ("ghost",   1), # a ghost; neither: something left the queue.
-    ("fate",    3), # formats.emulate.Fate of what came, or LOST for a frame that is lost behind the queue.
+    ("background",   1), # a background frame; neither: something left the queue.
+    ("outcome",    3), # formats.emulate.Outcome of what came, or LOST for a frame that is lost after the queue.
     ("twice",   1),
     ("corrupt", 1),
     ("held",    1),

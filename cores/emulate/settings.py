@@ -10,10 +10,31 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.emulate.layouts import TICKS_BITS
-from liteprobe.cores.formats.emulate import BANK_WORDS, DELAY_ENTRIES, NOW_BITS, PATTERN_WORDS, WAIT_MAX
+from liteprobe.cores.formats.emulate import (
+    BANK_WORDS, CLASSES, DELAY_ENTRIES, NOW_BITS, PATTERN_WORDS, SETTING_WORDS, WAIT_MAX,
+)
 
 BANK_BITS = log2_int(2*BANK_WORDS)
-USERS     = ("fates", "ghosts", "engine")
+USERS     = ("impairments", "background", "engine")
+
+# Words --------------------------------------------------------------------------------------------
+
+def word_address(bank, word, number):
+    """Return the address of a word of a class, in the banks."""
+    return Cat(in_block(word), number, Constant(0, 1), bank)
+
+def link_address(bank, word):
+    """Return the address of a word of the link, in the banks."""
+    return Cat(in_block(word), Constant(CLASSES, 4), bank)
+
+def in_block(word):
+    """Return the number of a word of a class or of the link, as wide as it must be."""
+    return Constant(word, log2_int(SETTING_WORDS)) if isinstance(word, int) else word
+
+def field(fields, name, data):
+    """Return a field of a word."""
+    place = fields[name]
+    return data[place.low:place.high]
 
 # Shared Words -------------------------------------------------------------------------------------
 
@@ -73,11 +94,11 @@ class SettingsMemory(LiteXModule):
     words, values : dict of Signal(10), Signal(32), in and out
         Of each of USERS: what is at an address of the banks, a cycle later.
     holds : Signal(), in
-        What ``fates`` read last stays there.
+        What ``impairments`` read last stays there.
     quantile, delay : Signal(10), Signal(32), in and out
         An entry of the delays, likewise.
     patterns, pattern_values : dict of Signal(9), Signal(32), in and out
-        Of ``fates`` and ``ghosts``, likewise.
+        Of ``impairments`` and ``background``, likewise.
     """
     words_count = 2*BANK_WORDS + DELAY_ENTRIES + PATTERN_WORDS
 

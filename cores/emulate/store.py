@@ -1,21 +1,24 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where the octets of frames wait: rings of a memory, a lane each."""
+"""The memories of a direction, each in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
 
 from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
+from litex.soc.interconnect import stream, wishbone
 
-from liteprobe.cores.emulate.kept import lut_ports
-from liteprobe.cores.emulate.layouts import ADDRESS_BITS, LANE_BITS, POSITION_BITS, RING_BITS, ring_layout
-from liteprobe.cores.formats.emulate import LANES
+from liteprobe.cores.capture.descriptors import descriptor_layout
+from liteprobe.cores.emulate.layouts import ADDRESS_BITS, LANE_BITS, POSITION_BITS, RING_BITS, ring_layout, verdict_layout
+from liteprobe.cores.emulate.memories import lut_ports
+from liteprobe.cores.formats.emulate import LANES, TRACE_ENTRY_WORDS
 from liteprobe.cores.memory.sdram import BURST_WORDS
 
 WORDS_BITS = 12 # Of a frame.
 LINE_BITS  = log2_int(BURST_WORDS)
+WORD_BITS  = log2_int(TRACE_ENTRY_WORDS)
+SDRAM_BLOCK = 8 # Opportunities of a burst.
 REQUESTS   = 4  # Frames whose words come in while those before are written.
 
 request_layout = [ # Words of a frame, to be written or read.
@@ -98,8 +101,8 @@ class RingPlaces(LiteXModule):
 
 # Frame Stores -------------------------------------------------------------------------------------
 
-class FrameStore(LiteXModule):
-    """Is what `BlockStore` and `SdramStore` have in common.
+class RingStore(LiteXModule):
+    """Keeps frames in rings of a memory, a ring a lane: what `BlockStore` and `SdramStore` have in common.
 
     Attributes
     ----------
@@ -146,7 +149,7 @@ class FrameStore(LiteXModule):
             self.written_position.eq(self.writer.end),
         ]
 
-class BlockStore(FrameStore):
+class BlockStore(RingStore):
     """Keeps frames in block RAM: both ways a word a cycle.
 
     Parameters
@@ -157,7 +160,7 @@ class BlockStore(FrameStore):
         Words that are read ahead.
     """
     def __init__(self, words, buffer=512):
-        FrameStore.__init__(self, words, buffer)
+        RingStore.__init__(self, words, buffer)
 
         # # #
 
@@ -169,29 +172,29 @@ class BlockStore(FrameStore):
         into, out   = self.writer.source, self.reader.source
         put_rest, get_rest = Signal(LINE_BITS), Signal(LINE_BITS) # Words of the piece that are through.
         is_there    = Signal()
-        has_room    = Signal()
+        has_space    = Signal()
         self.comb += [
             put.adr.eq(into.address + put_rest),
             put.dat_w.eq(self.write_data.data),
             put.we.eq(into.valid & self.write_data.valid),
             self.write_data.ready.eq(into.valid),
             into.ready.eq(put.we & (put_rest == into.rest)),
-            has_room.eq(self.level < self.buffer.depth - 2),
+            has_space.eq(self.level < self.buffer.depth - 2),
             get.adr.eq(out.address + get_rest),
-            out.ready.eq(has_room & (get_rest == out.rest)),
+            out.ready.eq(has_space & (get_rest == out.rest)),
             self.buffer.sink.valid.eq(is_there),
             self.buffer.sink.data.eq(get.dat_r),
             self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & ~is_there & (self.level == 0)),
         ]
         self.sync += [
-            is_there.eq(out.valid & has_room),
+            is_there.eq(out.valid & has_space),
             If(put.we, put_rest.eq(put_rest + 1)),
             If(into.valid & into.ready, put_rest.eq(0)),
-            If(out.valid & has_room, get_rest.eq(get_rest + 1)),
+            If(out.valid & has_space, get_rest.eq(get_rest + 1)),
             If(out.valid & out.ready, get_rest.eq(0)),
         ]
 
-class SdramStore(FrameStore):
+class SdramStore(RingStore):
     """Keeps frames in the SDRAM, by bursts of up to 64 words.
 
     Parameters
@@ -204,7 +207,7 @@ class SdramStore(FrameStore):
         Words that are read ahead.
     """
     def __init__(self, write_port, read_port, address, words, buffer=1024):
-        FrameStore.__init__(self, words, buffer)
+        RingStore.__init__(self, words, buffer)
 
         # # #
 
@@ -216,7 +219,7 @@ class SdramStore(FrameStore):
         self.fsm   = fsm = FSM(reset_state="ASK")
         asked      = Signal()
         is_whole   = Signal()
-        has_room   = Signal()
+        has_space   = Signal()
         self.comb += [
             self.write_data.connect(queue.sink),
             write_port.request.write.eq(1),
@@ -225,11 +228,11 @@ class SdramStore(FrameStore):
             write_port.write_data.eq(queue.source.data),
             queue.source.ready.eq(write_port.takes),
             is_whole.eq(queue.level > into.rest),
-            has_room.eq(held + out.rest < buffer),
+            has_space.eq(held + out.rest < buffer),
             read_port.request.write.eq(0),
             read_port.request.address.eq(out.address + address),
             read_port.request.rest.eq(out.rest),
-            read_port.request.valid.eq(out.valid & has_room),
+            read_port.request.valid.eq(out.valid & has_space),
             asked.eq(read_port.request.valid & read_port.request.ready),
             out.ready.eq(asked),
             self.buffer.sink.valid.eq(read_port.gives),
@@ -255,3 +258,233 @@ class SdramStore(FrameStore):
             self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & (held == 0)),
         ]
         self.sync += held.eq(held + Mux(asked, out.rest + 1, 0) - left)
+
+# Frame Mover --------------------------------------------------------------------------------------
+
+class FrameMover(LiteXModule):
+    """Takes the frame at hand for each verdict, and writes its words to the store, or lets them go.
+
+    Attributes
+    ----------
+    drains : Signal(), in
+        Level: no program runs; all frames go, and so do verdicts.
+    anew : Signal(), in
+        Pulse, while ``drains``: the rings are empty from some cycles after the store is idle.
+    verdicts : Endpoint(verdict_layout), in
+    descriptor, data, skip : Endpoint(descriptor_layout()), Endpoint([("data", 32)]), Signal(), in, in and out
+        Of `Staging`: each frame that came in, in order.
+    store : RingStore
+        ``write``, ``write_data``, ``written`` and ``is_idle`` of it are driven and looked at.
+    lane, position : Signal(4), Signal(22), in and out
+        Up to where the words of a lane are in the store, or on their way there before any read that is asked for later.
+
+    A frame takes its words in cycles, and some five more.
+    """
+    def __init__(self, store):
+        # The engine gives a verdict where it is taken at once, and only then: whether is known in its cycle.
+        self.queue      = queue      = stream.Buffer(verdict_layout, pipe_valid=True, pipe_ready=True)
+        self.verdicts   = queue.sink
+        self.descriptor = descriptor = stream.Endpoint(descriptor_layout())
+        self.data       = data       = stream.Endpoint([("data", 32)])
+        self.skip       = Signal()
+        self.drains     = Signal()
+        self.anew       = Signal()
+        self.lane       = Signal(LANE_BITS)
+        self.position   = Signal(POSITION_BITS)
+
+        # # #
+
+        write_moved, look = lut_ports(self, "moved", POSITION_BITS, LANES)
+        verdict  = queue.source
+        write    = store.write
+        clear    = Signal(LANE_BITS)
+        clears   = Signal()
+        is_asked = Signal() # For empty rings.
+        keeps    = Signal()
+        self.comb += [
+            look.adr.eq(self.lane),
+            self.position.eq(look.dat_r),
+            write_moved.adr.eq(Mux(clears, clear, store.written_lane)),
+            write_moved.dat_w.eq(Mux(clears, 0, store.written_position)),
+            write_moved.we.eq(clears | store.written),
+            keeps.eq(verdict.keep & ~self.drains),
+            self.skip.eq(~keeps),
+            write.lane.eq(verdict.lane),
+            write.position.eq(verdict.position),
+            write.words.eq(descriptor.words),
+            store.write_data.data.eq(data.data),
+        ]
+        self.sync += If(self.anew, is_asked.eq(1)).Elif(clears, is_asked.eq(0))
+        self.fsm = fsm = FSM(reset_state="CLEAR")
+        fsm.act("CLEAR",
+            clears.eq(1),
+            NextValue(clear, clear + 1),
+            If(clear == LANES - 1, NextValue(clear, 0), NextState("WAIT")),
+        )
+        fsm.act("WAIT",
+            If(is_asked & store.is_idle,
+                NextState("CLEAR"),
+            ).Elif(self.drains,
+                verdict.ready.eq(1),
+                descriptor.ready.eq(1),
+            ).Elif(verdict.valid & descriptor.valid,
+                write.valid.eq(keeps),
+                If(write.ready | ~keeps,
+                    verdict.ready.eq(1),
+                    descriptor.ready.eq(1),
+                    If(keeps, NextState("MOVE")),
+                ),
+            ),
+        )
+        fsm.act("MOVE",
+            data.connect(store.write_data, keep={"valid", "ready"}),
+            If(data.valid & data.ready & data.last, NextState("WAIT")),
+        )
+
+# Trace Reader -------------------------------------------------------------------------------------
+
+class TraceReader(LiteXModule):
+    """Gives the opportunities of a trace in a circle, some of which it reads ahead.
+
+    Parameters
+    ----------
+    depth : int
+        Opportunities that there is space for, a power of two.
+    block : int
+        That are read at once, a power of two; it has space for two blocks.
+
+    Attributes
+    ----------
+    start : Signal(), in
+        Pulse: begin anew, with the first one.
+    count : Signal, in
+        Opportunities of the trace; stands still from ``start`` on. 0: none is given.
+    source : Endpoint([("ticks", 32), ("octets", 32)]), out
+    number : Signal, out
+        Of the block that is read.
+    asks : Signal(), out
+        Its words are wanted.
+    asked, gives, word : Signal(), Signal(), Signal(32), in
+        They are on their way; pulse: this is the next one of them. All of a block must come.
+    """
+    def __init__(self, depth, block):
+        self.start  = Signal()
+        self.count  = Signal(max=depth + 1)
+        self.number = Signal(max=depth//block)
+        self.asks   = Signal()
+        self.asked  = Signal()
+        self.gives  = Signal()
+        self.word   = Signal(32)
+
+        # # #
+
+        layout    = [("ticks", 32), ("octets", 32)]
+        self.queue = queue = ResetInserter()(stream.SyncFIFO(layout, 2*block))
+        self.source = queue.source
+        last      = TRACE_ENTRY_WORDS*block - 1
+        at        = Signal(max=last + 1) # Of the words of the block.
+        ticks     = Signal(32, reset_less=True)
+        after     = Signal.like(self.count) # Opportunities of the trace up to this one.
+        is_over   = Signal() # What comes is behind the trace.
+        is_old    = Signal() # What comes is of a program before.
+        ends      = Signal()
+        self.comb += [
+            queue.reset.eq(self.start),
+            queue.sink.ticks.eq(ticks),
+            queue.sink.octets.eq(self.word),
+            queue.sink.valid.eq(self.gives & at[0] & ~is_over & ~is_old),
+            after.eq(Cat(at, self.number)[WORD_BITS:] + 1),
+            ends.eq(is_over | (after == self.count)),
+        ]
+        self.fsm = fsm = FSM(reset_state="ASK")
+        fsm.act("ASK",
+            self.asks.eq((self.count != 0) & ~self.start & (queue.level <= block)),
+            If(self.asks & self.asked, NextState("TAKE")),
+        )
+        fsm.act("TAKE",
+            If(self.gives & (at == last), NextState("ASK")),
+        )
+        self.sync += [
+            If(fsm.ongoing("ASK"), is_old.eq(0)),
+            If(self.gives,
+                at.eq(at + 1),
+                ticks.eq(self.word),
+                If(at[0], is_over.eq(ends)),
+                If(at == last,
+                    is_over.eq(0),
+                    self.number.eq(Mux(ends, 0, self.number + 1)),
+                ),
+            ),
+            If(self.start,
+                is_old.eq(1),
+                is_over.eq(0),
+                self.number.eq(0),
+            ),
+            If(is_old, self.number.eq(0), is_over.eq(0)),
+        ]
+
+# Traces -------------------------------------------------------------------------------------------
+
+class BlockTrace(TraceReader):
+    """Reads a trace from block RAM, which the bus writes.
+
+    Parameters
+    ----------
+    depth : int, as of `TraceReader`.
+
+    Attributes
+    ----------
+    bus : wishbone.Interface, slave
+        TRACE_ENTRY_WORDS of each opportunity. An access takes two cycles.
+    words : int
+        That it has.
+    """
+    def __init__(self, depth):
+        TraceReader.__init__(self, depth, 1)
+        self.words = TRACE_ENTRY_WORDS*depth
+        self.bus   = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+
+        # # #
+
+        # Else LiteX gives the memory a page of the CSR bus.
+        self.autocsr_exclude = {"memory"}
+        self.memory = memory = Memory(32, self.words, name="trace")
+        host, get   = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
+        self.specials += memory, host, get
+        left = Signal(2) # Words on their way, a bit each.
+        self.comb += [
+            host.adr.eq(bus.adr),
+            host.dat_w.eq(bus.dat_w),
+            host.we.eq(bus.cyc & bus.stb & bus.we & ~bus.ack),
+            bus.dat_r.eq(host.dat_r),
+            get.adr.eq(Cat(left[0], self.number)),
+            self.word.eq(get.dat_r),
+            self.asked.eq(1),
+            self.gives.eq(left != 0),
+        ]
+        self.sync += [
+            bus.ack.eq(bus.cyc & bus.stb & ~bus.ack),
+            left.eq(Cat(self.asks, left[0])),
+        ]
+
+class SdramTrace(TraceReader):
+    """Reads a trace from the SDRAM, where the bus writes it.
+
+    Parameters
+    ----------
+    port : BurstPort
+    address : int
+        Where it begins in the memory, words; a multiple of the words of a block.
+    depth : int, as of `TraceReader`.
+    """
+    def __init__(self, port, address, depth):
+        TraceReader.__init__(self, depth, SDRAM_BLOCK)
+        self.comb += [
+            port.request.valid.eq(self.asks),
+            port.request.write.eq(0),
+            port.request.address.eq(Cat(Constant(0, log2_int(TRACE_ENTRY_WORDS*SDRAM_BLOCK)), self.number) + address),
+            port.request.rest.eq(TRACE_ENTRY_WORDS*SDRAM_BLOCK - 1),
+            self.asked.eq(port.request.ready),
+            self.gives.eq(port.gives),
+            self.word.eq(port.read_data),
+        ]

@@ -6,17 +6,10 @@
 A file a matter; all names are here.
 """
 
-from liteprobe.cores.formats.capture import *
 from liteprobe.cores.formats.clock import *
-from liteprobe.cores.formats.filter import *
-from liteprobe.cores.formats.firmware import *
-from liteprobe.cores.formats.identity import *
-from liteprobe.cores.formats.lease import *
 from liteprobe.cores.formats.measure import *
-from liteprobe.cores.formats.pcie import *
-from liteprobe.cores.formats.phy import *
+from liteprobe.cores.formats.monitor import *
+from liteprobe.cores.formats.probe import *
 from liteprobe.cores.formats.replay import *
-from liteprobe.cores.formats.train import *
 from liteprobe.cores.formats.traffic import *
-from liteprobe.cores.formats.unified import *
 from liteprobe.cores.formats.wire import *

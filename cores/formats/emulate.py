@@ -47,13 +47,13 @@ class ClassFlag(IntFlag):
     LIST = 1 << 5  # The loss pattern is a list of frame numbers, ascending; else bits, which repeat.
 
 
-class Background(IntEnum):
-    """How the ghost frames of a class follow each other."""
+class BackgroundKind(IntEnum):
+    """How the background frames of a class follow each other."""
 
     NONE = 0
     CONSTANT = 1  # At each interval.
     EXPONENTIAL = 2  # Intervals of an exponential distribution, whose mean is the interval.
-    ON_OFF = 3  # Bursts of ghosts at the interval, a fixed number each; then a pause.
+    ON_OFF = 3  # Bursts of background frames at the interval, a fixed number each; then a pause.
     RANDOM_ON_OFF = 4  # Likewise, of a geometric number; pauses of an exponential distribution.
     PATTERN = 5  # Intervals and lengths of a list, which repeats.
 
@@ -68,7 +68,7 @@ class Service(IntEnum):
 #: Words of a class.
 CLASS_FIELDS: Final = {
     "flags":              WordField(0, 0, 8),
-    "background":         WordField(0, 8, 3),   # Background.
+    "background":         WordField(0, 8, 3),   # BackgroundKind.
     "red_weight":         WordField(0, 16, 4),  # The mean queue takes on 2^-weight of the difference at each arrival.
     "service_weight":     WordField(0, 24, 8),  # Frames in a row, from 1.
     "loss_enter":         WordField(1),         # Gilbert-Elliott: p, from the good to the bad state, each frame.
@@ -81,7 +81,7 @@ CLASS_FIELDS: Final = {
     "reorder_ticks":      WordField(8, 0, 30),  # for so long, on top of their delay.
     "delay":              WordField(9, 0, 30),  # Ticks, from the end of service.
     "delay_repeat":       WordField(10),        # Share of frames that have the quantile of the one before in the class.
-    "limit_frames":       WordField(11, 0, 16),  # That wait for service, ghosts too; the one in service doesn't count.
+    "limit_frames":       WordField(11, 0, 16),  # That wait for service, background frames too; the one in service doesn't count.
     "limit_octets":       WordField(12),        # Likewise; octets without FCS.
     "red_least":          WordField(13, 0, 16),  # Frames.
     "red_most":           WordField(13, 16, 16),
@@ -92,18 +92,18 @@ CLASS_FIELDS: Final = {
     "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
-    "ghost_ticks":        WordField(19),        # The interval, ticks,
-    "ghost_fraction":     WordField(20, 0, 16),  # and parts of 2^16.
-    "ghost_length":       WordField(20, 16, 14),
-    "ghost_burst":        WordField(21),        # On-off: ghosts of a burst; random: 2^32 divided by their mean number.
-    "ghost_pause":        WordField(22),        # Ticks from the last ghost of a burst to the first of the next, or their mean.
-    "ghost_start":        WordField(23, 0, 9),  # Pattern: word of the pattern memory,
-    "ghost_count":        WordField(23, 16, 9),  # entries of two words: ticks since the one before; length.
-    "ghost_phase":        WordField(24),        # Ticks from the start to the first ghost (EXPONENTIAL: none, a draw).
+    "background_ticks":     WordField(19),        # The interval, ticks,
+    "background_fraction":  WordField(20, 0, 16),  # and parts of 2^16.
+    "background_length":    WordField(20, 16, 14),
+    "background_burst":     WordField(21),        # On-off: frames of a burst; random: 2^32 divided by their mean number.
+    "background_pause":     WordField(22),        # Ticks from the last frame of a burst to the first of the next, or their mean.
+    "background_start":     WordField(23, 0, 9),  # Pattern: word of the pattern memory,
+    "background_count":     WordField(23, 16, 9),  # entries of two words: ticks since the one before; length.
+    "background_phase":     WordField(24),        # Ticks from the start to the first of them (EXPONENTIAL: none, a draw).
     "frame_seed_low":     WordField(27),        # State of the draws of frames at the start; not 0,
     "frame_seed_high":    WordField(28),
-    "ghost_seed_low":     WordField(29),        # and of ghosts.
-    "ghost_seed_high":    WordField(30),
+    "background_seed_low":  WordField(29),        # and of background frames.
+    "background_seed_high": WordField(30),
     "store_start":        WordField(25, 0, 21),  # Words: where the frames of the lane lie in the store, a multiple of the size.
     "store_bits":         WordField(26, 0, 5),  # The size, 2^bits words, from 9.
 }  # fmt: skip
@@ -138,8 +138,8 @@ class Draw(IntEnum):
     RED = 8
 
 
-class GhostDraw(IntEnum):
-    """Draws of a ghost, in this order, each of them for every ghost of a class."""
+class BackgroundDraw(IntEnum):
+    """Draws of a background frame, in this order, each of them for every background frame of a class."""
 
     INTERVAL = 0  # 0 counts as 1.
     BURST = 1
@@ -157,7 +157,7 @@ def next_random64(state: int) -> int:
 # Results. -------------------------------------------------------------------------------------------------
 
 
-class Fate(IntEnum):
+class Outcome(IntEnum):
     """What becomes of a frame."""
 
     SENT = 0
@@ -183,8 +183,8 @@ class ClassCounter(IntEnum):
     DUPLICATED = 9
     CORRUPTED = 10
     HELD_BACK = 11
-    GHOSTS = 12
-    GHOSTS_DROPPED = 13
+    BACKGROUND = 12
+    BACKGROUND_DROPPED = 13
     LATE = 14  # Released after its tick for want of memory or of the engine's time; not for a line that was busy.
     WAITED = 15  # Released after its tick because the line was busy with another frame.
 

@@ -10,7 +10,7 @@ See docs/design/replay.md.
 from enum import IntEnum, IntFlag
 from typing import Final
 
-from liteprobe.cores.formats.pcie import DMA_SLOT_BYTES
+from liteprobe.cores.formats.probe import DMA_SLOT_BYTES
 
 # Ring: what a host streams lies in the SDRAM, a ring a port. -----------------------------------------
 

@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.formats import LEASE_NAME_WORDS, LEASE_UNIT_BITS
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 TIMEOUT_S = 2.0
 

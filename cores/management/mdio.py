@@ -12,7 +12,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import MDIO_ADDRESSES
 
 PREAMBLE  = 32

@@ -13,7 +13,7 @@ from liteprobe.cores.formats import STREAM_SLOTS, STREAM_WINDOW
 from liteprobe.cores.measure.field_delay import FieldDelay
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 # Port Meter ---------------------------------------------------------------------------------------
 

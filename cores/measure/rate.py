@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSRStatus
 
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.formats import RATE_INTERVAL_NS
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 NOW_BITS      = 64
 DELTA_BITS    = 16 # Of what ``now`` advances by in three ticks; and during a division, in 200.

@@ -17,7 +17,7 @@ from liteprobe.cores.measure.tally import Tally
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.report import FrameReport
 from liteprobe.cores.receive.unified.parser import passing_cycles
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Receive Path -------------------------------------------------------------------------------------

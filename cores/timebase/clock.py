@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing, StillCrossing
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 
 FRACTION_BITS = 40
 INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.

@@ -4,13 +4,239 @@
 """The PPS input: each edge of a reference, in the time and in the ticks of the probe."""
 
 from migen import *
+from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
+from liteprobe.cores.formats import TICK_NS_BITS
 from liteprobe.cores.timebase.clock import FRACTION_BITS
-from liteprobe.cores.timebase.pps_watchdog import PpsWatchdog
-from liteprobe.cores.timebase.pulse import LATENCY_TICKS, PulseDetector
 from liteprobe.cores.timebase.word_window import WORD_BITS
+
+# From a tick to that in which its samples are given.
+SAMPLE_TICKS = 2
+# Samples a tick that are of use: the PPS input knows the part of a tick by two bits.
+SAMPLES = (1, 2, 4)
+
+# Pin Samples --------------------------------------------------------------------------------------
+
+class PinSamples(LiteXModule):
+    """Samples a pin as each tick ends. Boards that can do better have a module with the same attribute.
+
+    Parameters
+    ----------
+    pad : Signal(), asynchronous
+
+    Attributes
+    ----------
+    samples : Signal(1), out, ``timebase``
+        The pin as the tick SAMPLE_TICKS before ended.
+    """
+    def __init__(self, pad):
+        self.samples = Signal()
+
+        # # #
+
+        self.specials += MultiReg(pad, self.samples, "timebase", n=SAMPLE_TICKS)
+
+# From the tick in which the pin rises to the first in which ``is_high`` is high.
+LATENCY_TICKS = SAMPLE_TICKS + 2
+
+# Pulse Detector -----------------------------------------------------------------------------------
+
+class PulseDetector(LiteXModule):
+    """Tells pulses from glitches by their width; in ``timebase``.
+
+    A pulse that is already there as the detector is enabled does not count. One that begins while ``hold`` is high is a glitch.
+    Pulses are what the last sample of each tick says; the others only tell when in its first tick a pulse began.
+
+    Parameters
+    ----------
+    samples : int
+        Samples of the pin a tick: 1, 2 or 4.
+
+    Attributes
+    ----------
+    samples : Signal(samples), in
+        The pin during the tick SAMPLE_TICKS before, at even distances, the earliest in bit 0, the last one as the tick ends.
+    enable, invert : Signal(), in
+        Must stand still; ``invert``: a pulse is low.
+    min_width : Signal(16), in
+        Ticks that a pulse must last; 0 is taken as 1. Must stand still.
+    hold : Signal(), in
+        Whoever captures the time of a rise could not do so in the next tick of ``is_high``.
+    is_high : Signal(), out
+        The pin, LATENCY_TICKS late. Registered.
+    early : Signal(max=samples), out
+        A tick before ``is_high`` rises: samples that were high already before the last one of the tick of the rise, without a
+        gap. Else anything. Registered; of one sample 0.
+    accepted : Signal(), out
+        One tick for each pulse as it has lasted ``min_width`` ticks: ``is_high`` was high in the tick before. Registered.
+    glitch : Signal(), out
+        One tick for each pulse that ended before, or began too soon. Registered.
+    width : Signal(32), out
+        Ticks that the last accepted pulse has lasted so far; new in the tick of ``accepted``. Wraps after 34 s.
+
+    Limits: a gap between two last samples is not seen, a pulse between two last samples neither.
+    """
+    def __init__(self, samples=1):
+        self.samples   = Signal(samples)
+        self.enable    = Signal()
+        self.invert    = Signal()
+        self.min_width = Signal(16)
+        self.hold      = Signal()
+        self.is_high   = Signal()
+        self.early     = Signal(max=max(samples, 2), reset_less=True)
+        self.accepted  = Signal()
+        self.glitch    = Signal()
+        self.width     = Signal(32, reset_less=True)
+
+        # # #
+
+        level      = Signal()
+        level_d    = Signal()
+        was_high   = Signal()
+        count      = Signal(32, reset_less=True)
+        lasted     = Signal(32, reset_less=True) # In step with ``is_high``.
+        is_longest = Signal() # Beyond all that can be asked for.
+        is_long    = Signal()
+        is_blocked = Signal(reset=1) # Until the pin was low once.
+        is_early   = Signal()        # Nobody knows when it began.
+        is_done    = Signal()        # This pulse was accepted.
+        counts     = Signal()
+        early      = 0
+        self.comb += [
+            level.eq(self.samples[-1] ^ self.invert),
+            counts.eq(self.is_high & is_long & ~is_blocked & ~is_early),
+        ]
+        for n in range(samples - 1):
+            early = Mux(self.samples[n] ^ self.invert, 1 + early, 0)
+        self.sync.timebase += [
+            level_d.eq(level),
+            self.early.eq(early),
+            self.is_high.eq(level_d),
+            was_high.eq(self.is_high),
+            If(level, count.eq(count + 1)).Else(count.eq(0)),
+            lasted.eq(count),
+            is_longest.eq(level & (is_longest | (count[:16] == 0xffff))),
+            is_long.eq(is_longest | (count[:16] >= self.min_width)),
+            If(~self.enable, is_blocked.eq(1)).Elif(~self.is_high, is_blocked.eq(0)),
+            If(~self.is_high, is_early.eq(self.hold)),
+            is_done.eq(counts),
+            self.accepted.eq(counts & ~is_done),
+            self.glitch.eq(was_high & ~self.is_high & ~is_done & ~is_blocked),
+            If(counts, self.width.eq(lasted)),
+        ]
+
+TICK_BITS   = 32 - TICK_NS_BITS
+LOST_BITS   = 3
+LOST_AFTER  = 1 << (LOST_BITS - 1) # Periods without an edge, after which the next one sets the phase.
+
+# PpsWatchdog -----------------------------------------------------------------------------------------
+
+class PpsWatchdog(LiteXModule):
+    """Compares edges with a period, by the oscillator's own ticks; in ``timebase``.
+
+    An edge that is neither spurious nor the first one sets the phase anew, so the oscillator's error counts over one
+    period only. After LOST_AFTER periods without any such edge, the next one sets the phase whenever it comes.
+
+    Attributes
+    ----------
+    enable : Signal(), in
+        While low, everything is forgotten.
+    period : Signal(32), in
+        ns, taken in whole ticks; from 64 ticks. Must stand still.
+    window : Signal(32), in
+        ns, taken in whole ticks; 0: no edge is spurious. Must stand still.
+    edge : Signal(), in
+        One tick for each edge, a fixed time after it.
+    is_spurious : Signal(), out
+        With ``edge``: it is further than ``window`` from a whole number of periods after the last one that was not. Registered.
+    missed : Signal(), out
+        One tick for each period without an edge: 1.5 periods after the last one, and so on. Registered.
+    is_present : Signal(), out
+        An edge that was not spurious came within the last 1.5 periods. Registered.
+    """
+    def __init__(self):
+        self.enable      = Signal()
+        self.period      = Signal(32)
+        self.window      = Signal(32)
+        self.edge        = Signal()
+        self.is_spurious = Signal()
+        self.missed      = Signal()
+        self.is_present  = Signal()
+
+        # # #
+
+        left   = Signal(TICK_BITS) # Ticks to the end of the lap, which is half a period after the edge.
+        period = Signal(TICK_BITS)
+        center = Signal(TICK_BITS) # Ticks left at an edge; its two lowest bits are 0.
+        near   = Signal() # Three ticks before the end of the lap were left a tick ago.
+        lap    = Signal()
+        accept = Signal()
+        was_accepted = Signal()
+        silent = Signal(LOST_BITS, reset=LOST_AFTER)
+        seen   = Signal()
+        self.comb += [
+            period.eq(self.period[TICK_NS_BITS:]),
+            center.eq(Cat(Constant(0, 2), self.period[TICK_NS_BITS + 3:])),
+            accept.eq(self.edge & ~self.is_spurious),
+        ]
+        self.sync.timebase += [
+            was_accepted.eq(accept),
+            near.eq(left == 3),
+            lap.eq(near & ~accept & ~was_accepted),
+            left.eq(left - 1),
+            If(lap, left.eq(period)),
+            If(accept | ~self.enable, left.eq(center)),
+
+            self.missed.eq(0),
+            If(accept,
+                seen.eq(1),
+            ).Elif(lap,
+                seen.eq(0),
+                self.missed.eq(~seen),
+            ),
+            # A tick behind what it follows, for its logic is long.
+            If(was_accepted,
+                silent.eq(0),
+            ).Elif(self.missed & ~silent[-1],
+                silent.eq(silent + 1),
+            ),
+            If(~self.enable,
+                seen.eq(0),
+                silent.eq(LOST_AFTER),
+                lap.eq(0),
+                self.missed.eq(0),
+            ),
+            self.is_present.eq(silent == 0),
+        ]
+        self.add_verdict(left, center, silent[-1])
+
+    def add_verdict(self, left, center, is_lost):
+        """Form |left - center| - window in three steps.
+
+        The verdict is of ``left`` three ticks before, and ``left`` is set to the center in the tick after an edge: so an edge
+        after exactly one period finds ``center + 4`` there, and 4 is what the lowest bits leave out.
+        """
+        low      = 2
+        distance = Signal(TICK_BITS + 1, reset_less=True)
+        size     = Signal(TICK_BITS, reset_less=True) # One less than the distance, where that is negative.
+        negative = Signal(reset_less=True)
+        above    = Signal(TICK_BITS - low + 2)
+        excess   = Signal(TICK_BITS + 2)
+        is_on    = Signal()
+        self.comb += [
+            # One subtraction each: the borrow comes in through an extra lowest bit.
+            above.eq(Cat(Constant(0, 1), left[low:]) - Cat(Constant(1, 1), center[low:])),
+            excess.eq(Cat(Constant(0, 1), self.window[TICK_NS_BITS:]) - Cat(negative, size)),
+        ]
+        self.sync.timebase += [
+            distance.eq(Cat(left[:low], above[1:])),
+            size.eq(Mux(distance[-1], ~distance[:-1], distance[:-1])),
+            negative.eq(distance[-1]),
+            is_on.eq((self.window != 0) & ~is_lost),
+            self.is_spurious.eq(excess[-1] & is_on),
+        ]
 
 # Edge ---------------------------------------------------------------------------------------------
 

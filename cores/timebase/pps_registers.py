@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
 from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
 from liteprobe.cores.timebase.word_window import WordStatus, WordWindow

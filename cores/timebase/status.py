@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.word_window import WORD_BITS, WordWindow
 
 WATCHDOG_MS = 3000

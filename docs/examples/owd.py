@@ -5,7 +5,7 @@
 import sys
 
 from liteprobe.host import Probe, TrainProgram
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.serve.discipline import Discipline, settle
 from liteprobe.host.suites.owd import OneWay
 

@@ -31,7 +31,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from liteprobe.host import Probe, TrainProgram
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 
 PROBE = None  # A board: "etherbone://192.168.1.50". None: the simulated probe, behind the wire that a step names.

@@ -8,9 +8,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.errors import UsageError
+
+if TYPE_CHECKING:
+    from liteprobe.host.probe import Probe
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
@@ -199,6 +202,13 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
     )
     group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
     add_steal(group)
+
+
+def open_probe(args: argparse.Namespace) -> "Probe":
+    """Return the probe that is meant, open."""
+    from liteprobe.host.probe import Probe  # Takes long to load.
+
+    return Probe(args.probe, args.map, args.steal)
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

@@ -139,16 +139,16 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
 
 
 def _queues(classes: Sequence[ClassLook]) -> RenderableType:
-    has_ghosts = any(one.counts.ghosts for one in classes)
-    heads = ["Mb/s in", "Mb/s out", "frames", "octets", "most", *["background", "dropped"] * has_ghosts]
+    has_background = any(one.counts.background for one in classes)
+    heads = ["Mb/s in", "Mb/s out", "frames", "octets", "most", *["background", "dropped"] * has_background]
     wide = tables.table("class", "queue", *heads, text=2)
     narrow = tables.table("class", *heads, text=1, is_tight=True)
     for one in classes:
         queue = one.queue
         rates = [tables.megabits(one.arrived_bps), tables.megabits(one.sent_bps)]
         counts = [tables.counted(value) for value in (queue.frames, queue.octets, queue.most)]
-        if has_ghosts:
-            counts += [tables.counted(one.counts.ghosts), tables.counted(one.counts.ghosts_dropped)]
+        if has_background:
+            counts += [tables.counted(one.counts.background), tables.counted(one.counts.background_dropped)]
         full = -(-BAR * queue.frames // max(queue.most, 1))
         bar = Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(Text(one.name, "bold"), bar, *rates, *counts)

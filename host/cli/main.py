@@ -12,59 +12,15 @@ from types import ModuleType
 
 from liteprobe.host import extras
 from liteprobe.host.cli.arguments import Parser, check_outputs
-from liteprobe.host.cli.parsers import (
-    agent,
-    bring_up,
-    build,
-    calibrate,
-    capture,
-    clock,
-    completion,
-    demo,
-    discover,
-    doctor,
-    emulate,
-    firmware,
-    info,
-    monitor,
-    owd,
-    phy,
-    regs,
-    replay,
-    send,
-    sets,
-    stop,
-    train,
-)
 from liteprobe.host.cli.streams import let_go
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.interrupt import Interrupted
 
-#: What each command takes; what it does is in the module of its name in ``liteprobe.host.cli``, loaded when it is run.
-COMMANDS: dict[str, ModuleType] = {
-    "train": train,
-    "send": send,
-    "replay": replay,
-    "sets": sets,
-    "emulate": emulate,
-    "owd": owd,
-    "capture": capture,
-    "monitor": monitor,
-    "calibrate": calibrate,
-    "stop": stop,
-    "clock": clock,
-    "info": info,
-    "phy": phy,
-    "bring-up": bring_up,
-    "regs": regs,
-    "agent": agent,
-    "build": build,
-    "firmware": firmware,
-    "demo": demo,
-    "doctor": doctor,
-    "discover": discover,
-    "completion": completion,
-}
+#: Each command is a module of its name, with ``HELP``, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
+COMMANDS = (
+    "train", "send", "replay", "sets", "emulate", "owd", "capture", "monitor", "calibrate", "stop", "clock", "info", "phy",
+    "bring-up", "regs", "agent", "build", "firmware", "demo", "doctor", "discover", "completion",
+)  # fmt: skip
 EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
 
   liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
@@ -89,6 +45,11 @@ class Version(argparse.Action):
         parser.exit()
 
 
+def module_of(command: str) -> ModuleType:
+    """Return the module of a command; what takes long to load it puts off until it runs."""
+    return importlib.import_module(f"liteprobe.host.cli.commands.{command.replace('-', '_')}")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
@@ -100,7 +61,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, help="show the version, and end")
     parser.add_argument("--verbose", action="store_true", help="say on stderr what is being done")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, command in COMMANDS.items():
+    for name in COMMANDS:
+        command = module_of(name)
         sub = commands.add_parser(name, help=command.HELP, description=command.HELP + ".")
         command.add_arguments(sub)
     return parser
@@ -128,16 +90,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        args = make_parser().parse_args(arguments)
+        parser = make_parser()
+        args = parser.parse_args(arguments, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
         if args.verbose:
             import logging  # Takes a fifth of the time of --help.
 
             logging.basicConfig(format="%(message)s", level=logging.INFO)
-        command = args.command.replace("-", "_")
         with extras.named():
-            importlib.import_module(f"liteprobe.host.cli.commands.{command}").run(args)
+            module_of(args.command).run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0

@@ -12,8 +12,8 @@ from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
-from liteprobe.host.run.streamed.program import Show
+from liteprobe.host.run.streamed import Show
+from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
 
 
 def run(

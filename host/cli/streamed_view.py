@@ -10,10 +10,10 @@ from rich.text import Text
 
 from liteprobe.host.cli import tables
 from liteprobe.host.clock.timebase import delay_words
-from liteprobe.host.run.streamed.figures import Delays, FiguresT, StreamedResult
-from liteprobe.host.run.streamed.program import Show, StreamLook
-from liteprobe.host.run.streamed.replay_figures import PortReplay
-from liteprobe.host.run.streamed.sets_figures import PortSets
+from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.sets_figures import PortSets
+from liteprobe.host.run.streamed import Show, StreamLook
+from liteprobe.host.run.streamed_figures import Delays, FiguresT, StreamedResult
 from liteprobe.host.traffic.trace.records import Summary
 
 LINE_BPS = 1e9

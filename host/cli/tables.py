@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What commands print: tables on stdout, progress on stderr; plain text where nobody looks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -98,12 +100,22 @@ def _narrow(heads: Sequence[str], title: str | None = None) -> Table:
 
 def facts(found: Mapping[str, object]) -> None:
     """Print names and values."""
+    console().print(fact_table(found.items()))
+
+
+def fact_table(found: Iterable[tuple[str, object]]) -> Table:
+    """Return names and values as a table."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="cyan", no_wrap=True)
     shown.add_column(overflow="fold")
-    for name, value in found.items():
+    for name, value in found:
         shown.add_row(name, str(value))
-    console().print(shown)
+    return shown
+
+
+def live(screen: bool = False, transient: bool = False) -> Live:
+    """Return what shows one thing after the other in its place; ``screen``: alone on the terminal; ``transient``: until it ends."""
+    return Live(console=console(), auto_refresh=False, screen=screen, transient=transient)
 
 
 def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> None:
@@ -235,6 +247,20 @@ def _cells(row: Row, is_wide: bool) -> list[str]:
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")
+
+
+@contextmanager
+def frame_counter() -> Iterator[Callable[[int], None] | None]:
+    """Show on stderr how many frames have come, as the caller says, and how many a second; None where nobody looks."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield None
+        return
+    text = TextColumn("{task.completed:,} frames, {task.fields[rate]:,.0f}/s")
+    with Progress(SpinnerColumn(), text, console=errors, transient=True, refresh_per_second=4) as bars:
+        task = bars.add_task("", total=None, rate=0.0)
+        began_s = time.monotonic()
+        yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
 
 
 @contextmanager

@@ -123,4 +123,4 @@ def _queues(one: ClassLook, seconds: float) -> list[str]:
     mean_bps = None if octets is None or not seconds else 8 * octets / seconds
     ends = [None if value is None else value / 1e6 for value in (delays.least_ns, delays.most_ns)]
     cells = [megabits(mean_bps), count(one.queue.frames), count(one.queue.most), *(number(end, 6) for end in ends)]
-    return [one.name, *cells, count(one.counts.ghosts), count(one.counts.ghosts_dropped)]
+    return [one.name, *cells, count(one.counts.background), count(one.counts.background_dropped)]

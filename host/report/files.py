@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from liteprobe.host.run.emulate_figures import EmulationResult
 from liteprobe.host.run.emulate_figures import document as emulation_result
 from liteprobe.host.run.figures import TrafficResult, result_document
-from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
+from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.document import write_document
 

@@ -10,9 +10,9 @@ from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import Part, count, heading, number, said_of, table
-from liteprobe.host.run.streamed.figures import FiguresT, StreamedResult
-from liteprobe.host.run.streamed.replay_figures import PortReplay
-from liteprobe.host.run.streamed.sets_figures import PortSets
+from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.sets_figures import PortSets
+from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
 
 DEFINED = ("Frame length", "Time stamps", "Late")
 ENDS = {

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an emulated network: settings, start of both directions in one tick, looks, changes at their ticks, stop."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.cores.formats.emulate import CLASSES, UNMATCHED_CLASS
+from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS
 from liteprobe.host.capture.filter.expression import Rule, fit_rules, parse
 from liteprobe.host.capture.filter.fit import Filter, clear_filter, write_filter
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.run.emulate_figures import (
@@ -25,13 +25,16 @@ from liteprobe.host.run.emulate_figures import (
     Extended,
     notes_of,
 )
-from liteprobe.host.run.emulate_port import EVENTS, DirectionPort
-from liteprobe.host.run.port import Port, check_own
-from liteprobe.host.run.routes import Devices
-from liteprobe.host.run.start import await_ready, start_together
+from liteprobe.host.run.engine import ErrorWording, PortEnd, Run, RunDevice, check_link
+from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
+from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
+DELAYS_WORD = 2 * BANK_WORDS
+PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
+EVENTS = ("damaged", "overflows", "management")
+BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
 PORTS = len(DIRECTIONS)
 LOOK_S = 1.0
 LOOK_MOST_S = 10.0  # Counters of octets come round in 34 s.
@@ -39,15 +42,90 @@ SAMPLES_MOST = 400
 Show = Callable[[EmulationLook], None]
 
 
-class EmulationDevice(Devices, Protocol):
-    """What an emulation works with: a `Probe`, or what stands for one."""
+class EmulatorDirection:
+    """Holds the registers of a direction of the emulator: from the port of its number to the other one.
 
-    def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of the probe's time pass."""
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+
+    Raises
+    ------
+    UsageError
+        When the probe has no emulator.
+    """
+
+    def __init__(self, registers: Registers, number: int) -> None:
+        self._registers = registers
+        self._prefix = f"direction{number}_"
+        self.number = number
+        if self._prefix + "arm" not in registers.names:
+            raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
+
+    @staticmethod
+    def count(registers: Registers) -> int:
+        """Return how many directions a probe emulates."""
+        return sum(f"direction{number}_arm" in registers.names for number in range(2))
+
+    @property
+    def limits(self) -> Limits:
+        """What it holds."""
+        names = ("store_words", "entries", "longest", "least_delay", "waiting")
+        values = self._read(*(name for name in names if self._prefix + name in self._registers.names))
+        trace = self._prefix + "trace"
+        has_trace = trace in self._registers.memory_names
+        return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0)
+
+    def load(self, words: DirectionWords) -> None:
+        """Write what holds at the start, into bank 0, and what both banks share."""
+        self.write_bank(0, words.banks[0])
+        self._write_settings(DELAYS_WORD, words.delays)
+        self._write_settings(PATTERNS_WORD, words.patterns)
+        if words.trace:
+            self._registers.write_memory(self._prefix + "trace", 0, list(words.trace))
+        if self._prefix + "trace_entries" in self._registers.names:
+            self._registers.write_many({self._prefix + "trace_entries": len(words.trace) // 2})
+
+    def write_bank(self, bank: int, words: Sequence[int]) -> None:
+        """Write the settings of a bank that doesn't hold now."""
+        self._write_settings(BANK_WORDS * bank, words)
+
+    def arm(self) -> None:
+        """Take the settings of bank 0 for the next start."""
+        self._registers.write(self._prefix + "arm", 1)
+
+    def switch(self, ticks: int) -> None:
+        """Let the other bank hold from a tick since the start on; at once where that has passed."""
+        self._registers.write_burst({self._prefix + "switch_at": ticks})  # It doesn't read as it was written.
+        self._registers.write(self._prefix + "switch", 1)
+
+    def look(self) -> tuple[int, int]:
+        """Return the bank that holds now, and the ticks since the start."""
+        # One datagram, read in this order: a read of the bank latches the time.
+        values = self._read("bank", "now")
+        return values["bank"] & BANK_BIT, values["now"]
+
+    def events(self) -> dict[str, int]:
+        """Return what is counted of frames that no class has (modulo 2^32)."""
+        return self._read(*EVENTS)
+
+    def counts(self, number: int) -> list[int]:
+        """Return the words of a class's counters."""
+        words = self._registers.read_memory(self._prefix + "counts", COUNTER_WORDS * number, COUNTER_WORDS)
+        return [int(word) for word in words]
+
+    def _read(self, *names: str) -> dict[str, int]:
+        values = self._registers.read_many([self._prefix + name for name in names])
+        return {name.removeprefix(self._prefix): value for name, value in values.items()}
+
+    def _write_settings(self, first: int, words: Sequence[int]) -> None:
+        self._registers.write_memory(self._prefix + "settings", first, list(words))
 
 
 def rules_of(network: Network) -> list[Rule]:
-    """Return what names the classes of both directions, in the order in which it is asked.
+    """Return the rules that name the classes of both directions, in the order in which they are asked.
 
     A direction's frames come in at the port of its number; a class of the same number and match on both is one rule.
     """
@@ -78,11 +156,11 @@ def filter_of(network: Network) -> Filter | None:
 
 @dataclass
 class _Direction:
-    """A direction that runs, and what is still to be changed in it."""
+    """A direction that runs, with the changes that are still to be made in it."""
 
     way: str
-    port: DirectionPort
-    out: Port
+    port: EmulatorDirection
+    out: ProbePort
     counters: list[ClassCounters]
     events: Extended
     words: DirectionWords | None = None
@@ -90,14 +168,14 @@ class _Direction:
     asked: int = 0  # Changes that hold or are set.
 
 
-class Emulation:
+class Emulation(Run):
     """An emulated network on a probe.
 
     It goes on when this host is gone. As a context it is stopped at the end, unless it was detached.
 
     Parameters
     ----------
-    probe : EmulationDevice
+    probe : RunDevice
     network : Network or None
         None: the one that another host has started; its classes have numbers for names.
 
@@ -107,10 +185,12 @@ class Emulation:
         When the probe can't: the message has the limit, and what to do.
     """
 
-    def __init__(self, probe: EmulationDevice, network: Network | None = None) -> None:
+    wording = ErrorWording("the network", "while it ran", "start it", prepared="the network")
+
+    def __init__(self, probe: RunDevice, network: Network | None = None) -> None:
         self._probe, self.network = probe, network
-        count = max(1, DirectionPort.count(probe.registers))
-        ports = [DirectionPort(probe.registers, number) for number in range(count)]
+        count = max(1, EmulatorDirection.count(probe.registers))
+        ports = [EmulatorDirection(probe.registers, number) for number in range(count)]
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
@@ -134,8 +214,8 @@ class Emulation:
             )
             for number, way in enumerate(DIRECTIONS[:count])
         ]
-        self._notes = dict.fromkeys(note for one in words if one for note in one.notes)
-        self._end = ""
+        super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
+        self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is kept.
         self._looks = 0
@@ -147,24 +227,19 @@ class Emulation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if self._end:
-            return
-        if kind is None:
-            self.stop()
-            return
-        with suppress(ProbeError):  # The first error is the one to hear of.
+        with suppress(ProbeError) if kind else nullcontext():  # The first error is the one to hear of.
             self.stop()
 
     # Start and end ------------------------------------------------------------------------------------
 
     @classmethod
-    def started(cls, probe: EmulationDevice, network: Network | None) -> "Emulation":
+    def started(cls, probe: RunDevice, network: Network | None) -> "Emulation":
         """Return a network that has begun, or the one that runs."""
         emulation = cls(probe, network)
         emulation.begin()
         return emulation
 
-    def begin(self) -> None:
+    def begin(self, is_measured: bool = False) -> None:
         """Start both directions in one tick; nothing, where another host has.
 
         Raises
@@ -174,55 +249,47 @@ class Emulation:
         """
         if self.network is None:
             return
-        probe, ports = self._probe, self._ports
-        for port in ports:
-            if not port.transmit.is_link_up:
-                raise ProbeError(f"the link of port {port.number} {probe.links.trouble(port.number)}")
-        probe.registers.own()
-        for port in ports:
-            self._notes |= dict.fromkeys(port.free(probe.timebase))
-            port.sends_for = self
-        try:
-            self._load_and_start()
-        except BaseException:
-            with suppress(ProbeError):
-                for port in ports:
-                    port.halt(probe.timebase)
-            raise
+        with self.stopped_at_errors():
+            super().begin(is_measured)
+            if self._probe.link.stations:
+                self._probe.link.stations.begin()
+            for one in self._directions:
+                self._set_change(one)
 
-    def _load_and_start(self) -> None:
-        probe, ports = self._probe, self._ports
+    def check_links(self) -> None:
+        """Raise ProbeError where a link is down; at what speed it is doesn't matter here."""
+        for end in self.senders:
+            check_link(*end)
+
+    def load(self) -> None:
+        """Write the filter and the settings of both directions."""
         if self._filter:
-            write_filter(probe.registers, self._filter)
+            write_filter(self._probe.registers, self._filter)
         else:
-            clear_filter(probe.registers)
+            clear_filter(self._probe.registers)
         for one in self._directions:
             assert one.words
             one.port.load(one.words)
             one.port.arm()
-        await_ready(probe, ports, "the network")
-        start_together(probe, ports, 0.0)
-        if probe.link.stations:
-            probe.link.stations.begin()
-        for one in self._directions:
-            self._set_change(one)
 
     def stop(self) -> None:
         """End both directions: frames that wait or are under way are gone."""
-        if self._end:
+        if self.end:
             return
-        self._end = "stopped"
-        if self.network and all(port.sends_for is self for port in self._ports):
+        self.end = "stopped"
+        if self.network is None:
+            for end in self.senders:
+                end.port.halt(self._probe.timebase)
+            return
+        if all(end.port.sends_for is self for end in self.senders):
             with suppress(ProbeError):
                 self.look()
-        for port in self._ports:
-            if self.network is None or port.sends_for is self:
-                port.halt(self._probe.timebase)
+        self.stop_ports(self._probe)
 
     def detach(self) -> None:
         """Let it go on when this host lets go of the probe; of changes to come the next one is set, later ones are not made."""
         self.look()
-        self._end = "detached"
+        self.end = "detached"
         left = len(self._switches) - min(one.asked for one in self._directions)
         if left:
             self._note(f"{left} changes are not made, because this host has let go: they need it")
@@ -269,10 +336,10 @@ class Emulation:
             if show:
                 show(look)
         except Interrupted as end:
-            self._end = "interrupted"
+            self.end = "interrupted"
             with suppress(ProbeError):
                 end.results = [self.result()]
-            self._end = ""
+            self.end = ""
             raise
         return self.result(came)
 
@@ -287,7 +354,7 @@ class Emulation:
             When a port was given something else since.
         """
         if self.network:
-            check_own(self, self._ports, [])
+            self.check_own()
         ways = {one.way: self._look_at(one) for one in self._directions}
         look = EmulationLook(ways["there"], ways.get("back"), len(self._switches))
         self._last = look
@@ -317,18 +384,15 @@ class Emulation:
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        clock_state, notes = self._probe.timebase.clock_state, (*self._notes, *notes_of(last))
+        clock_state, notes = self._probe.timebase.clock_state, (*self.notes, *notes_of(last))
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
-        return EmulationResult(self.network, last, tuple(samples), self._end or end, clock_state, notes, seen)
+        return EmulationResult(self.network, last, tuple(samples), self.end or end, clock_state, notes, seen)
 
     # # #
 
-    @property
-    def _ports(self) -> list[Port]:
-        return [one.out for one in self._directions]
-
     def _note(self, text: str) -> None:
-        self._notes[text] = None
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _is_running(self, one: _Direction) -> bool:
         return one.out.transmit.look()[0] in (TransmitState.WAITING, TransmitState.RUNNING)
@@ -336,7 +400,7 @@ class Emulation:
     def _look_at(self, one: _Direction) -> DirectionLook:
         state, _, is_up = one.out.transmit.look()
         bank, now = one.port.look()
-        classes = [kept.look(one.port.counts(kept.number), now, self._tick_ns) for kept in one.counters]
+        classes = [each.look(one.port.counts(each.number), now, self._tick_ns) for each in one.counters]
         events = dict(zip(EVENTS, one.events.take(list(one.port.events().values())), strict=True))
         if not is_up:
             self._note(f"the link of port {one.out.number} was down for a time: frames to it were lost on the line")
@@ -346,7 +410,9 @@ class Emulation:
         is_running = state in (TransmitState.WAITING, TransmitState.RUNNING)
         if self.network is None:
             classes = [
-                kept for kept in classes if kept.counts.arrived or kept.counts.ghosts or kept.number == UNMATCHED_CLASS
+                each
+                for each in classes
+                if each.counts.arrived or each.counts.background or each.number == UNMATCHED_CLASS
             ]
         return DirectionLook(
             one.way,
@@ -375,7 +441,7 @@ class Emulation:
             )
 
     def _until_change(self, look: EmulationLook) -> float:
-        """Return the seconds until just after the next change that is set, for the one behind it to be set soon."""
+        """Return the seconds until just after the next change that is set, for the one after it to be set soon."""
         left = [
             float(self._switches[one.asked - 1] * self._tick_ns) / 1e9 - way.seconds
             for one, way in zip(self._directions, look.ways, strict=True)

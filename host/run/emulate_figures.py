@@ -39,7 +39,7 @@ class ClassCounts:
     discarded, lost, full, early, no_store : int
         Dropped: by the class, by loss, by its full queue, by RED, for want of the probe's memory.
     duplicated, corrupted, held_back : int
-    ghosts, ghosts_dropped : int
+    background, background_dropped : int
         Frames of the background.
     late, waited : int
         Left after their tick: because the probe wasn't ready; because the line was busy.
@@ -57,8 +57,8 @@ class ClassCounts:
     duplicated: int
     corrupted: int
     held_back: int
-    ghosts: int
-    ghosts_dropped: int
+    background: int
+    background_dropped: int
     late: int
     waited: int
 

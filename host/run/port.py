@@ -1,14 +1,12 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A test port: its transmit program, and what measures and records on it."""
-
-from collections.abc import Iterable
+"""Joins the two sides of a test port: its transmit program, and what measures and records on it."""
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.errors import ProbeError
 from liteprobe.host.run.receive import ReceivePort
 from liteprobe.host.traffic.headers import header_words
 from liteprobe.host.traffic.train import Schedule, TrainProgram
@@ -106,7 +104,7 @@ class TransmitPort:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
 
 
-class Port:
+class ProbePort:
     """A test port.
 
     Parameters
@@ -148,21 +146,3 @@ class Port:
     def free(self, timebase: Timebase) -> tuple[str, ...]:
         """Halt what somebody left running, detached, and return a note of it."""
         return (f"port {self.number}: what was left running there was stopped",) if self.halt(timebase) else ()
-
-
-def check_own(run: object, senders: Iterable[Port], receivers: Iterable[Port]) -> None:
-    """Raise UsageError unless ``run`` was the last to load all of ``senders`` and to set the meters of all ``receivers``."""
-    lost = {port.number for port in senders if port.sends_for is not run}
-    lost |= {port.number for port in receivers if port.measures_for is not run}
-    if lost:
-        raise UsageError(
-            f"port {min(lost)} was reset or given something else since, so what came of these streams is gone: take the "
-            "result before"
-        )
-
-
-def joint_counters(transmit: TransmitPort, receive: ReceivePort) -> dict[str, int]:
-    """Return the counters of both ends of a program; where both have one of a name, the sender's is ``transmit_<name>``."""
-    received = receive.counters()
-    sent = {("transmit_" + name if name in received else name): value for name, value in transmit.counters().items()}
-    return sent | received

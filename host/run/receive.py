@@ -3,19 +3,18 @@
 """The receive side of a test port: counts, accumulators of one stream, and a record of each probe frame where there are any."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from liteprobe.cores.formats import BIT_ERRORS, FAULTS, RECORD_WORDS, RecordFlag, lost_frames
+from liteprobe.cores.formats import BIT_ERRORS, RECORD_DTYPE, RECORD_WORDS, lost_frames
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.streams import read_accumulators, read_stream
-from liteprobe.host.run.recorder import Recorder
-from liteprobe.host.run.records import Records, concatenated, decode_records
 from liteprobe.host.traffic.train import TrainProgram
 
 #: What a port counts of any frame.
@@ -35,12 +34,16 @@ EVENTS = (
     "management_frames",
     "management_dropped",
 )
-#: Frames that the capture has no record of (no place for it), or none of their octets.
-UNRECORDED = ("unplaced", "staging_dropped")
 SAMPLE_RECORDS = 60  # Fetched to see how long that takes: six datagrams.
 DRAIN_RECORDS = 256  # Read at once, before their places are free: a quarter of the usual ring.
 COUNT_WRAP = 1 << 32
-NOT_OF_THE_STREAM = int(FAULTS | RecordFlag.FOREIGN_STREAM)
+
+Records = NDArray[np.void]
+
+
+def concatenated(records: Sequence[Records]) -> Records:
+    """Return records that were taken one after the other, in one array of ``RECORD_DTYPE``."""
+    return np.concatenate(records) if records else np.empty(0, dtype=RECORD_DTYPE)
 
 
 @dataclass
@@ -203,8 +206,16 @@ class RingPort(ReceivePort):
         self._registers.write(self._prefix + "latch", 1)
 
     def _fetch(self, first: int, count: int) -> Records:
-        """Return ``count`` records from place ``first`` of the ring, whatever they hold."""
-        return decode_records(self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count))
+        """Return ``count`` records from place ``first`` of the ring, whatever they hold, of ``RECORD_DTYPE``."""
+        words = self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count)
+        table = words.reshape(-1, RECORD_WORDS).astype(np.uint64)
+        records = np.empty(len(table), dtype=RECORD_DTYPE)
+        records["sequence"] = table[:, 0]
+        records["tx_stamp"] = table[:, 1] | table[:, 2] << np.uint64(32)
+        records["rx_stamp"] = table[:, 3] | table[:, 4] << np.uint64(32)
+        records["length"] = table[:, 5] & np.uint64(0xFFFF)
+        records["flags"] = table[:, 5] >> np.uint64(16)
+        return records
 
 
 class MeterPort(ReceivePort):
@@ -254,70 +265,6 @@ class MeterPort(ReceivePort):
 
     def _latch(self) -> None:
         self._registers.write(f"port{self._number}_measure_latch", 1)
-
-
-class CapturePort(MeterPort):
-    """A port that monitors: its records come by the capture of the probe, and a stream of its meters measures the train.
-
-    Parameters
-    ----------
-    registers, number : as of `ReceivePort`
-    recorder : Recorder
-        Of the probe: all its ports share one.
-    """
-
-    keeps_records = True
-
-    def __init__(self, registers: Registers, number: int, recorder: Recorder) -> None:
-        super().__init__(registers, number, "monitor", recorder.depth)
-        self._recorder = recorder
-        self._with_records = False
-        self._records = 0  # Good ones of the stream.
-
-    def start(self, program: TrainProgram, with_records: bool = True) -> None:
-        """Begin anew, as of `MeterPort`."""
-        self._with_records, self._records = with_records, 0
-        if with_records:
-            self._recorder.begin(self._number, program)
-        super().start(program, with_records)
-
-    def drain(self) -> Records:
-        """Take the records that have come, as of `ReceivePort`."""
-        records = self._recorder.take(self._number)
-        self._records += int(np.count_nonzero(records["flags"] & NOT_OF_THE_STREAM == 0))
-        return records
-
-    def finish(self) -> Records:
-        """Take the last records; the capture ends."""
-        self._recorder.stop()
-        return self.drain()
-
-    def end(self) -> None:
-        """End the capture."""
-        self._recorder.stop()
-
-    def record_ns(self, timebase: Timebase) -> float:
-        """Return the time that a record takes to fetch, as of `ReceivePort`."""
-        return self._recorder.record_ns(timebase)
-
-    def counters(self) -> dict[str, int]:
-        """Return what the port counts, as of `ReceivePort`.
-
-        ``records_lost``: good frames of the stream without a record, or records without a frame. ``records_refused``: of
-        any frames, those that came faster than the capture takes them. ``records_dropped``: those of all ports that found
-        the ring full.
-        """
-        since = self._since()
-        self._latch()
-        found = {name: since[name] for name in EVENTS} | self._stream_counters()
-        if not self._with_records:
-            return found | dict.fromkeys(("records_written", "records_lost", "records_refused", "records_dropped"), 0)
-        return found | {
-            "records_written": self._records,
-            "records_lost": abs(found["frames"] - self._records),
-            "records_refused": sum(since[name] for name in UNRECORDED),
-            "records_dropped": self._recorder.dropped,
-        }
 
 
 class BlindPort(ReceivePort):

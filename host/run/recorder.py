@@ -1,10 +1,24 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records of trains on a probe that captures: of each probe frame the capture keeps the octets up to its TX stamp."""
+"""Takes the records of trains from a probe's capture, which keeps of each probe frame the octets up to its TX stamp."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from liteprobe.cores.formats import FILL_OFFSET, PAYLOAD_OFFSET_IPV6, RECORD_HEAD_WORDS, VLAN_TAG
+import numpy as np
+
+from liteprobe.cores.formats import (
+    FAULTS,
+    FILL_OFFSET,
+    PAYLOAD_OFFSET_IPV6,
+    RECORD_DTYPE,
+    RECORD_HEAD_WORDS,
+    SIGNATURE,
+    VLAN_TAG,
+    RecordFlag,
+    UnifiedFlag,
+)
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.decode.payload import payload_places
 from liteprobe.host.capture.decode.stream import PAYLOAD_WORDS, BlockDecoder
 from liteprobe.host.capture.filter.fit import clear_filter
 from liteprobe.host.capture.request import CaptureSettings, Keep
@@ -12,7 +26,8 @@ from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.run.records import Records, concatenated, records_of
+from liteprobe.host.packets.frames import take
+from liteprobe.host.run.receive import EVENTS, MeterPort, Records, concatenated
 from liteprobe.host.traffic.train import TrainProgram
 
 CHANNEL = 0
@@ -20,6 +35,11 @@ SNAP_SPARE = 2 * VLAN_TAG  # For tags and labels that the network puts before a 
 SNAP_MOST = PAYLOAD_OFFSET_IPV6 + 2 * VLAN_TAG + FILL_OFFSET + SNAP_SPARE
 WORDS_MOST = RECORD_HEAD_WORDS + -(-SNAP_MOST // 4)  # Of a record.
 WRAP = 1 << 32
+#: Frames that the capture has no record of (no place for it), or none of their octets.
+UNRECORDED = ("unplaced", "staging_dropped")
+PAYLOAD_DTYPE = np.dtype([("signature", ">u4"), ("stream_id", ">u2"), ("sequence", ">u4"), ("tx_stamp", ">u8")])
+PROBE, GAP, FOREIGN = int(UnifiedFlag.PROBE), int(UnifiedFlag.GAP), int(RecordFlag.FOREIGN_STREAM)
+NOT_OF_THE_STREAM = int(FAULTS) | FOREIGN
 
 
 class Recorder:
@@ -59,11 +79,11 @@ class Recorder:
     def begin(self, port: int, program: TrainProgram) -> None:
         """Record the probe frames that come to ``port`` from now on, too; those not of the program's stream are flagged.
 
-        Kept of each are the octets up to its TX stamp, and room for two tags or labels of the network.
+        Kept of each are the octets up to its TX stamp, and space for two tags or labels of the network.
         """
         if not self._is_running:
             clear_filter(self._registers)
-            keep_nothing(self._registers, range(self._ports))
+            self._registers.write_many({f"port{number}_monitor_keep": 0 for number in range(self._ports)})
             self._ring.start((CHANNEL,))
             self._is_running, self._read = True, 0
             self._decoder, self._streams, self._records = BlockDecoder({CHANNEL: 0}), {}, {}
@@ -113,6 +133,90 @@ class Recorder:
             self._records.setdefault(port, []).append(records_of(batch.select(batch.port == port), stream_id))
 
 
-def keep_nothing(registers: Registers, ports: Iterable[int]) -> None:
-    """Have a capture keep no frame of ``ports``."""
-    registers.write_many({f"port{port}_monitor_keep": 0 for port in ports})
+def records_of(batch: Batch, stream_id: int) -> Records:
+    """Return a record of each probe frame in a capture of their octets, in order; gaps and frames without a stamp have none.
+
+    Flags of sequence (duplicate, reordered, beyond the window) are not set: a host that has all records needs none.
+    """
+    flags = batch.heads["flags"]
+    frames = batch.select((flags & PROBE != 0) & (flags & GAP == 0) & (batch.stamp != 0))
+    records = np.empty(len(frames), RECORD_DTYPE)
+    records["rx_stamp"], records["length"] = frames.heads["stamp"], frames.heads["length"]
+    records["flags"] = frames.heads["flags"] & int(FAULTS)
+    is_whole = np.zeros(len(frames), bool)
+    for size in np.unique(frames.snap_length).tolist():
+        of_size = np.flatnonzero(frames.snap_length == size)
+        octets = take(frames.words, frames.octets_at[of_size], np.dtype((np.void, -(-size // 4) * 4)))
+        table = octets.view(np.uint8).reshape(len(of_size), -1)[:, :size]
+        places = payload_places(table)
+        here = places + FILL_OFFSET <= size
+        chosen, columns = of_size[here], places[here, np.newaxis] + np.arange(FILL_OFFSET)
+        payload = np.take_along_axis(table[here], columns, axis=1).view(PAYLOAD_DTYPE).reshape(-1)
+        records["sequence"][chosen], records["tx_stamp"][chosen] = payload["sequence"], payload["tx_stamp"]
+        records["flags"][chosen] |= np.where(payload["stream_id"] == stream_id, 0, FOREIGN).astype(np.uint16)
+        is_whole[chosen] = payload["signature"] == SIGNATURE
+    return records[is_whole]
+
+
+class CapturePort(MeterPort):
+    """A port that monitors: its records come by the capture of the probe, and a stream of its meters measures the train.
+
+    Parameters
+    ----------
+    registers, number : as of `ReceivePort`
+    recorder : Recorder
+        Of the probe: all its ports share one.
+    """
+
+    keeps_records = True
+
+    def __init__(self, registers: Registers, number: int, recorder: Recorder) -> None:
+        super().__init__(registers, number, "monitor", recorder.depth)
+        self._recorder = recorder
+        self._with_records = False
+        self._records = 0  # Good ones of the stream.
+
+    def start(self, program: TrainProgram, with_records: bool = True) -> None:
+        """Begin anew, as of `MeterPort`."""
+        self._with_records, self._records = with_records, 0
+        if with_records:
+            self._recorder.begin(self._number, program)
+        super().start(program, with_records)
+
+    def drain(self) -> Records:
+        """Take the records that have come, as of `ReceivePort`."""
+        records = self._recorder.take(self._number)
+        self._records += int(np.count_nonzero(records["flags"] & NOT_OF_THE_STREAM == 0))
+        return records
+
+    def finish(self) -> Records:
+        """Take the last records; the capture ends."""
+        self._recorder.stop()
+        return self.drain()
+
+    def end(self) -> None:
+        """End the capture."""
+        self._recorder.stop()
+
+    def record_ns(self, timebase: Timebase) -> float:
+        """Return the time that a record takes to fetch, as of `ReceivePort`."""
+        return self._recorder.record_ns(timebase)
+
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, as of `ReceivePort`.
+
+        ``records_lost``: good frames of the stream without a record, or records without a frame. ``records_refused``: of
+        any frames, those that came faster than the capture takes them. ``records_dropped``: those of all ports that found
+        the ring full.
+        """
+        since = self._since()
+        self._latch()
+        found = {name: since[name] for name in EVENTS} | self._stream_counters()
+        if not self._with_records:
+            return found | dict.fromkeys(("records_written", "records_lost", "records_refused", "records_dropped"), 0)
+        return found | {
+            "records_written": self._records,
+            "records_lost": abs(found["frames"] - self._records),
+            "records_refused": sum(since[name] for name in UNRECORDED),
+            "records_dropped": self._recorder.dropped,
+        }

@@ -17,8 +17,7 @@ from liteprobe.host.device.phy import Phys
 from liteprobe.host.device.ram import KEEP_S, check_ram
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.execute import Execution
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.suites.eye import EYE_TAPS, MANAGEMENT_PORT, sweep
 from liteprobe.host.traffic.train import TrainProgram
 
@@ -240,7 +239,7 @@ class BringUp:
         for length in LENGTHS:
             program = TrainProgram(length=length, count=-(-self._extent.frames // len(LENGTHS)), gap_ns=0.0)
             route = Route(program, self._probe, self._probe, transmit, receive, is_recorded=False)
-            result = Execution([route]).run()[0]
+            result = TrainRun([route]).run()[0]
             counters = result.counters
             count = {"sent": result.sent, "frames": counters["frames"], "lost": result.sent - counters["frames"]}
             count |= {name: counters[name] for name in DAMAGE if name in counters}

@@ -9,8 +9,7 @@ from liteprobe.cores.formats import DELAY_TAPS, EYE_NS, TAP_NS
 from liteprobe.host.device.phy import Phys, ReceiveDelay
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.execute import Execution
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.traffic.train import TrainProgram
 
 TAIL_S = 100e-6  # For the last frame of a train on its way.
@@ -137,6 +136,6 @@ def _whole(probe: Probe, program: TrainProgram, transmit: int, receive: int) -> 
     """Return how many frames of a train come whole."""
     meter = probe.ports[receive].receive
     meter.start(program, with_records=False)
-    end_ns = Execution([Route(program, probe, probe, transmit, receive)]).launch()
+    end_ns = TrainRun([Route(program, probe, probe, transmit, receive)]).launch()
     probe.link.wait(max(0, end_ns - probe.timebase.now_ns) / 1e9 + TAIL_S)
     return meter.counters()["frames"]

@@ -18,10 +18,9 @@ from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.clock.clock import NAMES, ClockStatus
 from liteprobe.host.clock.watch import BEST_LAST, ClockVerdict
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.run.execute import Execution
+from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
-from liteprobe.host.run.routes import RECORDS_MAX, Devices, Job, Route
-from liteprobe.host.run.start import START_MARGIN_NS
+from liteprobe.host.run.trains import RECORDS_MAX, Route, RunningTrain, TrainRun
 from liteprobe.host.traffic.train import TrainResult, schedule
 
 Tend = Callable[[], None]
@@ -35,7 +34,7 @@ TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
 
 @dataclass(frozen=True)
 class OneWayResult:
-    """What came of a direction.
+    """Result of a direction.
 
     Attributes
     ----------
@@ -46,7 +45,7 @@ class OneWayResult:
     owd_ns : array, shape (packets,)
         One-way delay of each, the tick of the receive stamp resolved by the line's clock.
     line : LineClock or None
-        Clock of the receiver's line; None: not to be had.
+        Clock of the receiver's line; None: the gateware has no latch for it.
     start_time_ns : int
         When the first frame was to leave: a whole period of the PPS.
     sender, receiver : ClockStatus
@@ -62,7 +61,7 @@ class OneWayResult:
     receiver: ClockStatus
 
 
-class _Clocks(NamedTuple):
+class _EndClocks(NamedTuple):
     """The clocks at the end of a direction: of both probes, and of the receiver's line."""
 
     sender: ClockStatus
@@ -70,7 +69,7 @@ class _Clocks(NamedTuple):
     line: LineClock | None
 
 
-class OneWay(Execution):
+class OneWay(TrainRun):
     """One start of one direction or both, on a PPS.
 
     Parameters
@@ -113,7 +112,7 @@ class OneWay(Execution):
             self.patience_s = waiting_time_ns / 1e9
         self._random = random.Random(1)
         self._latches: dict[int, list[tuple[int, int]]] = {id(job): [] for job in self.jobs}
-        self._clocks: dict[int, _Clocks] = {}
+        self._clocks: dict[int, _EndClocks] = {}
         self._start_time_ns = 0
         self._mean_ns: float | None = None  # From look to look.
 
@@ -133,8 +132,8 @@ class OneWay(Execution):
         """Return the time in which a train's records are fetched, whoever else is asked meanwhile."""
         return FETCH_MARGIN * route.program.count * record_ns + LATCHES_EACH * route.receiver.link.look_ns
 
-    def prepare(self) -> None:
-        """Choose a PPS, and have every program wait for it."""
+    def load(self) -> None:
+        """Choose a PPS, have every program wait for it, and load them."""
         first, *others = (probe.timebase.now_ns for probe in self.probes)
         if any(abs(other - first) > self._period_ns / 2 for other in others):
             raise ProbeError(
@@ -145,11 +144,13 @@ class OneWay(Execution):
         self._start_time_ns = -(-(max(first, *others, 0) + lead_ns) // self._period_ns) * self._period_ns
         for job in self.jobs:
             job.program = replace(job.program, start_time_ns=self._start_time_ns)
-            job.schedule = schedule(job.program, job.route.sender.timebase.increment)
+            job.schedule = schedule(job.program, job.sender.probe.timebase.increment)
+        super().load()
 
-    def _start(self) -> int:
+    def start_all(self) -> None:
+        """Start both probes; ProbeError where the PPS is too near by now."""
         try:
-            return super()._start()
+            super().start_all()
         except UsageError:
             raise ProbeError("the probes took too long to get ready for the PPS: run it again") from None
 
@@ -158,32 +159,32 @@ class OneWay(Execution):
     def pause(self, left_ns: float, rest_ns: float) -> None:
         """Wait for the next latches of the line's clock, at random: at even intervals the two clocks may beat with them."""
         self._mean_ns = self._mean_ns or max(left_ns * LATCHES_EACH / LATCHES, 1.0)
-        self.wait(min(self._random.uniform(0.2, 1.8) * self._mean_ns, rest_ns) / 1e9)
+        self.let_pass(min(self._random.uniform(0.2, 1.8) * self._mean_ns, rest_ns) / 1e9)
 
-    def wait(self, seconds: float) -> None:
+    def let_pass(self, seconds: float) -> None:
         """Let time pass, in steps that let everything else go on."""
         left_ns = seconds * 1e9
         while left_ns > 0:
             step_ns = min(left_ns, self._period_ns / 8 if self._tend else left_ns)
-            super().wait(step_ns / 1e9)
+            super().let_pass(step_ns / 1e9)
             left_ns -= step_ns
             if self._tend:
                 self._tend()
 
-    def seen(self, job: Job) -> None:
+    def seen(self, job: RunningTrain) -> None:
         """Read the clock of the line that the receiver gets, where the gateware has such a latch."""
-        self._latches[id(job)] += [job.receive.receive.latch_line() for _ in range(LATCHES_EACH)]
+        self._latches[id(job)] += [job.meter.latch_line() for _ in range(LATCHES_EACH)]
 
     # Afterwards -------------------------------------------------------------------------------
 
-    def clock_of(self, job: Job, counters: dict[str, int]) -> ClockVerdict:
+    def clock_of(self, job: RunningTrain, counters: dict[str, int]) -> ClockVerdict:
         """Return what is to be said of both clocks; the bound is that of both and of the tick of the receive stamp (ns)."""
         del counters
         ends = [self.clocks[id(probe)].end() for probe in (job.route.sender, job.route.receiver)]
         line = _line_of(self._latches[id(job)])
         sender, receiver = (self.clocks[id(probe)].last for probe in (job.route.sender, job.route.receiver))
         assert sender and receiver  # Both have such a clock, or nothing would have begun.
-        self._clocks[id(job)] = _Clocks(sender, receiver, line)
+        self._clocks[id(job)] = _EndClocks(sender, receiver, line)
         names = [NAMES[state] for state in BEST_LAST]
         return ClockVerdict(
             state=min((end.state for end in ends), key=names.index),
@@ -192,7 +193,7 @@ class OneWay(Execution):
             notes=tuple(note for end in ends for note in end.notes),
         )
 
-    def _one_way(self, job: Job, train: TrainResult) -> OneWayResult:
+    def _one_way(self, job: RunningTrain, train: TrainResult) -> OneWayResult:
         clocks = self._clocks[id(job)]
         line = clocks.line
         arrived = arrivals.packets(train, self._asked_ns)
@@ -201,7 +202,7 @@ class OneWay(Execution):
         return OneWayResult(train, arrived, owd_ns, line, self._start_time_ns, clocks.sender, clocks.receiver)
 
 
-def _trusted(probe: Devices, any_clock: bool) -> ClockStatus:
+def _trusted(probe: RunDevice, any_clock: bool) -> ClockStatus:
     status = probe.timebase.clock.status()
     if status.state not in TRUSTED and not any_clock:
         why = "; ".join(status.faults) or "wait until it is locked"

@@ -3,7 +3,7 @@
 """A probe with an emulator as its registers show it: settings, banks that switch, counters that grow with what a test offers.
 
 The truth for tests of the host. Each direction has one queue that serves frames as they came, whatever their class, without
-tokens, traces, ghosts and RED; fates, delays and counters are those of docs/design/emulator.md.
+tokens, traces, background frames and RED; outcomes, delays and counters are those of docs/design/emulator.md.
 """
 
 from collections.abc import Sequence

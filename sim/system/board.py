@@ -20,8 +20,8 @@ from litedram.phy.model import SDRAMPHYModel
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.boards.memories import SDRAM_BYTES
-from liteprobe.cores.timebase.samples import SAMPLE_TICKS
+from liteprobe.boards.ecp5 import SDRAM_BYTES
+from liteprobe.cores.timebase.pps import SAMPLE_TICKS
 from liteprobe.sim.system import FLASH_OFFSET
 
 PORTS = 3

@@ -14,7 +14,7 @@ from typing import Any
 from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.soc.build.arguments import board_for, left_out
-from liteprobe.soc.build.report import least_margins
+from liteprobe.soc.build.bitstream import least_margins
 from liteprobe.soc.config import ProbeConfig
 
 PAGE = Path("docs/boards.md")

@@ -9,16 +9,292 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
-from liteprobe.soc.build.backup import WITHOUT, back_up
-from liteprobe.soc.build.images import check_backup, check_bitstream, check_firmware
-from liteprobe.soc.build.loaders import LOCKED, NO_PERMISSION, Answer, Loader, is_of, loader_for, name_of, part_of, run_loader
-from liteprobe.soc.build.toolchain import BuildError
+from liteprobe.cores.formats import FLASH_MAGIC
+from liteprobe.soc.build.toolchain import LOG_TAIL_LINES, BuildError, find_tool
+
+
+LONGEST_S = 3600 # A chip of 16 MB by a slow cable takes tens of minutes.
+# What they say.
+NO_PERMISSION = ("permission", "access denied", "error_access", "-4 (usb_open() failed)", "insufficient")
+LOCKED = ("block protection is set", "--unprotect-flash", "write-protected")
+# Lattice: bits 27 to 0 by size, the top ones by family.
+SIZES = {"25": 0x1111043, "45": 0x1112043, "85": 0x1113043}
+FAMILIES = {"LFE5U": 0x4, "LFE5UM": 0x0, "LFE5UM5G": 0x8}
+IDCODES = {f"{family}-{size}": top << 28 | low for family, top in FAMILIES.items() for size, low in SIZES.items()}
+IDCODES["LFE5U-12"] = 0x21111043
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a program said, and its exit code."""
+
+    code: int
+    text: str
+
+    @property
+    def tail(self) -> str:
+        """The last lines, indented; of a progress bar its end."""
+        lines = [line.split("\r")[-1] for line in self.text.strip().split("\n")]
+        return "\n".join(f"  {line}" for line in lines[-LOG_TAIL_LINES:])
+
+    def says(self, *words: str) -> bool:
+        """Whether any of ``words`` is in it, in capitals or not."""
+        return any(word in self.text.lower() for word in words)
+
+    @property
+    def idcodes(self) -> list[int]:
+        """The devices in the JTAG chain."""
+        return [int(code, 16) for code in re.findall(r"0x([0-9a-f]{7,8})\b", self.text.lower())]
+
+
+class OpenFpgaLoader:
+    """openFPGALoader: any cable that it was built with."""
+
+    name = "openFPGALoader"
+
+    def path(self) -> str | None:
+        """Return where it is, or None."""
+        try:
+            return find_tool(self.name)
+        except BuildError:
+            return None
+
+    def drives(self, cable: str) -> bool:
+        """Whether it knows ``cable``; which ones it was built without it says when it is asked to use one."""
+        return bool(cable)
+
+    def detect(self, cable: str) -> list[str]:
+        """Return what shows the devices in the chain."""
+        return ["--cable", cable, "--detect"]
+
+    def load(self, cable: str, file: Path) -> list[str]:
+        """Return what loads a bitstream into the FPGA."""
+        return ["--cable", cable, str(file)]
+
+    def write(self, cable: str, file: Path, offset: int, unprotect: bool) -> list[list[str]]:
+        """Return what writes ``file`` into the flash, in order. Only a bitstream is looked into; all else is raw."""
+        how = ["--write-flash", "--verify", *(["--unprotect-flash"] if unprotect else []), "--offset", f"{offset:#x}"]
+        how += [] if file.suffix == ".bit" else ["--file-type", "raw"]
+        return [["--cable", cable, *how, str(file)]]
+
+    def read(self, cable: str, file: Path, length: int) -> list[str]:
+        """Return what reads the flash into ``file``."""
+        return ["--cable", cable, "--dump-flash", "--offset", "0", "--file-size", str(length), str(file)]
+
+
+class Ecpdap:
+    """ecpdap: CMSIS-DAP cables (a DAPLink), and no other."""
+
+    name = "ecpdap"
+
+    def path(self) -> str | None:
+        """Return where it is, or None."""
+        return shutil.which(self.name)
+
+    def drives(self, cable: str) -> bool:
+        """Whether it knows ``cable``, by openFPGALoader's name."""
+        return cable == "cmsisdap"
+
+    def detect(self, cable: str) -> list[str]:
+        """Return what shows the devices in the chain."""
+        return ["scan"]
+
+    def load(self, cable: str, file: Path) -> list[str]:
+        """Return what loads a bitstream into the FPGA."""
+        return ["program", str(file)]
+
+    def write(self, cable: str, file: Path, offset: int, unprotect: bool) -> list[list[str]]:
+        """Return what writes ``file`` into the flash, in order; it verifies by itself."""
+        first = [["flash", "unprotect"]] if unprotect else []
+        return [*first, ["flash", "write", "--offset", str(offset), str(file)]]
+
+    def read(self, cable: str, file: Path, length: int) -> list[str]:
+        """Return what reads the flash into ``file``."""
+        return ["flash", "read", "--length", str(length), str(file)]
+
+
+Loader = OpenFpgaLoader | Ecpdap
+LOADERS: tuple[Loader, ...] = (OpenFpgaLoader(), Ecpdap())
+
+
+def run_loader(loader: Loader, arguments: list[str]) -> Answer:
+    """Run a loader; return what it said."""
+    path = loader.path()
+    if path is None:
+        raise BuildError(f"{loader.name} is missing")
+    try:
+        result = subprocess.run([path, *arguments], capture_output=True, timeout=LONGEST_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{loader.name} {' '.join(arguments)} had not ended after {LONGEST_S // 60} minutes: look at the cable") from None
+    return Answer(result.returncode, (result.stdout + result.stderr).decode(errors="replace"))
+
+
+def loader_for(cable: str) -> tuple[Loader, Answer]:
+    """Return the first loader here that can drive ``cable``, and what it found there.
+
+    Raises BuildError, naming what could, when nothing here can.
+    """
+    lacks = []
+    for loader in LOADERS:
+        if not loader.drives(cable):
+            continue
+        if loader.path() is None:
+            lacks.append(f"{loader.name} is not installed")
+            continue
+        answer = run_loader(loader, loader.detect(cable))
+        if answer.says(f"support for {cable.lower()} was not enabled"):
+            lacks.append(f"{loader.name} was built without it, as PyPI's is")
+        else:
+            return loader, answer
+    raise BuildError(
+        f"nothing here can drive JTAG cable {cable}: {'; '.join(lacks)}\n"
+        f"install one that can, on PATH: {how_to_get(cable)}; then run this again"
+    )
+
+
+def how_to_get(cable: str) -> str:
+    """Return how to install a loader that can drive ``cable``."""
+    ways = ["openFPGALoader of your system (apt-get install openfpgaloader)"]
+    ways += ["ecpdap (cargo install ecpdap)"] if any(loader.name == "ecpdap" and loader.drives(cable) for loader in LOADERS) else []
+    return ", or ".join(ways)
+
+
+def part_of(device: str) -> str:
+    """Return the part of a device that its IDCODE tells (``LFE5U-25`` of ``LFE5U-25F-6BG256C``)."""
+    return "-".join(device.split("-")[:2]).rstrip("F")
+
+
+def name_of(idcode: int) -> str:
+    """Return the part that has an IDCODE, or the number."""
+    return next((part for part, code in IDCODES.items() if code == idcode), f"{idcode:#010x}")
+
+
+def is_of(idcode: int, device: str) -> bool:
+    """Whether a device that shows ``idcode`` can be a ``device``.
+
+    openFPGALoader before 2023 takes an LFE5U for an LFE5UM: it leaves the top four bits out.
+    """
+    wanted = IDCODES[part_of(device)]
+    return idcode == wanted or (device.startswith("LFE5U-") and idcode == wanted & 0x0FFFFFFF)
+
+
+# ECP5 sysCONFIG Usage Guide, FPGA-TN-02039: what a bitstream begins with, and the command that names its device.
+PREAMBLE = b"\xff\xff\xbd\xb3"
+VERIFY_ID = b"\xe2\x00\x00\x00"
+NEAR = 64 # Octets behind the preamble in which the command stands.
+
+
+def idcode_in(octets: bytes) -> int | None:
+    """Return the IDCODE that the first bitstream in ``octets`` is for; None where it names none."""
+    start = octets.find(PREAMBLE)
+    place = octets.find(VERIFY_ID, start, start + NEAR) if start >= 0 else -1
+    return int.from_bytes(octets[place + 4 : place + 8], "big") if place >= 0 else None
+
+
+def read(file: Path, how_to_make: str) -> bytes:
+    """Return the octets of a file; BuildError where there is none, saying ``how_to_make`` it."""
+    if not file.is_file():
+        raise BuildError(f"{file} is not there: {how_to_make}")
+    return file.read_bytes()
+
+
+def check_device(file: Path, octets: bytes, target: Any) -> None:
+    """Raise BuildError when a bitstream in ``octets`` is for another device than that of the board ``target``."""
+    found, wanted = idcode_in(octets), part_of(target.platform.device)
+    if found is not None and found != IDCODES[wanted]:
+        raise BuildError(f"{file} is for an {name_of(found)}, and {target.name} has an {wanted}: nothing was written")
+
+
+def check_bitstream(file: Path, target: Any) -> None:
+    """Raise BuildError unless ``file`` is a bitstream for ``target`` that ends before its firmware begins."""
+    octets = read(file, "build it again")
+    if idcode_in(octets) is None:
+        raise BuildError(f"{file} is not a bitstream of an ECP5: build it again")
+    check_device(file, octets, target)
+    if len(octets) > target.flash_offset:
+        raise BuildError(f"{file} has {len(octets)} bytes, and firmware begins at {target.flash_offset}: nothing was written")
+
+
+def check_firmware(file: Path, target: Any) -> None:
+    """Raise BuildError unless ``file`` is packed firmware that ends within the flash of ``target``."""
+    octets = read(file, "make it by 'liteprobe firmware pack'")
+    if int.from_bytes(octets[:4], "little") != FLASH_MAGIC:
+        raise BuildError(f"{file} is not firmware for the flash: make it by 'liteprobe firmware pack'")
+    room = target.flash_bytes - target.flash_offset
+    if len(octets) > room:
+        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {room} for firmware: nothing was written")
+
+
+def check_backup(file: Path, target: Any) -> None:
+    """Raise BuildError unless ``file`` can be a copy of the whole flash of ``target``."""
+    octets = read(file, "give the file that a build with --flash named when it made the backup")
+    if len(octets) != target.flash_bytes:
+        raise BuildError(
+            f"{file} has {len(octets)} bytes, and the flash of {target.name} has {target.flash_bytes}: "
+            f"it is not a copy of it, and nothing was written"
+        )
+    check_device(file, octets, target)
+
+
+DIGITS = 12 # Of the hash, in the name.
+WITHOUT = "--no-backup goes without" # What else a user can do before a write.
+
+
+def folder() -> Path:
+    """Return where backups are kept: in the user's data folder."""
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "liteprobe" / "flash"
+
+
+def kept(name: str) -> list[Path]:
+    """Return the backups of a board that were made before."""
+    return sorted(folder().glob(f"{name}-*.bin"))
+
+
+def back_up(target: Any, dump: Callable[[Path], None], file: Path | None = None, advice: str = WITHOUT) -> Path:
+    """Read the whole flash of ``target`` by ``dump`` into ``file``, or into the folder of backups; return the file.
+
+    Without ``file`` a board that was backed up before is not read again. Raises BuildError, which ends with ``advice``, when
+    the flash can't be read or kept, and exit code 2 when ``file`` is there already.
+    """
+    if file is None and (before := kept(target.name)):
+        print(f"the flash of a {target.name} was backed up before: {before[-1]} (--backup FILE makes another)", file=sys.stderr)
+        return before[-1]
+    if file and file.exists():
+        raise BuildError(f"{file} is there already, and is not replaced: give --backup another name", 2)
+    print(f"reading the {target.flash_bytes >> 20} MB of flash for a backup, which may take some minutes", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "flash.bin"
+        dump(copy)
+        octets = copy.read_bytes() if copy.is_file() else b""
+        if len(octets) != target.flash_bytes:
+            raise BuildError(f"read {len(octets)} of {target.flash_bytes} bytes of flash: nothing was written; {advice}")
+        if len(set(octets)) == 1:
+            raise BuildError(f"all that was read of the flash is {octets[0]:#04x}: it may be blank; nothing was written; {advice}")
+        file = file or folder() / f"{target.name}-{hashlib.sha256(octets).hexdigest()[:DIGITS]}.bin"
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            part = file.with_name(file.name + ".part")
+            shutil.copyfile(copy, part)
+            part.replace(file) # At once: half a backup would pass for one.
+        except OSError as error:
+            raise BuildError(f"can't keep the backup in {file} ({error.strerror}): give --backup FILE a place for it; {advice}") from None
+    print(f"backup of the flash: {file}; 'liteprobe build {target.name} --restore {file}' writes it back", file=sys.stderr)
+    return file
+
 
 NO_BOARD = 3
 

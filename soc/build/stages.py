@@ -109,7 +109,7 @@ def receive() -> dict[str, Callable[[], Made]]:
 
 def rest_of_monitor() -> dict[str, Callable[[], Made]]:
     """Return how to make what a monitor measures and keeps."""
-    from liteprobe.cores.capture.burst_ring import BurstRing
+    from liteprobe.cores.capture.ring_memory import BurstRing
     from liteprobe.cores.capture.capture import Capture
     from liteprobe.cores.capture.export import BlockExport
     from liteprobe.cores.capture.ring_memory import BlockRamRing

@@ -19,17 +19,20 @@ from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
+    Clock,
     Design,
     NotMetError,
     build,
+    clocks_of,
     elaborate,
     is_hopeless,
+    late_crossings,
+    misses,
     place_and_route,
     router_rounds,
     synthesize,
     with_settings,
 )
-from liteprobe.soc.build.report import Clock, clocks_of, late_crossings, misses
 from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
 from liteprobe.soc.config import ProbeConfig
 

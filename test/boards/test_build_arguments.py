@@ -9,7 +9,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.parsers.build import BOARDS as LINES
+from liteprobe.host.cli.commands.build import BOARDS as LINES
 from liteprobe.soc.build.arguments import config_of, left_out, parse
 
 
@@ -135,7 +135,7 @@ def test_help_names_each_board_and_revision_in_a_line(capsys):
 @pytest.mark.parametrize("name", LINES)
 def test_the_line_of_a_board_has_its_name_its_revision_and_its_fpga(name):
     """Of another name: its own revision, and the one whose bitstream it takes."""
-    line, module, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
+    line, module, _, parameters = LINES[name], *{**BOARDS, **VERILOG_ONLY}[OTHER_NAMES.get(name, name)]
     model = line.split(" V", 1)[0] if "revision" in parameters else line.partition(",")[0]
     assert all(word.lower() in model.lower().replace("-", "") for word in module.replace("_5a_", "_5a").split("_"))
     if "revision" in parameters:

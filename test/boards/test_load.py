@@ -24,7 +24,7 @@ from liteprobe.sim.bench.tools.fake_loaders import (
     file_of,
 )
 from liteprobe.soc.build import bitstream as soc_build
-from liteprobe.soc.build import loaders
+from liteprobe.soc.build import load as loading
 from liteprobe.soc.build.load import Way, detect, flash_bitstream, load
 from liteprobe.soc.build.toolchain import BuildError
 
@@ -101,7 +101,7 @@ def test_ecpdap_is_not_offered_for_a_cable_that_it_cannot_drive(machine, monkeyp
     def none(name):
         raise BuildError(f"{name} is missing")
 
-    monkeypatch.setattr(loaders, "find_tool", none)
+    monkeypatch.setattr(loading, "find_tool", none)
     code, said = fails(detect, board("colorlight_5a_75b"), Way())
     assert code == 1 and "openFPGALoader is not installed" in said and "ecpdap" not in said
     assert detect(board("colorlight_i5"), Way()).name == "ecpdap"

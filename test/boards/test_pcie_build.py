@@ -14,7 +14,7 @@ import pytest
 from liteprobe.boards import VERILOG_ONLY
 from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS
 from liteprobe.host.device.link import dma, pcie
-from liteprobe.soc.build.driver import configure, litepcie_sources
+from liteprobe.soc.pcie import configure, litepcie_sources
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -284,7 +284,8 @@ def test_ring_that_overflows_marks_the_results_incomplete(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(ModelProbe(cable(), depth=16), tmp_path))
-    monkeypatch.setattr("liteprobe.host.run.routes.Job.fits", property(lambda job: True))  # A host that doesn't drain.
+    # A host that doesn't drain.
+    monkeypatch.setattr("liteprobe.host.run.trains.RunningTrain.fits", property(lambda job: True))
     code, out, _ = run("train", "--length", "60", "--count", "100")
     assert code == 0 and "incomplete" in out and "84 records found the ring full" in out
 

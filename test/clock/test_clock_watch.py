@@ -13,7 +13,7 @@ from liteprobe.host.capture import live
 from liteprobe.host.cli.tables import _trust
 from liteprobe.host.clock.watch import ClockWatch, watch_all
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.system.fake_link import FakeLink

@@ -24,7 +24,7 @@ Fate = Callable[[int], int]
 class Server:
     """A bus behind a UDP socket; LiteX's codec reads the requests and writes the replies.
 
-    Writes are done once and in order, as cores/formats/lease.py has it.
+    Writes are done once and in order, as cores/formats/probe.py has it.
     """
 
     def __init__(self) -> None:

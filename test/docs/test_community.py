@@ -17,7 +17,7 @@ from liteprobe.cores.management.stack import ETHERBONE_PORT
 from liteprobe.host import defaults
 from liteprobe.host.capture.receive import open_socket, open_sockets
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.parsers import monitor
+from liteprobe.host.cli.commands import monitor
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.serve.metrics import serve
 from liteprobe.soc.config import ProbeConfig

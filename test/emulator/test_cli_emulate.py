@@ -249,8 +249,8 @@ def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProb
     assert lines_with(wide, "3 bad FCS or length") == ["! 3 bad FCS or length"]
     assert all(len(line) <= width for line in wide.splitlines())
     assert [len(lines_with(wide, way)) for way in ("port 0 → port 1", "port 1 → port 0")] == [1, 1]
-    (fates,) = [line for line in lines_with(wide, "rest") if " 7 " in line]
-    assert fates.split()[-2:] == ["7", "0"]
+    (outcomes,) = [line for line in lines_with(wide, "rest") if " 7 " in line]
+    assert outcomes.split()[-2:] == ["7", "0"]
     (voice,) = lines_with(wide, "voice delay")
     assert voice == "voice delay 1.049 ms █ 2.097 ms 1.099 ms to 1.399 ms"
     low = [screen(look, width, 18, turn) for turn in (0, 1)]
@@ -261,8 +261,8 @@ def test_an_emulation_of_a_view_is_made_of_looks(model: EmulatorProbe, tmp_path:
     with Probe(FakeLink(model, tmp_path)) as probe:
         emulation = Emulation(probe, read_network("there: {background: {kind: constant, rate: 1Mbit}}"))
         emulation.begin()
-        model.shown[0][REST][ClassCounter.GHOSTS] = 1234
-        model.shown[0][REST][ClassCounter.GHOSTS_DROPPED] = 99
+        model.shown[0][REST][ClassCounter.BACKGROUND] = 1234
+        model.shown[0][REST][ClassCounter.BACKGROUND_DROPPED] = 99
         shown = screen(emulation.look(), 120, 60)
         emulation.stop()
     assert lines_with(shown, "background", "dropped") and lines_with(shown, "1,234", "99")

@@ -327,7 +327,7 @@ def test_presets_have_the_figures_that_they_name(
 
 def test_forty_frames_of_the_incast_come_within_one_service() -> None:
     words = words_of(preset("datacentre-incast"), (LARGE, LARGE))[0].banks[0][7 * SETTING_WORDS :]
-    names = ("background", "ghost_ticks", "ghost_burst", "ghost_pause", "ghost_length")
+    names = ("background", "background_ticks", "background_burst", "background_pause", "background_length")
     assert [CLASS_FIELDS[name].value(words) for name in names] == [3, 1, 40, 1_250_000, 1514]
 
 

@@ -124,7 +124,7 @@ def test_patterns_lie_in_one_memory_equal_ones_once() -> None:
     assert [(one["pattern_start"], one["pattern_count"], one["flags"]) for one in found[:3]] == [
         (0, 40, 0), (2, 2, 32), (0, 40, 0),
     ]  # fmt: skip
-    assert (found[3]["ghost_start"], found[3]["ghost_count"], found[3]["ghost_phase"]) == (4, 2, 2)
+    assert (found[3]["background_start"], found[3]["background_count"], found[3]["background_phase"]) == (4, 2, 2)
     assert words.patterns[:8] == (1, 0, 3, 17, 10, 60, 100, 1514)
     assert not any(words.patterns[8:])
 
@@ -171,7 +171,7 @@ def test_draws_differ_by_direction_class_and_purpose_and_repeat() -> None:
         for words in both
         for number in range(CLASSES)
         for one in [fields(words.banks[0], number)]
-        for what in ("frame", "ghost")
+        for what in ("frame", "background")
     ]
     assert len(set(seeds)) == len(seeds) == 32 and (0, 0) not in seeds
     own = [fields(made(TrafficClass(seed=9)).banks[0])["frame_seed_low"] for _ in range(2)]
@@ -248,27 +248,27 @@ def check_background(
 ) -> None:
     numbers = ("constant", "exponential", "on-off", "random on-off", "pattern")
     assert word["background"] == 1 + numbers.index(one.kind)
-    assert abs(word["ghost_phase"] - one.phase_ns * ticks_per_ns) <= Fraction(1, 2)
+    assert abs(word["background_phase"] - one.phase_ns * ticks_per_ns) <= Fraction(1, 2)
     if one.kind == "pattern":
-        first = word["ghost_start"]
-        entries = words.patterns[first : first + 2 * word["ghost_count"]]
+        first = word["background_start"]
+        entries = words.patterns[first : first + 2 * word["background_count"]]
         assert entries[1::2] == tuple(length for _, length in one.entries)
         for ticks, (time, _) in zip(entries[::2], one.entries, strict=True):
             assert abs(ticks - time * ticks_per_ns) <= Fraction(1, 2)
         return
-    assert word["ghost_length"] == one.length
+    assert word["background_length"] == one.length
     if one.interval_ns is not None:
         asked = one.interval_ns * ticks_per_ns
     else:
         bps = exact(one.rate_bps) if one.rate_bps is not None else exact(one.share) * rate
         asked = 8 * (one.length + word["overhead"]) / bps * 10**9 * ticks_per_ns
-    assert abs(word["ghost_ticks"] + Fraction(word["ghost_fraction"], 65536) - asked) <= Fraction(1, 65536)
+    assert abs(word["background_ticks"] + Fraction(word["background_fraction"], 65536) - asked) <= Fraction(1, 65536)
     if one.kind in ("on-off", "random on-off"):
-        assert abs(word["ghost_pause"] - one.pause_ns * ticks_per_ns) <= Fraction(1, 2)
+        assert abs(word["background_pause"] - one.pause_ns * ticks_per_ns) <= Fraction(1, 2)
         assert (
-            word["ghost_burst"] == one.burst
+            word["background_burst"] == one.burst
             if one.kind == "on-off"
-            else near(word["ghost_burst"], Fraction(1, one.burst))
+            else near(word["background_burst"], Fraction(1, one.burst))
         )
 
 

@@ -14,7 +14,8 @@ from scapy.layers.sctp import SCTP
 from scapy.utils import wrpcap
 
 from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.words import ALIASES, PORTS, PROTOCOLS, port_of, protocol_of
+from liteprobe.host.capture.filter.words import ALIASES, PORTS, PROTOCOLS, numbered, port_of, protocol_of
+from liteprobe.host.errors import UsageError
 
 LAYERS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
 
@@ -60,3 +61,40 @@ def test_names_do_not_depend_on_lists_of_the_system(monkeypatch: pytest.MonkeyPa
 def test_a_name_belongs_to_its_protocol() -> None:
     assert [protocol for protocol in PORTS if "syslog" in PORTS[protocol]] == ["udp"]
     assert {protocol for protocol in PORTS if "snmp-trap" in PORTS[protocol]} == {"tcp", "udp"}
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (
+            "tcp port http or https and not (udp src or dst port domain)",
+            "tcp port 80 or 443 and not (udp src or dst port 53)",
+        ),
+        ("portrange ftp-data-ssh", "portrange 20-22"),
+        ("ip proto \\ospf or gre or tcp", "ip proto 89 or 47 or tcp"),
+        ("ether proto \\ip6 or port 70000 or host domain", "ether proto \\ip6 or port 70000 or host domain"),
+        ("tcp[tcpflags] & tcp-syn != 0", "tcp[tcpflags] & tcp-syn != 0"),
+    ],
+)
+def test_libpcap_gets_numbers_and_asks_no_list_of_the_system(text: str, asked: str) -> None:
+    assert numbered(text) == asked
+
+
+@pytest.mark.parametrize(
+    "text", ["proto nonsense", "ip6 proto nonsense", "port nonsense", "udp port ssh", "ip protochain nonsense"]
+)
+def test_a_name_that_is_not_known_is_refused_whether_libpcap_knows_it_or_not(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^no (port|protocol) is called '(nonsense|ssh)': give its number$"):
+        numbered(text)
+    with pytest.raises(UsageError):
+        parse(text)
+    with pytest.raises(UsageError, match=r"^no (port|protocol) is called"):
+        parse(text, by_libpcap=True)
+
+
+@pytest.mark.parametrize("text", ["net loopback", "ether host nonsense", "gateway nonsense"])
+def test_names_of_networks_and_macs_are_not_asked_for(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """libpcap would take them on a machine with them in /etc/networks or /etc/ethers."""
+    monkeypatch.setattr("liteprobe.host.capture.filter.expression.refusal", lambda _: None)
+    with pytest.raises(UsageError):
+        parse(text)

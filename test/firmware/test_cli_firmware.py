@@ -80,7 +80,7 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], text: str, capsys:
 
 
 def test_every_state_of_the_boot_is_told() -> None:
-    assert set(command.STATES) == set(BootState)
+    assert {BootState[name] for name in command.STATES} == set(BootState)
 
 
 class FakeConsole:

@@ -21,8 +21,15 @@ from liteprobe.cores.formats import PRESETS, ClockError, ClockMode, ClockState, 
 from liteprobe.host.device.firmware_build import FIRMWARE
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.sim.system.board import Board
-from liteprobe.soc.build import formats_header
-from liteprobe.soc.build.devicetree import MapError, devicetree, load, main, write
+from liteprobe.soc.build.devicetree import (
+    MapError,
+    devicetree,
+    formats_names,
+    load,
+    main,
+    write,
+    write_formats,
+)
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import write_map
 from liteprobe.soc.probe import ProbeSoC
@@ -218,7 +225,7 @@ def test_header_gives_a_compiler_the_addresses_of_the_soc(built: tuple[Any, Path
 @needs_compiler
 def test_header_gives_a_compiler_the_formats(tmp_path: Path) -> None:
     """Compiled and run, against cores/formats itself; enums are types in C."""
-    formats_header.write(tmp_path)
+    write_formats(tmp_path)
     enums = {"lp_clock_state": ClockState, "lp_clock_mode": ClockMode, "lp_train_state": TransmitState}
     expected = {f"LP_CLOCK_{member.name}": int(member) for enum in (ClockState, ClockMode) for member in enum}
     expected |= {f"LP_TRAIN_{member.name}": int(member) for member in TransmitState}
@@ -236,7 +243,7 @@ def test_header_gives_a_compiler_the_formats(tmp_path: Path) -> None:
 
 
 def test_no_source_of_the_firmware_says_again_what_is_generated() -> None:
-    generated = {name for name, _ in formats_header.names()}
+    generated = {name for name, _ in formats_names()}
     sources = [path for path in FIRMWARE.rglob("*.[ch]") if "tests" not in path.parts]
     assert len(sources) > 20
     again = re.compile(r"(?:#define\s+|^\s*)(LP_\w+)(?:\s*=\s*\w+,|\s+\S)", re.MULTILINE)

@@ -22,7 +22,7 @@ from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.traffic.headers import Headers
-from liteprobe.soc.build import formats_header
+from liteprobe.soc.build.devicetree import write_formats
 
 ROOT = Path(__file__).resolve().parents[2]
 RAM, RAM_BYTES = 0x40000000, 0x8000
@@ -203,7 +203,7 @@ def frame(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if not shutil.which("gcc"):
         pytest.skip("gcc is missing")
     folder = tmp_path_factory.mktemp("frame")
-    formats_header.write(folder)
+    write_formats(folder)
     target = folder / "frame.so"
     source = ROOT / "firmware/app/src/frame.c"
     command = ["gcc", "-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}"]

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.host.device.firmware_build import FIRMWARE, find_tools
 from liteprobe.host.errors import ProbeError
-from liteprobe.soc.build import formats_header
+from liteprobe.soc.build.devicetree import write_formats
 
 PLATFORM = "native_sim/native/64"
 
@@ -30,7 +30,7 @@ def test_libraries_pass_under_twister(tmp_path: Path) -> None:
             f"{tools.zephyr}/scripts/requirements-build-test.txt -r {tools.zephyr}/scripts/requirements-run-test.txt"
         )
     path = f"{tools.python.parent}:{os.environ['PATH']}"  # CMake looks there for Zephyr's Python.
-    formats_header.write(tmp_path)
+    write_formats(tmp_path)
     variables = {"ZEPHYR_BASE": str(tools.zephyr), "ZEPHYR_TOOLCHAIN_VARIANT": "host", "PATH": path}
     variables["LITEPROBE_GENERATED"] = str(tmp_path)
     command = [tools.python, twister, "--testsuite-root", FIRMWARE / "tests" / "zephyr"]

@@ -376,7 +376,7 @@ def test_no_check_is_silenced_in_a_line() -> None:
 
 def test_each_source_says_its_licence_first() -> None:
     faults = []
-    for path in tracked("*.py", "*.cpp", "*.h", "*.c", "*.sh", "run", ".ci/run"):
+    for path in tracked("*.py", "*.cpp", "*.h", "*.c", "*.sh", "run", ".ci/run", "tools/bare_machine"):
         text = (ROOT / path).read_text()
         head = text.removeprefix("#!/usr/bin/env bash\n").removeprefix("#!/usr/bin/env python3\n").splitlines()[:2]
         wanted = ["This file is part of LiteProbe.", "SPDX-License-Identifier: BSD-2-Clause"]

@@ -3,7 +3,7 @@
 """The suite itself: what waits for ``--full``, and a folder that takes more CPU time than planned."""
 
 import re
-import shutil
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -28,12 +28,13 @@ def test_of_minutes():
 """
 
 
-def suite(folder: Path, budget_s: float, *arguments: str) -> tuple[int, str]:
+def suite(folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05") -> tuple[int, str]:
     """Run a suite of three tests under our conftest.py; return its exit code and what it prints."""
     (folder / "slow").mkdir()
     (folder / "slow" / "test_three.py").write_text(TESTS)
     (folder / "pytest.ini").write_text(f"[pytest]\ncpu_budgets =\n    slow {budget_s}\n")
-    shutil.copy(ROOT / "conftest.py", folder)
+    text = (ROOT / "conftest.py").read_text()
+    (folder / "conftest.py").write_text(text.replace("\nYARD_S = 0.05 ", f"\nYARD_S = {yard_s} "))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "slow", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
@@ -43,7 +44,7 @@ def suite(folder: Path, budget_s: float, *arguments: str) -> tuple[int, str]:
 def test_a_folder_that_takes_more_cpu_time_than_planned_fails_the_run(tmp_path: Path, workers: tuple[str, ...]) -> None:
     code, text = suite(tmp_path, 0.5, *workers)
     assert code == 1
-    assert re.search(r"^FAILED: the tests of slow took [1-9] s of CPU, 0.5 s are planned", text, re.MULTILINE)
+    assert re.search(r"^FAILED: the tests of slow took [1-9] s of CPU, [0-9.]+ s are planned", text, re.MULTILINE)
     assert "2 passed, 1 skipped" in text
 
 
@@ -54,6 +55,45 @@ def test_waiting_is_free_and_what_takes_minutes_is_skipped_and_counted(tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_slower_machine_has_as_much_larger_a_budget(tmp_path: Path) -> None:
+    """The yardstick of a machine that is a thousand times as fast stands in for that."""
+    code, text = suite(tmp_path, 0.5, "-p", "no:xdist", yard_s="0.0001")
+    assert code == 0, text
+    assert re.search(r"^slow +2 tests +\d+ s of [1-9]\d\d+ s$", text, re.MULTILINE)
+
+
 def test_full_runs_all_and_holds_no_budget(tmp_path: Path) -> None:
     code, text = suite(tmp_path, 0.5, "--full")
     assert (code, "3 passed" in text, (tmp_path / "ran").exists()) == (0, True, True)
+
+
+# Areas --------------------------------------------------------------------------------------------
+
+
+def areas() -> dict[str, tuple[str, ...]]:
+    """Return the folders and files of each area."""
+    found: dict[str, tuple[str, ...]] = runpy.run_path(str(ROOT / "tools" / "areas.py"))["AREAS"]
+    return found
+
+
+def test_each_test_is_in_an_area_and_each_area_has_tests() -> None:
+    listed = subprocess.run(["git", "ls-files", "*test_*.py"], cwd=ROOT, check=True, capture_output=True, text=True)
+    tests = {Path(line) for line in listed.stdout.splitlines() if (ROOT / line).exists()}
+    of_areas = {
+        area: {path for path in tests if any(path.is_relative_to(top) for top in tops)}
+        for area, tops in areas().items()
+    }
+    assert tests - set().union(*of_areas.values()) == set()
+    assert [area for area, found in of_areas.items() if not found] == []
+    assert [top for tops in areas().values() for top in tops if not (ROOT / top).exists()] == []
+
+
+def test_help_names_each_area() -> None:
+    usage = subprocess.run([ROOT / "run", "help"], check=True, capture_output=True, text=True).stdout
+    named = re.search(r"those of an area: ([a-z, \n]+?)\n  docs", usage)
+    assert named and re.split(r",\s+", named[1].strip()) == sorted(areas())
+
+
+def test_an_area_is_its_folders_and_files_for_pytest() -> None:
+    chosen = runpy.run_path(str(ROOT / "tools" / "areas.py"))["chosen"]
+    assert chosen(["clock", "-k", "step"]) == ["test/clock", "sim/unit/timebase", "sim/system/clock", "-k", "step"]

@@ -14,10 +14,9 @@ from rich.console import Console
 from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
-from liteprobe.host.run.streamed.figures import Delays
-from liteprobe.host.run.streamed.program import StreamLook
-from liteprobe.host.run.streamed.replay_figures import PortReplay
-from liteprobe.host.run.streamed.run import StreamedRun
+from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.streamed import StreamedRun, StreamLook
+from liteprobe.host.run.streamed_figures import Delays
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
@@ -221,7 +220,7 @@ def test_a_probe_that_never_answers_is_said_with_what_to_do(
 ) -> None:
     fake[2].is_mute = True
     target = UdpTarget("127.0.0.1", fake[2].port, Pace(patience_s=0.3))
-    monkeypatch.setattr("liteprobe.host.run.streamed.replay.target_of", lambda *_: target)
+    monkeypatch.setattr("liteprobe.host.run.replay.target_of", lambda *_: target)
     code, _, err = run("replay", files[0])
     assert code == 3
     assert "let the firewalls of this host and on the way pass UDP port" in err

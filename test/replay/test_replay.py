@@ -13,8 +13,8 @@ from liteprobe.cores.formats import TransmitState
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streamed.program import StreamLook
-from liteprobe.host.run.streamed.replay import ReplayOptions
+from liteprobe.host.run.replay import ReplayOptions
+from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, random_packets

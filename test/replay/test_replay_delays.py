@@ -17,9 +17,9 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import Interface
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streamed import replay_schedule
-from liteprobe.host.run.streamed.delays import DelaySink
-from liteprobe.host.run.streamed.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run import replay
+from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.streamed import DelaySink
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
@@ -214,7 +214,7 @@ def test_where_frames_were_late_without_a_cause_no_delay_is_said(
 def test_where_the_start_came_too_late_no_delay_is_said(
     tmp_path: Path, replayed: Callable[..., ReplayResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_schedule, "MARGIN_NS", 0)
+    monkeypatch.setattr(replay, "MARGIN_NS", 0)
     result = replayed(equal_frames(tmp_path), passed)
     assert result[0].scheduled is None
     assert any("the start reached the probe too late for its time" in note for note in result.notes)

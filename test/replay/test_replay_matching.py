@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.run.streamed.replay_matching import ArrivalSink, frame_keys, matched, sent_frames
-from liteprobe.host.run.streamed.replay_schedule import ReplaySchedule
+from liteprobe.host.run.replay import ArrivalSink, ReplaySchedule, frame_keys, matched, sent_frames
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace

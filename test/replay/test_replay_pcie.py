@@ -50,9 +50,7 @@ def server(card: ReplayCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             return PcieLink(made.open_device(path), path)
 
         monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
-        monkeypatch.setattr(
-            "liteprobe.host.run.streamed.run.DmaTarget", partial(DmaTarget, open_device=made.open_device)
-        )
+        monkeypatch.setattr("liteprobe.host.run.streamed.DmaTarget", partial(DmaTarget, open_device=made.open_device))
         yield made
 
 

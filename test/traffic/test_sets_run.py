@@ -14,11 +14,9 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.streamed.delays import DelaySink
-from liteprobe.host.run.streamed.program import StreamLook
-from liteprobe.host.run.streamed.run import StreamedRun
-from liteprobe.host.run.streamed.sets import SetsOptions
-from liteprobe.host.run.streamed.sets_figures import PortSets
+from liteprobe.host.run.sets import SetsOptions
+from liteprobe.host.run.sets_figures import PortSets
+from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
 from liteprobe.host.traffic.document.sets import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
@@ -140,7 +138,7 @@ def test_how_many_sets_there_are_is_known_of_what_has_an_end_alone() -> None:
 
 
 def test_a_line_that_the_answers_leave_by_has_room_for_them(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("liteprobe.host.run.streamed.run.is_shared", lambda probe: True)
+    monkeypatch.setattr("liteprobe.host.run.streamed.is_shared", lambda probe: True)
     full = Sets(Stream("full", 1, Fixed(60)), [{}])
     with Probe(fake[1]) as probe, pytest.raises(UsageError, match="these sets leave no room for that on its line"):
         probe.sets(full)

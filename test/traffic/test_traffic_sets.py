@@ -13,7 +13,8 @@ import pytest
 from liteprobe.cores.formats import SET_PLACES, SET_SUMMED, STREAM_FIELDS, SetError, SetField
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.run.streamed.sets_port import SetsCounts, SetsPort
+from liteprobe.host.run.sets import SetsPort
+from liteprobe.host.run.sets_figures import SetsCounts
 from liteprobe.host.traffic.document.sets import read_sets, sets_schema
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets

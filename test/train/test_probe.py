@@ -167,7 +167,7 @@ def test_a_result_says_how_far_to_trust_a_delay_of_a_crystal(make: MakeProbe) ->
 def test_programs_longer_than_memory_are_counted_without_records(
     make: MakeProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("liteprobe.host.run.routes.RECORDS_MAX", 99)
+    monkeypatch.setattr("liteprobe.host.run.trains.RECORDS_MAX", 99)
     probe, _ = make()
     result = probe.train(TrainProgram(60, 100))
     assert (len(result.records), result.counters["frames"], result.complete) == (0, 100, False)

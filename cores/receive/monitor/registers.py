@@ -11,7 +11,7 @@ from litex.soc.interconnect.csr import CSR, CSRField, CSRStatus, CSRStorage
 
 from liteprobe.cores.crossing import LevelCrossing
 from liteprobe.cores.receive.monitor.path import MonitorPath
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.line_clock import LineClockLatch
 
 # Monitor Port -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import RING_WORDS, TransmitState
 from liteprobe.cores.memory.ring_reader import POSITION_BITS, RingReader
 

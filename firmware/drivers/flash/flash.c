@@ -1,7 +1,7 @@
 /* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The port to the board's flash: cores/memory/flash.py. Commands of all SPI NOR flashes (JESD216). */
+/* The port to the board's flash: soc/boot.py. Commands of all SPI NOR flashes (JESD216). */
 
 #include <errno.h>
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.filter.words import numbered
 from liteprobe.host.errors import UsageError
 from liteprobe.host.packets.frames import WORD_OCTETS, starts
 
@@ -69,10 +70,10 @@ def compiled(expression: str) -> bytes:
     UsageError
         If libpcap refuses it, with its reason; or isn't installed.
     """
-    pcap, program = library(), Program()
+    pcap, program, text = library(), Program(), numbered(expression).encode()
     handle = pcap.pcap_open_dead(LINK_ETHERNET, SNAP_LENGTH)
     try:
-        if pcap.pcap_compile(handle, program, expression.encode(), OPTIMIZE, NETMASK_UNKNOWN):
+        if pcap.pcap_compile(handle, program, text, OPTIMIZE, NETMASK_UNKNOWN):
             error = pcap.pcap_geterr(handle).decode()
             if error == REJECTS_ALL:
                 return ACCEPT_NONE

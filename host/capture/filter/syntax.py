@@ -47,7 +47,6 @@ PROTOCOLS = {
     **dict.fromkeys(("icmp", "igmp", "vrrp"), FOUR),
     "icmp6": SIX,
 }
-WITH_PORTS = ("tcp", "udp", "sctp")
 ETHERTYPES = {"ip": 0x0800, "arp": 0x0806, "rarp": 0x8035, "ip6": 0x86DD}
 BROADCAST = b"\xff" * 6
 BOUND = ("inbound", "outbound")
@@ -202,7 +201,7 @@ class Parser:
             return self.ethertype() if word == "ether" else self.protocol(KINDS[word])
         if word in UNKNOWN or self.after() in UNKNOWN:
             name = word if word in UNKNOWN else self.after()
-            error = words.MeaninglessError if name in BOUND else UsageError
+            error = words.MeaninglessError if name in (*BOUND, "gateway") else UsageError
             raise error(f"'{name}' {UNKNOWN[name]}: leave it out")
         return self.operand()
 
@@ -289,9 +288,9 @@ class Parser:
 
     def ports(self, head: Head) -> Node:
         """Read a port or a range of ports."""
-        if head.protocol not in (None, *WITH_PORTS):
+        if head.protocol not in (None, *words.WITH_PORTS):
             raise UsageError(f"'{head.protocol}' has no ports: leave it out, or write tcp, udp or sctp")
-        protocols = (head.protocol,) if head.protocol else WITH_PORTS
+        protocols = (head.protocol,) if head.protocol else words.WITH_PORTS
         word = self.take()
         if head.type == "portrange":
             least, most = words.ports_of(word, protocols)

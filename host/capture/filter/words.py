@@ -90,11 +90,29 @@ PORTS = {"tcp": _read(_BOTH, _TCP), "udp": _read(_BOTH, _UDP), "sctp": _read(_SC
 Network = IPv4Network | IPv6Network
 
 
-class MeaninglessError(UsageError):
-    """What libpcap takes, and nobody means."""
-
-
+WITH_PORTS: tuple[str, ...] = ("tcp", "udp", "sctp")
 DOTTED = re.compile(r"\d+(\.\d+){0,3}")
+WORD = re.compile(r"[^\s()\[\]!<>=&|+*]+")
+NAMED = ("port", "portrange", "proto", "protochain")  # Names of these are looked up; libpcap asks the lists in /etc.
+KEYWORDS = {
+    "icmp",
+    "igmp",
+    "tcp",
+    "udp",
+    "esp",
+    "ah",
+    "icmp6",
+    "pim",
+    "vrrp",
+    "sctp",
+}  # Not names, unless after a backslash.
+JOINTS = {"and", "or", "not"}
+OF_PORTS = re.compile(r"\b(tcp|udp|sctp)\s+((src|dst)\s+((or|and)\s+(src|dst)\s+)?)?$")
+OF_ETHERNET = re.compile(r"\b(ether|link)\s+$")
+
+
+class MeaninglessError(UsageError):
+    """Is refused whatever libpcap says: nobody means it, or libpcap would ask the lists of this machine."""
 
 
 def number_of(word: str, most: int, what: str) -> int:
@@ -121,7 +139,7 @@ def protocol_of(word: str) -> int:
         return PROTOCOLS[name]
     if name[:1].isdigit():
         return number_of(name, 255, "protocol")
-    raise UsageError(f"no protocol is called '{name}': give its number")
+    raise MeaninglessError(f"no protocol is called '{name}': give its number")
 
 
 def port_of(word: str, protocols: tuple[str, ...]) -> int:
@@ -131,7 +149,7 @@ def port_of(word: str, protocols: tuple[str, ...]) -> int:
     for protocol in protocols:
         if word in PORTS[protocol]:
             return PORTS[protocol][word]
-    raise UsageError(f"no port is called '{word}': give its number")
+    raise MeaninglessError(f"no port is called '{word}': give its number")
 
 
 def ports_of(word: str, protocols: tuple[str, ...]) -> tuple[int, int]:
@@ -147,6 +165,45 @@ def ports_of(word: str, protocols: tuple[str, ...]) -> tuple[int, int]:
     return number, number
 
 
+def numbered(expression: str) -> str:
+    """Return an expression with numbers in place of the names of ports and protocols: libpcap asks no list in /etc then.
+
+    Raises
+    ------
+    UsageError
+        When no port or protocol has such a name.
+    """
+    scope, is_first, protocols = "", False, WITH_PORTS
+
+    def number(found: re.Match[str]) -> str:
+        nonlocal scope, is_first, protocols
+        word = found[0]
+        if word in NAMED:
+            before = expression[: found.start()]
+            of_ports = OF_PORTS.search(before)
+            scope = "" if OF_ETHERNET.search(before) else word  # Types of Ethernet are libpcap's own.
+            is_first, protocols = True, (of_ports[1],) if of_ports else WITH_PORTS
+            return word
+        if word in JOINTS or not scope:
+            return word
+        is_wanted, is_first = is_first, False
+        try:
+            if scope == "portrange":
+                return "{}-{}".format(*ports_of(word, protocols))
+            if scope == "port":
+                return str(port_of(word, protocols))
+            return word if word in KEYWORDS else str(protocol_of(word))
+        except MeaninglessError:
+            if is_wanted:
+                raise
+        except UsageError:  # A number: libpcap says what is wrong with it.
+            return word
+        scope = ""
+        return word
+
+    return WORD.sub(number, expression)
+
+
 def is_mac(word: str) -> bool:
     """Tell whether a word is a MAC: six octets with colons or hyphens, or three of four digits with dots."""
     return bool(re.fullmatch(r"([0-9a-fA-F]{1,2}[:-]){5}[0-9a-fA-F]{1,2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}", word))
@@ -155,7 +212,7 @@ def is_mac(word: str) -> bool:
 def mac_of(word: str) -> bytes:
     """Return the octets of a MAC."""
     if not is_mac(word):
-        raise UsageError(f"'{word}' is not a MAC: give six octets such as 02:4c:50:00:00:01")
+        raise MeaninglessError(f"'{word}' is not a MAC: give six octets such as 02:4c:50:00:00:01")
     if "." in word:
         return bytes.fromhex(word.replace(".", ""))
     return bytes(int(octet, 16) for octet in re.split("[:-]", word))
@@ -198,7 +255,7 @@ def net_of(word: str, mask: str | None = None) -> Network:
             return IPv6Network((whole, bits))
         parts = address.split(".")
         if not DOTTED.fullmatch(address):
-            raise UsageError(f"'{word}' is not a network: give one such as 10.0.0.0/8 or 2001:db8::/32")
+            raise MeaninglessError(f"'{word}' is not a network: give one such as 10.0.0.0/8 or 2001:db8::/32")
         four = IPv4Address(".".join([*parts, *["0"] * (4 - len(parts))]))
         if mask is not None:
             return IPv4Network((four, mask))

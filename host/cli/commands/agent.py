@@ -2,18 +2,53 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an agent on this device, or makes keys."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from liteprobe.host.agent.agent import Agent
-from liteprobe.host.agent.document import read_device
-from liteprobe.host.agent.keys import Keys, make_keys
+from liteprobe.host.cli.arguments import duration_ns
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.errors import UsageError
+
+with lazily():
+    from liteprobe.host.agent import agent as agents
+    from liteprobe.host.agent import document, keys
+
+if TYPE_CHECKING:
+    from liteprobe.host.agent.agent import Agent
+
+HELP = "let measuring scripts set and read this device, or make keys for that"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("action", choices=tuple(ACTIONS), help="what to do")
+    parser.add_argument(
+        "file", type=Path,
+        help="run: the device as a YAML document, or a Python file with a function offer(agent); keys: NAME, for NAME.key and "
+        "NAME.key_secret",
+    )  # fmt: skip
+    parser.add_argument(
+        "--address",
+        metavar="URL",
+        help=f"where to listen; other than loopback with keys alone (default: {AGENT_ADDRESS})",
+    )
+    parser.add_argument("--keys", metavar="FILE", type=Path, help="the agent's own keys (NAME.key_secret)")
+    parser.add_argument(
+        "--clients", metavar="FILE", type=Path, action="append", default=[],
+        help="public key of one who may talk to it (NAME.key), or a folder of them; again for more",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", metavar="TIME", type=duration_ns, help=f"what a callback may take (default: {AGENT_LIMIT_S:g}s)"
+    )
+
 
 OFFER = "offer"
 #: Counts that are no fault.
@@ -28,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
 def _keys(args: argparse.Namespace) -> None:
     if args.address or args.keys or args.clients or args.limit:
         raise UsageError("agent keys takes a name alone: the rest is for 'liteprobe agent run'")
-    public, secret = make_keys(args.file)
+    public, secret = keys.make_keys(args.file)
     print(f"{public}: for the other end\n{secret}: keep it on this machine, it is readable by you alone")
 
 
@@ -36,8 +71,8 @@ def _run(args: argparse.Namespace) -> None:
     """Serve until Ctrl-C, which is the end that is meant."""
     limit_s = AGENT_LIMIT_S if args.limit is None else args.limit / 1e9
     name, offer = _device(args.file, limit_s)
-    keys = None if args.keys is None else Keys.read(args.keys)
-    agent = Agent(name, args.address or AGENT_ADDRESS, keys, args.clients, limit_s)
+    own_keys = None if args.keys is None else keys.Keys.read(args.keys)
+    agent = agents.Agent(name, args.address or AGENT_ADDRESS, own_keys, args.clients, limit_s)
     offer(agent)
     if not agent.names:
         raise UsageError(f"{args.file} offers nothing: register settings and values in {OFFER}(agent)")
@@ -51,7 +86,7 @@ def _run(args: argparse.Namespace) -> None:
 def _device(path: Path, limit_s: float) -> tuple[str, Callable[[Agent], None]]:
     """Return the name of a device, and what makes an agent offer it."""
     if path.suffix in (".yaml", ".yml"):
-        device = read_device(path.read_text(encoding="utf-8"), limit_s, path.name)
+        device = document.read_device(path.read_text(encoding="utf-8"), limit_s, path.name)
         return device.name, device.offer
     if path.suffix != ".py":
         raise UsageError(f"{path} is neither a YAML document nor a Python file: name it like device.yaml or device.py")

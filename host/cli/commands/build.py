@@ -5,8 +5,49 @@
 import argparse
 import sys
 
-from liteprobe.host import extras, folders, programs
-from liteprobe.host.cli.arguments import flash_options
+from liteprobe.host import extras, folders
+from liteprobe.host.cli.arguments import add_flash_options, flash_options
+from liteprobe.host.cli.lazy import lazily
+
+with lazily():
+    from liteprobe.host import programs
+
+HELP = "build a board's bitstream, with its area and timing report; --load puts it on the board, --flash into its flash"
+#: Each board and revision by its name, as people say it; ``boards/`` has what is behind each.
+BOARDS = {
+    "colorlight_5a_75b": "Colorlight 5A-75B V8.0, LFE5U-25F: a receiver card with two sockets",
+    "colorlight_5a_75b_v8_2": "Colorlight 5A-75B V8.2: the bitstream of V8.0",
+    "colorlight_5a_75b_v7_0": "Colorlight 5A-75B V7.0, LFE5U-25F: other pins than V8.0",
+    "colorlight_5a_75e": "Colorlight 5A-75E V7.1, LFE5U-25F: a receiver card with 16 LED connectors",
+    "colorlight_5a_75e_v6_0": "Colorlight 5A-75E V6.0, LFE5U-25F: other pins than V7.1",
+    "colorlight_5a_75e_v8_0": "Colorlight 5A-75E V8.0: the bitstream of V6.0",
+    "colorlight_i5": "Colorlight i5 V7.0, LFE5U-25F: a module on its extension board, jacks to wire",
+    "colorlight_i9": "Colorlight i9 V7.2, LFE5U-45F: a module on its extension board, jacks to wire",
+    "versa_ecp5": "Lattice Versa ECP5-5G, LFE5UM5G-45F: two sockets, JTAG on board",
+    "sqrl_acorn": "SQRL Acorn CLE-215+ on a baseboard, XC7A200T: Verilog only, for Vivado",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes; what stands behind the board is passed on."""
+    boards = "\n".join(f"  {name:<24}{line}" for name, line in BOARDS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = f"""Build a board's bitstream, with its area and timing report; --load puts it on the board,
+--flash into its flash. --backup FILE without --flash builds nothing: it keeps the board's flash in FILE.
+
+boards:
+{boards}"""
+    parser.epilog = "options of the gateware come after BOARD: liteprobe build BOARD --help"
+    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
+    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
+    add_flash_options(parser)
+    parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")
+    parser.add_argument("--no-compile", action="store_true", help="write Verilog, map and driver; run no tool")
+    parser.add_argument("board", metavar="BOARD", help="one of those above")
+    parser.add_argument(
+        "rest", nargs=argparse.REMAINDER, metavar="...", help="more options: liteprobe build BOARD --help"
+    )
+
 
 PROGRAM = "liteprobe.soc.build.bitstream"
 

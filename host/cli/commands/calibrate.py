@@ -1,23 +1,63 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures what the set-up itself adds to a delay, through a loopback."""
+"""Measures the delay that the set-up itself adds, through a loopback."""
+
+from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from liteprobe.host.analysis.calibration import Calibration, calibrate
-from liteprobe.host.analysis.rows import Row
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, add_ports, add_probe, number, time_ns, whole, wholes
 from liteprobe.host.cli.commands.train import measure
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_text
+from liteprobe.host.defaults import PAPER_LENGTHS
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.suites import sweep
-from liteprobe.host.traffic.train import TrainProgram
+
+with lazily():
+    from liteprobe.host.analysis import calibration
+    from liteprobe.host.cli import tables
+    from liteprobe.host.suites import sweep
+    from liteprobe.host.traffic import train
+
+if TYPE_CHECKING:
+    from liteprobe.host.analysis.calibration import Calibration
+    from liteprobe.host.analysis.rows import Row
+
+HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    add_probe(parser)
+    add_ports(parser)
+    group = parser.add_argument_group("trains")
+    group.add_argument(
+        "--length", metavar="L,L[,L...]", type=wholes, default=list(PAPER_LENGTHS), help="octets without FCS"
+    )
+    group.add_argument("--count", metavar="N", type=whole, default=100, help="frames in a train (default: 100)")
+    group.add_argument("--repeat", metavar="R", type=whole, default=10, help="trains of each length (default: 10)")
+    theory = parser.add_argument_group("theory of the calibrated path")
+    theory.add_argument(
+        "--slope",
+        metavar="NS/B",
+        type=number,
+        default=0.0,
+        help="0 for a wire (default), 8 for each store-and-forward hop",
+    )
+    theory.add_argument(
+        "--intercept",
+        metavar="TIME",
+        type=time_ns,
+        default=0.0,
+        help="delay of the wire itself, in ns or like 1.5us (default: 0)",
+    )
+    add_json(parser, "the calibration, for train --calibration")
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure, fit, print and write."""
-    template = TrainProgram(length=args.length[0], count=args.count, repeats=args.repeat)
+    template = train.TrainProgram(length=args.length[0], count=args.count, repeats=args.repeat)
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
@@ -26,10 +66,10 @@ def run(args: argparse.Namespace) -> None:
         measure(request, lambda measured: rows.append(measured.rows[-1]))
     except (ProbeError, KeyboardInterrupt) as end:
         if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
-            _show(args, calibrate(rows, args.slope, args.intercept))
+            _show(args, calibration.calibrate(rows, args.slope, args.intercept))
             end.args = (f"{end}; what is shown is of {len(rows)} lengths of {len(programs)}, and no file has it",)
         raise
-    found = calibrate(rows, args.slope, args.intercept)
+    found = calibration.calibrate(rows, args.slope, args.intercept)
     if args.json != STDOUT:
         _show(args, found)
     if args.json:

@@ -2,32 +2,103 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Captures frames into pcapng, unified headers into Parquet, or blocks into a file as they come."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
-
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
+from typing import TYPE_CHECKING, Any, Literal
 
 from liteprobe.host import interrupt
-from liteprobe.host.capture.request import (
-    BEFORE_NS,
-    SNAP_MOST,
-    CaptureRequest,
-    CaptureSettings,
-    Keep,
-    Sampling,
-    Transport,
+from liteprobe.host.cli.arguments import (
+    add_json,
+    add_probe,
+    duration_ns,
+    open_probe,
+    output,
+    output_or_stdout,
+    span_ns,
+    whole,
+    wholes,
 )
-from liteprobe.host.capture.run import capture_recording
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_text
+from liteprobe.host.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
+
+with lazily():
+    from liteprobe.host.capture import request as requests
+    from liteprobe.host.capture import run as runs
+    from liteprobe.host.cli import tables
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture.request import CaptureRequest
+
+HELP = "capture frames into pcapng, and their headers into Parquet"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    _add_files(parser)
+    _add_choice(parser)
+    _add_kept(parser)
+    parser.add_argument(
+        "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
+    )
+    add_probe(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("files")
+    group.add_argument("-w", "--write", metavar="FILE.pcapng", type=output_or_stdout, help="write frames; - is stdout")
+    group.add_argument("--headers", metavar="FILE.parquet", type=output, help="write unified headers")
+    group.add_argument("--blocks", metavar="FILE", type=output, help="write blocks as they come, to be read by --read")
+    add_json(group, "all counts")
+    group.add_argument(
+        "--utc", metavar="S", nargs="?", const="probe", help="write UTC, S seconds less than TAI (what the probe knows)"
+    )
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which frames")
+    group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    group.add_argument("--host-filter", action="store_true", help="by libpcap on this host, exactly as tcpdump")
+    group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    group.add_argument(
+        "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
+    )
+    group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
+    group.add_argument(
+        "--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s; a number alone is seconds"
+    )
+    group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
+    group.add_argument(
+        "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"
+    )
+    group.add_argument(
+        "--before", metavar="TIME", type=span_ns, help="with --trigger: so much before it (default: 10ms)"
+    )
+    group.add_argument(
+        "--after", metavar="TIME", type=span_ns, help="with --trigger: so much after it (default: to the end)"
+    )
+
+
+def _add_kept(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the probe hands over")
+    group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
+    group.add_argument("--keep", choices=KEEPS, help="of a frame (default: what the files need)")
+    group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
+    group.add_argument(
+        "--via",
+        choices=TRANSPORTS,
+        help="how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
+    )
+    group.add_argument(
+        "--udp-port", metavar="PORT", type=whole, help="of this host, of channel 0; 7 more follow (default: free ones)"
+    )
+
 
 #: What a recording can't be asked for any more: option, and its name among the arguments.
 OF_A_PROBE = {
@@ -67,14 +138,14 @@ def check(args: argparse.Namespace) -> None:
 
 def request_of(args: argparse.Namespace) -> CaptureRequest:
     """Return what is asked for."""
-    settings = CaptureSettings(
+    settings = requests.CaptureSettings(
         channels=tuple(args.channels or (0,)),
-        snap_length=SNAP_MOST if args.snap is None else args.snap,
-        keep=Keep[args.keep.upper()] if args.keep else None,
-        sampling=Sampling.of(args.sample) if args.sample else Sampling(),
+        snap_length=requests.SNAP_MOST if args.snap is None else args.snap,
+        keep=requests.Keep[args.keep.upper()] if args.keep else None,
+        sampling=requests.Sampling.of(args.sample) if args.sample else requests.Sampling(),
         with_damaged=bool(args.damaged),
     )
-    return CaptureRequest(
+    return requests.CaptureRequest(
         args.write,
         args.headers,
         args.blocks,
@@ -88,7 +159,7 @@ def request_of(args: argparse.Namespace) -> CaptureRequest:
         count=args.count,
         duration_s=None if args.duration is None else args.duration / 1e9,
         tai_utc_s=_seconds(args.utc),
-        transport=Transport(args.via, args.udp_port or 0),
+        transport=requests.Transport(args.via, args.udp_port or 0),
     )
 
 
@@ -107,11 +178,11 @@ def run(args: argparse.Namespace) -> None:
     def remark(line: str) -> None:
         print(line, file=sys.stderr)
 
-    with _progress() as show:
+    with tables.frame_counter() as show:
         if args.read:
-            found = capture_recording(args.read, request, show, remark)
+            found = runs.capture_recording(args.read, request, show, remark)
         else:
-            with Probe(args.probe, args.map, args.steal) as probe:
+            with open_probe(args) as probe:
                 found = probe.capture(request, show, remark)
     if args.json:
         write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
@@ -121,25 +192,11 @@ def run(args: argparse.Namespace) -> None:
     print(said, file=sys.stderr)
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Show on stderr how many frames were written; nothing where stderr is not a terminal."""
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        yield None
-        return
-    text = TextColumn("{task.completed:,} frames, {task.fields[rate]:,.0f}/s")
-    with Progress(SpinnerColumn(), text, console=errors, transient=True, refresh_per_second=4) as bars:
-        task = bars.add_task("", total=None, rate=0.0)
-        began_s = time.monotonic()
-        yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
-
-
 def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:
     """Return what was written, and all that isn't as sent, a line each."""
     files = (args.write, *header_files, args.blocks)
     names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
-    before_ns = BEFORE_NS if args.before is None else round(args.before)
+    before_ns = requests.BEFORE_NS if args.before is None else round(args.before)
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:
         lines.append("no frame matched the trigger: nothing was kept")

@@ -2,27 +2,97 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Shows, logs, draws and sets a probe's clock, and disciplines it from here where no firmware does."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich.live import Live
-from rich.table import Table
-
-from liteprobe.cores.formats import ClockMode, ClockState
 from liteprobe.host import extras
-from liteprobe.host.analysis import clock_smooth
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, add_probe, duration_ns, open_probe, output, whole
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import Lines, named
-from liteprobe.host.clock import log as clock_log
-from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.probe import Probe
+
+with lazily():
+    import numpy as np
+
+    from liteprobe.cores import formats
+    from liteprobe.host.analysis import clock_smooth
+    from liteprobe.host.cli import tables
+    from liteprobe.host.clock import log as clock_log
+    from liteprobe.host.clock import servo
+    from liteprobe.host.report import clock_plots
+    from liteprobe.host.serve import discipline as disciplines
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from liteprobe.host.clock.clock import ClockStatus
+
+HELP = "show, log, plot, set or discipline the probe's clock"
+MODES = ("discipline", "leave-alone", "reacquire")
+TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_status(actions.add_parser("status", help="state, offset, rate, holdover and error bound"))
+    _add_log(actions.add_parser("log", help="write a line for each PPS edge"))
+    _add_plot(actions.add_parser("plot", help="draw a log: offset, rate, Allan deviation"))
+    _add_set(actions.add_parser("set", help="set the time, or what the servo shall do"))
+    _add_discipline(actions.add_parser("discipline", help="run the firmware's servo on this host"))
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--watch", metavar="TIME", type=duration_ns, help="go on for so long (probe time), 4 looks a period"
+    )
+    add_json(parser, "the status, a line a look,")
+    add_probe(parser)
+
+
+def _add_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="file of the log (CSV)")
+    parser.add_argument(
+        "--for", dest="span", metavar="TIME", type=duration_ns, required=True, help="probe time, like 60s"
+    )
+    add_probe(parser)
+
+
+def _add_plot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", type=Path, help="what 'liteprobe clock log' wrote")
+    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="picture: .svg, .png or .pdf")
+
+
+def _add_set(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--time", metavar="NS|now", help="TAI in ns since 1970; now: the time of this host")
+    what.add_argument("--mode", choices=MODES, help="what the servo shall do")
+    parser.add_argument("--tai-utc", metavar="S", type=whole, default=TAI_UTC_S, help="for now (default: %(default)s)")
+    add_probe(parser)
+
+
+def _add_discipline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for", dest="span", metavar="TIME", type=duration_ns, help="probe time (default: until Ctrl-C)"
+    )
+    parser.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS (default: what is set, 1s)")
+    parser.add_argument(
+        "--receiver",
+        metavar="NAME",
+        default="timing",
+        help="what its pulses are like: timing (default), navigation, ideal",
+    )
+    parser.add_argument("--oscillator", metavar="NAME", default="xo", help="of the probe: xo (default), tcxo, ocxo")
+    parser.add_argument("--log", metavar="FILE", type=output, help="write a line for each PPS edge, too")
+    add_probe(parser)
+
 
 COLOURS = {"locked": "green", "holdover": "yellow", "acquiring": "yellow", "free-running": "red", "unknown": "red"}
 LATE_NS = 100_000_000  # A host's own time is good to that, where it follows NTP.
@@ -48,7 +118,7 @@ def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
             "drift": f"{status.drift_ppt_s:+.2f} ppt/s",
             "edges": f"{status.edges} used, {status.rejected} rejected",
         }
-    if status.state == ClockState.HOLDOVER:
+    if status.state == formats.ClockState.HOLDOVER:
         shown["holdover"] = f"{status.holdover_s} s since the last edge used"
     if status.tai_utc_s:
         shown["TAI - UTC"] = f"{status.tai_utc_s} s"
@@ -62,14 +132,8 @@ def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
 
 
 def _table(status: ClockStatus, now_ns: int) -> Table:
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="cyan", no_wrap=True)
-    shown.add_column(overflow="fold")
-    for name, value in rows(status, now_ns).items():
-        shown.add_row(name, value)
-    for fault in status.faults:
-        shown.add_row("[red]fault[/red]", fault)
-    return shown
+    faults = [("[red]fault[/red]", fault) for fault in status.faults]
+    return tables.fact_table([*rows(status, now_ns).items(), *faults])
 
 
 def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
@@ -80,11 +144,11 @@ def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
 
 def _status(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
+        probe = stack.enter_context(open_probe(args))
         lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
         live = None
         if args.json != STDOUT:
-            live = stack.enter_context(Live(console=tables.console(), auto_refresh=False, transient=False))
+            live = stack.enter_context(tables.live())
         period_s = probe.timebase.clock.status().period_ns / 1e9
         for number in range(1 if args.watch is None else 1 + max(1, round(4 * args.watch / 1e9 / period_s))):
             if number:
@@ -104,7 +168,7 @@ def _status(args: argparse.Namespace) -> None:
 def _log(args: argparse.Namespace) -> None:
     count = 0
     try:
-        with Probe(args.probe, args.map, args.steal) as probe, args.out.open("w", encoding="utf-8") as stream:
+        with open_probe(args) as probe, args.out.open("w", encoding="utf-8") as stream:
             clock = probe.timebase.clock
             with named(args.out):
                 writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
@@ -128,7 +192,6 @@ def smooth(log: clock_log.ClockLog) -> clock_smooth.Smoothed:
 
 def _plot(args: argparse.Namespace) -> None:
     extras.require("clock")
-    from liteprobe.host.report import clock_plots  # Plots take a second to load.
 
     log = clock_log.read(args.log)
     smoothed = smooth(log)
@@ -149,9 +212,9 @@ def _plot(args: argparse.Namespace) -> None:
 def _set(args: argparse.Namespace) -> None:
     if args.mode is None and args.time != "now" and not args.time.isdecimal():
         raise UsageError(f"'{args.time}' is not a time: give nanoseconds since 1970 (TAI), or now")
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         if args.mode is not None:
-            probe.timebase.clock.set_mode(ClockMode[args.mode.replace("-", "_").upper()])
+            probe.timebase.clock.set_mode(formats.ClockMode[args.mode.replace("-", "_").upper()])
             print(f"mode: {args.mode}")
             return
         wanted_ns = time.time_ns() + args.tai_utc * 10**9 if args.time == "now" else int(args.time)
@@ -163,19 +226,16 @@ def _set(args: argparse.Namespace) -> None:
 
 
 def _discipline(args: argparse.Namespace) -> None:
-    from liteprobe.host.clock.servo import profile  # Needs a C compiler, once.
-    from liteprobe.host.serve.discipline import Discipline
-
     has_begun = False
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
-        settings = profile(args.receiver, args.oscillator)
-        discipline = Discipline(probe, None if args.period is None else round(args.period), **settings)
+        probe = stack.enter_context(open_probe(args))
+        settings = servo.profile(args.receiver, args.oscillator)
+        discipline = disciplines.Discipline(probe, None if args.period is None else round(args.period), **settings)
         writer = None
         if args.log:
             stream = stack.enter_context(args.log.open("w", encoding="utf-8"))
             writer = clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
-        live = stack.enter_context(Live(console=tables.console(), auto_refresh=False))
+        live = stack.enter_context(tables.live())
         try:
             for edge in discipline.run(None if args.span is None else args.span / 1e9):
                 has_begun = True

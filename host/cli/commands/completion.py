@@ -4,11 +4,20 @@
 
 import argparse
 
-import shtab
+from liteprobe.host.cli.lazy import lazily
+
+with lazily():
+    import shtab
+
+HELP = "print the completion script for a shell"
+SHELLS = ("bash", "zsh", "tcsh", "fish", "powershell")  # Of shtab, which takes long to load.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("shell", choices=SHELLS, help="source its output from the shell's start-up file")
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the script."""
-    from liteprobe.host.cli.main import make_parser  # The parser is made of the commands: this one, too.
-
-    print(shtab.complete(make_parser(), args.shell))
+    print(shtab.complete(args.parser, args.shell))

@@ -1,29 +1,49 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The packet-train paper's measurement in simulation: loopback, switch, and a switch with other traffic."""
+"""Measures what the packet-train paper did, in simulation: loopback, switch, and a switch with other traffic."""
+
+from __future__ import annotations
 
 import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from liteprobe.cores.formats import FCS, LINE_RATE_BPS, PREAMBLE, SFD, TICK_NS
 from liteprobe.host import extras
-from liteprobe.host.analysis.theory import expected_dispersion_rate
-from liteprobe.host.cli import tables
-from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
-from liteprobe.host.device.link import sim
-from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.report import files
-from liteprobe.host.report.words import words
-from liteprobe.host.suites import sweep
-from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.host.cli.arguments import whole
+from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
 
-LOOP_NS = TICK_NS  # The shortest wire.
+with lazily():
+    from liteprobe.cores import formats
+    from liteprobe.host.analysis import theory
+    from liteprobe.host.cli import tables
+    from liteprobe.host.device.link import sim
+    from liteprobe.host.device.link import url as urls
+    from liteprobe.host.report import files, page, words
+    from liteprobe.host.suites import sweep
+    from liteprobe.host.traffic import train
+
+if TYPE_CHECKING:
+    from liteprobe.host.suites.sweep import Sweep, SweepRequest
+    from liteprobe.host.traffic.train import TrainProgram
+
+HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("build/demo"), help="folder (default: build/demo)"
+    )
+    parser.add_argument(
+        "--repeat", metavar="R", type=whole, default=DEMO_REPEATS, help=f"trains of each kind (default: {DEMO_REPEATS})"
+    )
+    parser.add_argument("--sim", metavar="DIR", type=Path, help="a simulated probe that is built already")
+
+
 LATENCY_NS = 3000
-# A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
-SWITCH_OVERHEAD_NS = TICK_NS * (FCS + PREAMBLE + SFD)
 CROSS_LOAD = 0.3
 CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, CROSS_GAP_NS = 1514, 100, 25, 1e6
 
@@ -40,26 +60,29 @@ LEDE = (
 )
 
 
-def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
+def requests(out: Path, build: Path, repeats: int) -> list[SweepRequest]:
     """Return what is measured: the paper's sweep on two wires, and one kind of train against other traffic."""
-    template = TrainProgram(length=60, count=1, repeats=repeats)
+    loop_ns = formats.TICK_NS  # The shortest wire.
+    # A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
+    switch_ns = LATENCY_NS + formats.TICK_NS * (formats.FCS + formats.PREAMBLE + formats.SFD)
+    template = train.TrainProgram(length=60, count=1, repeats=repeats)
     paper = sweep.programs_for(PAPER_LENGTHS, PAPER_COUNTS, template)
-    loaded = (TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=CROSS_GAP_NS),)
+    loaded = (train.TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=CROSS_GAP_NS),)
     wires: list[tuple[str, str, tuple[TrainProgram, ...], dict[str, Any]]] = [
-        ("loopback", "loopback", paper, {"theory_delay": (0.0, LOOP_NS)}),
-        ("switch", f"switch?latency={LATENCY_NS}ns", paper, {"theory_delay": (8.0, LATENCY_NS + SWITCH_OVERHEAD_NS)}),
+        ("loopback", "loopback", paper, {"theory_delay": (0.0, loop_ns)}),
+        ("switch", f"switch?latency={LATENCY_NS}ns", paper, {"theory_delay": (8.0, switch_ns)}),
         (
             "loaded switch",
             f"switch?latency={LATENCY_NS}ns&queue=1000&cross={CROSS_LOAD}&seed=1",
             loaded,
-            {"theory_bps": expected_dispersion_rate(LINE_RATE_BPS, CROSS_LOAD, CROSS_COUNT)},
+            {"theory_bps": theory.expected_dispersion_rate(formats.LINE_RATE_BPS, CROSS_LOAD, CROSS_COUNT)},
         ),
     ]
     made = []
-    for name, wire, programs, theory in wires:
+    for name, wire, programs, expected in wires:
         truth = out / f"{name.replace(' ', '-')}.truth"
-        url = sim_url(wire, build=build, truth=truth)
-        made.append(sweep.SweepRequest(name, url, programs, truth=truth, wire_bps=LINE_RATE_BPS, **theory))
+        url = urls.sim_url(wire, build=build, truth=truth)
+        made.append(sweep.SweepRequest(name, url, programs, truth=truth, wire_bps=formats.LINE_RATE_BPS, **expected))
     return made
 
 
@@ -83,10 +106,8 @@ def run(args: argparse.Namespace) -> None:
     tables.console().print(f"{frames} frames in {seconds:.0f} s. Report: {report}", soft_wrap=True)
 
 
-def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
+def write(args: argparse.Namespace, measured: list[Sweep]) -> Path:
     """Write JSON, CSV and the report; return the path of the report."""
-    from liteprobe.host.report.page import Report, write_report  # Plots take a second to load.
-
     content = files.document(measured, ["liteprobe", *sys.argv[1:]])
     files.write_json(args.out / "trains.json", content)
     with (args.out / "trains.csv").open("w", newline="", encoding="utf-8") as stream:
@@ -99,5 +120,7 @@ def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
         "rate": f"{measured[2].rows[0]['theory_bps'] / 1e6:.1f}",
     }
     path: Path = args.out / "report.html"
-    write_report(path, measured, content, Report(paragraphs=[words(text, **figures) for text in LEDE], is_paper=True))
+    page.write_report(
+        path, measured, content, page.Report(paragraphs=[words.words(text, **figures) for text in LEDE], is_paper=True)
+    )
     return path

@@ -2,19 +2,46 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Finds the probes on the network, and says which have one address between them."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, duration_ns, whole
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_json
-from liteprobe.host.device.discover import FoundProbe, discover, places
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
+
+with lazily():
+    import rich.text
+
+    from liteprobe.host.cli import tables
+    from liteprobe.host.device import discover
+
+if TYPE_CHECKING:
+    from liteprobe.host.device.discover import FoundProbe
+
+HELP = "find the probes on the network"
+DEFAULT_PORT = 1234  # Of Etherbone, as in liteprobe.host.device.link.etherbone, which would load numpy.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="where to look: HOST, HOST:PORT or a network like 192.168.1.0/24 (default: all networks of this host, and localhost)",
+    )
+    parser.add_argument("--port", metavar="N", type=whole, default=DEFAULT_PORT, help="UDP port (default: 1234)")
+    parser.add_argument(
+        "--wait", metavar="TIME", type=duration_ns, default=1e9, help="for answers after the last request (default: 1s)"
+    )
+    add_json(parser, "them")
+
 
 PORTS = 1 << 16
 UNKNOWN = "-"
@@ -32,10 +59,10 @@ def run(args: argparse.Namespace) -> None:
     """
     if not 0 < args.port < PORTS:
         raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
-    asked, skipped = places(args.targets, args.port)
+    asked, skipped = discover.places(args.targets, args.port)
     for line in skipped:
         print(f"liteprobe: {line}", file=sys.stderr)
-    found = discover(asked, args.wait / 1e9)
+    found = discover.discover(asked, args.wait / 1e9)
     if args.json:
         write_json(
             args.json, {"asked": len(asked), "left_out": skipped, "probes": [document(probe) for probe in found]}
@@ -79,5 +106,7 @@ def show(found: Sequence[FoundProbe]) -> None:
         facts = (probe.identifier or "no LiteProbe", probe.preset or UNKNOWN, str(probe.ports or UNKNOWN))
         map_hash = f"{probe.map_hash:08x}" if probe.map_hash else UNKNOWN
         row = (probe.url, *facts, map_hash, ", ".join(probe.macs) or UNKNOWN)
-        shown.add_row(*map(Text, row))  # Else a part of a MAC address like :ab: is taken for the name of a picture.
+        shown.add_row(
+            *map(rich.text.Text, row)
+        )  # Else a part of a MAC address like :ab: is taken for the name of a picture.
     tables.console().print(shown)

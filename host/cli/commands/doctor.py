@@ -6,14 +6,27 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.text import Text
-
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_json
-from liteprobe.host.doctor import hardware, software
 from liteprobe.host.doctor.check import Check, State
 from liteprobe.host.errors import ProbeError
+
+with lazily():
+    import rich.text
+
+    from liteprobe.host.cli import tables
+    from liteprobe.host.device import discover
+    from liteprobe.host.doctor import hardware, software
+
+HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("--no-network", action="store_true", help="look for no probes on the network")
+    add_json(parser, "them")
+
 
 COLOURS = {State.OK: "green", State.MISSING: "red", State.NONE: "yellow"}
 WAIT_S = 0.5
@@ -45,10 +58,8 @@ def look(with_network: bool = True) -> list[Check]:
     checks += [*software.optional(), software.build_folder(), *software.compilers(), *software.tools()]
     checks += [*hardware.cables(), *hardware.serial_ports(), *hardware.cards()]
     if with_network:
-        from liteprobe.host.device.discover import discover, places
-
-        asked, left_out = places()
-        checks += hardware.probes(discover(asked, WAIT_S), len(asked), left_out)
+        asked, left_out = discover.places()
+        checks += hardware.probes(discover.discover(asked, WAIT_S), len(asked), left_out)
     return checks
 
 
@@ -57,9 +68,12 @@ def show(checks: Sequence[Check]) -> None:
     width = max(len(check.name) for check in checks)
     console = tables.console()
     for check in checks:
-        line = Text(f"{check.state:<8}", COLOURS[check.state]) + Text(f"{check.name:<{width}}  {check.said}", "default")
+        line = rich.text.Text(f"{check.state:<8}", COLOURS[check.state]) + rich.text.Text(
+            f"{check.name:<{width}}  {check.said}", "default"
+        )
         console.print(line, soft_wrap=True)
         if check.advice:
             console.print(
-                Text(f"{'':8}{check.advice}", "bold" if check.state == State.MISSING else "dim"), soft_wrap=True
+                rich.text.Text(f"{'':8}{check.advice}", "bold" if check.state == State.MISSING else "dim"),
+                soft_wrap=True,
             )

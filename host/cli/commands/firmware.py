@@ -2,20 +2,61 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Builds the firmware for a gateware, loads it into a probe or its flash, and talks to its shell."""
 
+from __future__ import annotations
+
 import argparse
-import queue
 import sys
-import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from liteprobe.cores.formats import BootState
-from liteprobe.host import extras, programs
-from liteprobe.host.cli.arguments import flash_options
-from liteprobe.host.device.firmware import Console, Image, boot_state, load, pack, read_image
-from liteprobe.host.device.firmware_build import IMAGE, build, find_map, find_tools, folder_of, folder_of_hash, ram_of
+from liteprobe.host import extras
+from liteprobe.host.cli.arguments import add_flash_options, add_probe, flash_options, open_probe, span_ns
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
+
+with lazily():
+    import queue
+    import threading
+
+    from liteprobe.host import programs
+    from liteprobe.host.device import firmware, firmware_build
+
+if TYPE_CHECKING:
+    from liteprobe.host.device.firmware import Console, Image
+    from liteprobe.host.probe import Probe
+
+HELP = "build, load, flash or talk to the firmware of the probe's processor"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("action", choices=tuple(ACTIONS), help="what to do")
+    parser.add_argument(
+        "image", nargs="?", type=Path, help="image to load or pack (default: the one that was built for this map)"
+    )
+    parser.add_argument("--board", metavar="BOARD", help="board on the JTAG cable whose flash is written (flash)")
+    add_flash_options(parser)
+    parser.add_argument("--zephyr", metavar="FOLDER", type=Path, help="sources of Zephyr (default: ZEPHYR_BASE)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, help="products of build and pack (default: build/firmware/HASH)"
+    )
+    parser.add_argument(
+        "--define", metavar="NAME=VALUE", action="append", default=[], help="an option of Kconfig, for the build"
+    )
+    parser.add_argument(
+        "--type",
+        dest="lines",
+        metavar="LINE",
+        action="append",
+        default=[],
+        help="what to type into the shell, whose answer is printed; -: the lines of stdin, as they come",
+    )
+    parser.add_argument(
+        "--follow", metavar="TIME", type=span_ns, default=0.0, help="then print the console for so long (probe time)"
+    )
+    add_probe(parser)
+
 
 PROMPT = b"~$ "
 STDIN = "-"
@@ -23,12 +64,12 @@ LOOK_S = 0.02
 FLASH_FILE = "liteprobe.flash"
 FLASH_PROGRAM = "liteprobe.soc.build.load"
 STATES = {
-    BootState.NOTHING: "nothing was started: the probe has no flash to look into, or is still reading it",
-    BootState.STARTED: "firmware was started by a host",
-    BootState.STARTED_FROM_FLASH: "firmware was started from flash",
-    BootState.NO_IMAGE: "the flash holds no firmware: liteprobe firmware flash --board BOARD, or firmware load",
-    BootState.OTHER_GATEWARE: "the flash holds firmware for another gateware: build it for this one's map, and flash it",
-    BootState.DAMAGED: "the firmware in the flash is damaged, or the RAM doesn't keep it: flash it again",
+    "NOTHING": "nothing was started: the probe has no flash to look into, or is still reading it",
+    "STARTED": "firmware was started by a host",
+    "STARTED_FROM_FLASH": "firmware was started from flash",
+    "NO_IMAGE": "the flash holds no firmware: liteprobe firmware flash --board BOARD, or firmware load",
+    "OTHER_GATEWARE": "the flash holds firmware for another gateware: build it for this one's map, and flash it",
+    "DAMAGED": "the firmware in the flash is damaged, or the RAM doesn't keep it: flash it again",
 }
 
 
@@ -45,31 +86,33 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _state(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map, args.steal) as probe:
-        print(STATES[boot_state(probe.registers)])
+    with open_probe(args) as probe:
+        print(STATES[firmware.boot_state(probe.registers).name])
 
 
 def _load_and_talk(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         _load(probe, args.image)
         _talk(probe, args.lines, args.follow / 1e9)
 
 
 def _console(args: argparse.Namespace) -> None:
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         _talk(probe, args.lines, args.follow / 1e9)
 
 
 def _image_for_map(args: argparse.Namespace) -> Image:
     """Return the image that is given, or the one that was built for the map."""
-    return read_image(args.image or folder_of(find_map(args.map)) / IMAGE)
+    return firmware.read_image(
+        args.image or firmware_build.folder_of(firmware_build.find_map(args.map)) / firmware_build.IMAGE
+    )
 
 
 def _pack(args: argparse.Namespace) -> Path:
     image = _image_for_map(args)
     file = Path(args.out or image.path.parent) / FLASH_FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    octets = pack(image)
+    octets = firmware.pack(image)
     file.write_bytes(octets)
     print(f"{file}  {len(octets)} bytes for the flash, version {image.version}, gateware {image.map_hash:08x}")
     return file
@@ -86,12 +129,14 @@ def _flash(args: argparse.Namespace) -> None:
 
 
 def _build(args: argparse.Namespace) -> None:
-    tools = find_tools(args.zephyr)
-    map_file = find_map(args.map)
+    tools = firmware_build.find_tools(args.zephyr)
+    map_file = firmware_build.find_map(args.map)
     started = time.monotonic()
     options = tuple(f"-D{_option(text)}" for text in args.define)
-    image = build(map_file, tools, args.out, options, lambda line: print(line, file=sys.stderr, flush=True))
-    ram = ram_of(map_file)
+    image = firmware_build.build(
+        map_file, tools, args.out, options, lambda line: print(line, file=sys.stderr, flush=True)
+    )
+    ram = firmware_build.ram_of(map_file)
     print(f"{image.path}  for {map_file} (hash {image.map_hash:08x}), in {time.monotonic() - started:.0f} s")
     print(f"  image  {len(image.octets):>8} bytes")
     print(f"  RAM    {image.ram_bytes:>8} of {ram} bytes, {100 * image.ram_bytes / ram:.1f} %")
@@ -105,13 +150,13 @@ def _option(text: str) -> str:
 
 
 def _load(probe: Probe, path: Path | None) -> None:
-    image = read_image(path or folder_of_hash(probe.registers.map_hash) / IMAGE)
-    load(probe.registers, image)
+    image = firmware.read_image(path or firmware_build.folder_of_hash(probe.registers.map_hash) / firmware_build.IMAGE)
+    firmware.load(probe.registers, image)
     print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
 
 
 def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
-    console = Console(probe.registers)
+    console = firmware.Console(probe.registers)
     for line in commands:
         if line == STDIN:
             type_stdin(console)

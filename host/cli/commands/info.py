@@ -1,21 +1,31 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shows what a probe is and how it is."""
+"""Shows facts of a probe: ports, clock, links, register map."""
 
 import argparse
 import json
 
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, add_probe, open_probe
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_text
-from liteprobe.host.cli.tables import facts
-from liteprobe.host.probe import Probe
+
+with lazily():
+    from liteprobe.host.cli import tables
+
+HELP = "show what a probe is: ports, clock, links, register map"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    add_probe(parser)
+    add_json(parser, "them")
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the probe's facts."""
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         found = probe.info()
     if args.json:
         write_text(args.json, json.dumps(found, indent=2) + "\n")
     if args.json != STDOUT:
-        facts(found)
+        tables.facts(found)

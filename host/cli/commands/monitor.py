@@ -1,28 +1,89 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shows what a probe measures while frames come: rates, streams, histograms, the ring, and what was lost and why."""
+"""Shows the figures that a probe takes while frames come: rates, streams, histograms, the ring, and losses with their cause."""
+
+from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
 
-from rich.live import Live
-
-from liteprobe.host.cli import tables
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, add_probe, duration_ns, open_probe, whole, wholes
 from liteprobe.host.cli.keys import pressed
-from liteprobe.host.cli.monitor_view import Fitting, view
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import Lines
-from liteprobe.host.cli.parsers.monitor import KEEP
-from liteprobe.host.measure.monitor import NAMES, BinSetting
-from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import Look, Poller, document
-from liteprobe.host.serve.worst import Worst
 
-KINDS = {name: kind for kind, name in NAMES.items()}
+with lazily():
+    from liteprobe.host.cli import monitor_view, tables
+    from liteprobe.host.measure import monitor
+    from liteprobe.host.serve import metrics as served
+    from liteprobe.host.serve import poll, worst
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.serve.poll import Look, Poller
+
+HELP = "show live what a probe measures: rates, streams, histograms, drops"
+LOCAL = "127.0.0.1"
+KEEP = ("keep", 0, 0)
+KINDS = ("length", "delay", "arrival")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
+    parser.add_argument(
+        "--streams",
+        metavar="ID",
+        type=whole,
+        help="measure the streams from ID on, 7, 15 or 31 by the build; clears what was measured",
+    )
+    parser.add_argument(
+        "--bins", metavar="KIND=ORIGIN:WIDTH|keep", type=_bins, action="append", default=[],
+        help="histogram bins, like delay=0:64 (width a power of two, in octets or ns), or 'keep': as they are (default: "
+        "chosen from what comes; not with --once); each choice clears streams and histograms",
+    )  # fmt: skip
+    parser.add_argument("--interval", metavar="TIME", type=duration_ns, default=1e9, help="between looks (default: 1s)")
+    parser.add_argument(
+        "--rates", metavar="TIME", type=duration_ns, help="count rates over this time of the probe, from 1ms"
+    )
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    add_json(parser, "each look, a line a look,")
+    parser.add_argument(
+        "--metrics",
+        metavar="[ADDRESS:]PORT",
+        type=_address,
+        help="serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
+    )
+    add_probe(parser)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the address and the TCP port that metrics are served on."""
+    address, _, port = text.rpartition(":")
+    return address or LOCAL, whole(port)
+
+
+def _bins(text: str) -> tuple[str, int, int]:
+    """Return kind, origin and the logarithm of the width; KEEP where bins stay as they are."""
+    if text == KEEP[0]:
+        return KEEP
+    match = re.fullmatch(r"(\w+)=(-?\d+):(\d+)", text, re.ASCII)
+    if not match or match[1] not in KINDS or int(match[3]).bit_count() != 1:
+        raise argparse.ArgumentTypeError(
+            f"invalid histogram '{text}': give {', '.join(KINDS)} like delay=0:64 (origin:width), the width a power of two, "
+            "or 'keep'"
+        )
+    return match[1], int(match[2]), int(match[3]).bit_length() - 1
+
+
 HISTORY = 16  # Rates that are shown.
 STEP_LOOKS = 20  # A wait goes in steps of so many of the link's: 2 ms of a simulated probe, 100 ms of a board.
 REDRAW_S = 0.25
@@ -31,12 +92,13 @@ REDRAW_S = 0.25
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown."""
     with ExitStack() as stack:
-        probe = stack.enter_context(Probe(args.probe, args.map, args.steal))
-        looker = Poller(probe, args.ports)
-        bins = {KINDS[kind]: BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in KINDS}
+        probe = stack.enter_context(open_probe(args))
+        looker = poll.Poller(probe, args.ports)
+        kinds = {name: kind for kind, name in monitor.NAMES.items()}
+        bins = {kinds[kind]: monitor.BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in kinds}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
         if not args.once and KEEP not in args.bins:
-            looker.follow(kind for kind in KINDS.values() if kind not in bins)
+            looker.follow(kind for kind in kinds.values() if kind not in bins)
         screen = Screen(args, stack)
         take: list[Callable[[Look], None]] = [screen.show]
         if args.metrics is not None:
@@ -57,10 +119,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
     """Return what gives looks to those who ask for metrics."""
-    from liteprobe.host.serve.metrics import Metrics, serve  # A web server, for those who want one.
-
-    metrics = Metrics()
-    server = serve(metrics, where[1], where[0])
+    metrics = served.Metrics()
+    server = served.serve(metrics, where[1], where[0])
     stack.callback(server.server_close)
     stack.callback(server.shutdown)
     print(f"metrics: http://{where[0]}:{server.server_port}/metrics", file=sys.stderr)
@@ -88,11 +148,11 @@ class Screen:
         is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._live: Live | None = None
         if is_live and not args.once and not self._is_json_alone:
-            self._live = stack.enter_context(Live(console=self._console, auto_refresh=False, screen=True))
+            self._live = stack.enter_context(tables.live(screen=True))
             self._key = stack.enter_context(pressed())
         self._history: dict[int, deque[float]] = {}
         self._numbers: dict[int, int] = {}
-        self._worst = Worst()
+        self._worst = worst.Worst()
         self._look: Look | None = None
         self._has_help = False
         self._page = 0
@@ -107,11 +167,11 @@ class Screen:
                 self._numbers[port.port] = rate.number
                 self._history.setdefault(port.port, deque(maxlen=HISTORY)).append(rate.line_bits_per_s)
         if self._lines:
-            self._lines.write(document(look))
+            self._lines.write(poll.document(look))
         if self._live:
             self._draw(0.0)
         elif not self._is_json_alone:
-            self._console.print(view(look, self._history))
+            self._console.print(monitor_view.view(look, self._history))
 
     def waits(self, probe: Probe, looker: Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""
@@ -142,5 +202,5 @@ class Screen:
 
     def _draw(self, left_s: float) -> None:
         assert self._live and self._look
-        shown = Fitting(self._look, self._history, self._worst, left_s, self._has_help, self._page)
+        shown = monitor_view.Fitting(self._look, self._history, self._worst, left_s, self._has_help, self._page)
         self._live.update(shown, refresh=True)

@@ -2,29 +2,74 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures the one-way delay from one probe to another."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from liteprobe.host.analysis import calibration
-from liteprobe.host.cli import tables
+from liteprobe.host.cli.arguments import add_steal, duration_ns, output, time_ns, whole
 from liteprobe.host.cli.commands import train
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_text
-from liteprobe.host.cli.results import Results
-from liteprobe.host.device.link.url import other_of_pair
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
-from liteprobe.host.run.routes import Route
-from liteprobe.host.serve.discipline import Discipline, settle
-from liteprobe.host.suites import owd, owd_figures
-from liteprobe.host.suites.sweep import Sweep, SweepRequest
+
+with lazily():
+    from liteprobe.host import probe as probes
+    from liteprobe.host.analysis import calibration
+    from liteprobe.host.cli import results as written
+    from liteprobe.host.cli import tables
+    from liteprobe.host.device.link import url
+    from liteprobe.host.report import owd_page
+    from liteprobe.host.run import trains
+    from liteprobe.host.serve import discipline
+    from liteprobe.host.suites import owd, owd_figures, sweep
+
+if TYPE_CHECKING:
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.suites.owd import OneWayResult
+    from liteprobe.host.suites.sweep import Sweep, SweepRequest
+
+HELP = "measure the one-way delay from one probe to another, on a PPS"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    group = parser.add_argument_group("probes")
+    group.add_argument(
+        "--from", dest="probe", metavar="URL", required=True, help="probe that sends, as --probe of train"
+    )
+    group.add_argument("--to", metavar="URL", help="probe that receives (default: the other one of a sim://pair)")
+    group.add_argument("--map", metavar="FILE", type=Path, help="register map of the build that runs in --from")
+    group.add_argument("--map-to", metavar="FILE", type=Path, help="of the build in --to (default: the same)")
+    add_steal(group)
+    group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
+    group.add_argument("--receive", metavar="PORT", type=whole, default=0, help="port that receives (default: 0)")
+    group.add_argument("--both-ways", action="store_true", help="send back at the same time, too")
+    clocks = parser.add_argument_group("clocks")
+    clocks.add_argument(
+        "--discipline", metavar="TIME", type=duration_ns,
+        help="discipline both clocks from here, where no firmware does; begin after so long (probe time)",
+    )  # fmt: skip
+    clocks.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS, for --discipline")
+    clocks.add_argument("--any-clock", action="store_true", help="measure with clocks that nobody disciplines, too")
+    train.add_program(parser)
+    train.add_headers(parser)
+    train.add_outputs(parser)
+    parser.add_argument("--save-calibration", metavar="FILE", type=output, help="write it, of a way of --known-delay")
+    parser.add_argument(
+        "--known-delay",
+        metavar="TIME",
+        type=time_ns,
+        help="delay of the way, in ns or like 1.5us, for --save-calibration",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure, print and write."""
-    to = args.to or other_of_pair(args.probe)
+    to = args.to or url.other_of_pair(args.probe)
     if to is None:
         raise UsageError("give the probe that receives: --to URL")
     if (args.save_calibration is None) != (args.known_delay is None):
@@ -34,29 +79,27 @@ def run(args: argparse.Namespace) -> None:
     args.receive_of_train, args.receive = args.receive, None
     request = train.request_of(args)
     args.receive = args.receive_of_train
-    found: list[list[owd.OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
+    found: list[list[OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
 
     def report(path: Path, sweeps: list[Sweep], content: dict[str, Any]) -> None:
-        from liteprobe.host.report import owd_page  # Plots take a second to load.
+        named = zip(("There", "Back"), sweeps, found, strict=False)
+        owd_page.write(path, [owd_page.Direction(*one) for one in named], content)
 
-        ways = zip(("There", "Back"), sweeps, found, strict=False)
-        owd_page.write(path, [owd_page.Direction(name, sweep, results) for name, sweep, results in ways], content)
-
-    results = Results(args, len(request.programs) * len(found), show, report)
+    results = written.Results(args, len(request.programs) * len(found), show, report)
 
     def take(sweeps: list[Sweep]) -> None:
         if calibrated:
-            for sweep in sweeps:
-                sweep.rows[-1] = calibrated.correct(sweep.rows[-1])
+            for one in sweeps:
+                one.rows[-1] = calibrated.correct(one.rows[-1])
         results.take(sweeps)
 
     with results.kept(), ExitStack() as stack:
-        sender = stack.enter_context(Probe(args.probe, args.map, args.steal))
-        receiver = stack.enter_context(Probe(to, args.map_to, args.steal))
+        sender = stack.enter_context(probes.Probe(args.probe, args.map, args.steal))
+        receiver = stack.enter_context(probes.Probe(to, args.map_to, args.steal))
         tend = _disciplined(args, sender, receiver)
         sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:
-        rows = [row for sweep in sweeps for row in sweep.rows]
+        rows = [row for one in sweeps for row in one.rows]
         write_text(args.save_calibration, calibration.calibrate(rows, 0.0, args.known_delay).text())
 
 
@@ -65,13 +108,13 @@ def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None]
     if args.discipline is None:
         return None
     period_ns = None if args.period is None else round(args.period)
-    servos = [Discipline(probe, period_ns) for probe in probes]
+    servos = [discipline.Discipline(probe, period_ns) for probe in probes]
 
     def tend() -> None:
         for servo in servos:
             servo.tend()
 
-    settle(servos, args.discipline / 1e9)
+    discipline.settle(servos, args.discipline / 1e9)
     return tend
 
 
@@ -79,22 +122,22 @@ def _measure(
     args: argparse.Namespace,
     request: SweepRequest,
     ends: tuple[Probe, Probe, Callable[[], None] | None],
-    found: list[list[owd.OneWayResult]],
+    found: list[list[OneWayResult]],
     take: Callable[[list[Sweep]], None],
 ) -> list[Sweep]:
     """Run all programs, and return a sweep for each direction; ``take`` is given them after each program."""
     sender, receiver, tend = ends
     ways = [(sender, receiver, args.transmit, args.receive)]
     ways += [(receiver, sender, args.receive, args.transmit)] if args.both_ways else []
-    sweeps = [Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
+    sweeps = [sweep.Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
     with _bar(len(request.programs)) as advance:
         for program in request.programs:
-            routes = [Route(program, a, b, x, y) for a, b, x, y in ways]
+            routes = [trains.Route(program, a, b, x, y) for a, b, x, y in ways]
             measured = owd.OneWay(routes, request.waiting_time_ns, tend, args.any_clock).measure()
-            for sweep, of_way, result in zip(sweeps, found, measured, strict=True):
+            for one, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)
-                sweep.results.append(result.train)
-                sweep.rows.append(owd_figures.row(result, request.waiting_time_ns))
+                one.results.append(result.train)
+                one.rows.append(owd_figures.row(result, request.waiting_time_ns))
             take(sweeps)
             advance()
     return sweeps
@@ -110,24 +153,24 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
 def show(sweeps: list[Sweep]) -> None:
     """Print a row for each length of each direction."""
     out = tables.console()
-    for sweep in sweeps:
+    for one in sweeps:
         shown = tables.table("length", "count", "repeat", "owd ns", "std", "min", "p99", "p99.9", "lost", text=0)
-        for row in sweep.rows:
+        for row in one.rows:
             delay = row["owd_ns"]
             shown.add_row(
                 *(str(row[name]) for name in ("length", "count", "repeat")),
                 *(tables.ns(delay[name], 2) for name in ("mean", "std", "min", "p99", "p99_9")),
                 tables.whole(row["lost"]),
             )
-        out.print(f"[bold]{sweep.name}[/bold]", soft_wrap=True)
+        out.print(f"[bold]{one.name}[/bold]", soft_wrap=True)
         out.print(shown)
-        last = sweep.rows[-1]
+        last = one.rows[-1]
         bound = last["uncertainty_ns"]
         trust = "within what nobody knows" if bound is None else f"within {bound:.1f} ns (95 %)"
         out.print(
             f"Clocks {last['sender']['clock_state']} and {last['receiver']['clock_state']}; a delay is {trust}, "
             "constant delays of the PHYs aside (--calibration)."
         )
-        for row in sweep.rows:
+        for row in one.rows:
             for note in filter(None, [tables.incomplete(row), *row["notes"]]):
                 out.print(f"length {row['length']}, count {row['count']}: {note}", soft_wrap=True)

@@ -2,18 +2,43 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Shows the PHYs of a probe, or sets the receive delay of a port to the middle of its eye."""
 
+from __future__ import annotations
+
 import argparse
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from liteprobe.cores.formats import TAP_NS
-from liteprobe.host.cli.arguments import STDOUT
+from liteprobe.host.cli.arguments import STDOUT, add_json, add_probe, open_probe, whole
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_text
-from liteprobe.host.cli.tables import console, table
-from liteprobe.host.device.phy import Phys
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
-from liteprobe.host.suites.eye import Eye, sweep
+
+with lazily():
+    from liteprobe.cores import formats
+    from liteprobe.host.cli import tables
+    from liteprobe.host.device import phy
+    from liteprobe.host.suites import eye as eyes
+
+if TYPE_CHECKING:
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.suites.eye import Eye
+
+HELP = "show the PHYs and their links, or find the middle of the eye of received data (sweep)"
+ACTIONS = ("show", "sweep")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("action", nargs="?", choices=ACTIONS, default="show", help="what to do (default: show)")
+    add_probe(parser)
+    group = parser.add_argument_group("sweep")
+    group.add_argument("--port", metavar="N", type=int, default=1, help="whose receive delay is changed (default: 1)")
+    group.add_argument("--transmit", metavar="N", type=int, default=0, help="port that sends to it (default: 0)")
+    group.add_argument("--count", metavar="N", type=whole, default=20, help="frames at each delay (default: 20)")
+    group.add_argument("--step", metavar="TAPS", type=whole, default=1, help="from one delay to the next (default: 1)")
+    add_json(parser, "what was found")
+
 
 HIDDEN = {
     "": "both edges were seen",
@@ -25,7 +50,7 @@ HIDDEN = {
 
 def run(args: argparse.Namespace) -> None:
     """Do what is asked for."""
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         if args.action == "sweep":
             _sweep(args, probe)
         else:
@@ -33,31 +58,31 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace, probe: Probe) -> None:
-    if not Phys.are_there(probe.registers):
+    if not phy.Phys.are_there(probe.registers):
         raise UsageError(f"{probe.url} does not reach its PHYs: it is simulated, or not a board with MDIO")
     states = probe.links.states
     if args.json:
         write_text(args.json, json.dumps([asdict(state) for state in states], indent=2) + "\n")
     if args.json == STDOUT:
         return
-    shown = table("port", "PHY", "MDIO", "link", "Energy Efficient Ethernet", text=5)
+    shown = tables.table("port", "PHY", "MDIO", "link", "Energy Efficient Ethernet", text=5)
     for port, state in enumerate(states):
         shown.add_row(str(port), state.name, str(state.address), state.link, state.eee)
-    console().print(shown)
+    tables.console().print(shown)
     for note in probe.links.notes():
-        console().print(note)
+        tables.console().print(note)
 
 
 def _sweep(args: argparse.Namespace, probe: Probe) -> None:
-    eye = sweep(probe, args.port, args.transmit, args.count, args.step)
+    eye = eyes.sweep(probe, args.port, args.transmit, args.count, args.step)
     if args.json:
         write_text(args.json, json.dumps(eye._asdict(), indent=2) + "\n")
     if args.json != STDOUT:
-        console().print(_drawn(eye, args.step))
-        console().print(
-            f"taps {eye.first} to {eye.last} ({eye.first * TAP_NS:.3f} to {eye.last * TAP_NS:.3f} ns) bring all {eye.sent} "
-            f"frames; {HIDDEN[eye.clipped]}.\nPort {args.port} is set to tap {eye.middle} ({eye.middle * TAP_NS:.3f} ns) "
-            f"until the FPGA is loaded again."
+        tables.console().print(_drawn(eye, args.step))
+        first, last, middle = (f"{tap * formats.TAP_NS:.3f}" for tap in (eye.first, eye.last, eye.middle))
+        tables.console().print(
+            f"taps {eye.first} to {eye.last} ({first} to {last} ns) bring all {eye.sent} frames; {HIDDEN[eye.clipped]}.\n"
+            f"Port {args.port} is set to tap {eye.middle} ({middle} ns) until the FPGA is loaded again."
         )
 
 

@@ -5,9 +5,22 @@
 import argparse
 import fnmatch
 
-from liteprobe.host.cli.tables import registers as show
+from liteprobe.host.cli.arguments import add_probe, open_probe, whole
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
+
+with lazily():
+    from liteprobe.host.cli import tables
+
+HELP = "read, write or list registers by name"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument("action", choices=["read", "write", "list"], help="what to do")
+    parser.add_argument("name", nargs="?", help="register; 'list' and 'read' take a pattern, like 'port0_tx_*'")
+    parser.add_argument("value", nargs="?", type=whole, help="what to write, decimal or 0x hexadecimal")
+    add_probe(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -16,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"regs {args.action} needs a register: see 'liteprobe regs list'")
     if (args.action == "write") != (args.value is not None):
         raise UsageError("a value belongs to regs write, and to it alone: liteprobe regs write NAME VALUE")
-    with Probe(args.probe, args.map, args.steal) as probe:
+    with open_probe(args) as probe:
         registers = probe.registers
         if args.action == "write":
             registers.write(args.name, args.value)
@@ -26,6 +39,6 @@ def run(args: argparse.Namespace) -> None:
             registers.register(args.name)  # Raises, with names that come close.
             names = [args.name]
         if args.action == "list":
-            show([registers.register(name) for name in names], None)
+            tables.registers([registers.register(name) for name in names], None)
         else:
-            show([registers.register(name) for name in names], registers.read_many(names))
+            tables.registers([registers.register(name) for name in names], registers.read_many(names))

@@ -2,31 +2,107 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Replays captures, shows how far they are, and what came of them."""
 
-import argparse
-from pathlib import Path
+from __future__ import annotations
 
-from liteprobe.host.cli import streamed, streamed_view, tables
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
-from liteprobe.host.report import files
-from liteprobe.host.run.streamed.program import Show
-from liteprobe.host.run.streamed.replay import ReplayOptions
-from liteprobe.host.run.streamed.replay_figures import ReplayResult
-from liteprobe.host.traffic.intervals import exact
-from liteprobe.host.traffic.stamps import Stamp
-from liteprobe.host.traffic.trace.trace import Trace
+
+with lazily():
+    from liteprobe.host.cli import streamed, streamed_view, tables
+    from liteprobe.host.report import files
+    from liteprobe.host.run import replay
+    from liteprobe.host.traffic import intervals, stamps
+    from liteprobe.host.traffic.trace import trace as traces
+
+if TYPE_CHECKING:
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.streamed import Show
+    from liteprobe.host.traffic.trace.trace import Trace
+
+HELP = "replay captures of any length with exact gaps, streamed while they run"
+DEFAULT_PROBE = "sim://cable?preset=replay"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="pcap or pcapng; two on two ports start in one tick"
+    )
+    add_probe(parser, DEFAULT_PROBE)
+    _add_times(parser)
+    _add_frames(parser)
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--ports", metavar="PORTS", type=wholes, help="ports that send, one a file, like 0,1 (default: 0, 1 and so on)"
+    )
+    group.add_argument(
+        "--loop", metavar="N", type=whole, default=1, help="send all N times; 0: until Ctrl-C (default: 1)"
+    )
+    group.add_argument("--capture", metavar="FILE.pcapng", type=output, help="write what all ports see meanwhile")
+    group.add_argument("--check", action="store_true", help="only look through the files, and say what they come to")
+    results = parser.add_argument_group("results")
+    add_json(results, "all figures")
+    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("times (default: those of the file)")
+    pace = group.add_mutually_exclusive_group()
+    pace.add_argument("--speed", metavar="X", type=number, help="X times as fast as the file says")
+    pace.add_argument(
+        "--rate", metavar="BPS", type=rate_bps, help="at a constant rate on the wire, frame + 24 octets, like 500M"
+    )
+    pace.add_argument("--top", action="store_true", help="back to back")
+    group.add_argument(
+        "--margin-ppm", metavar="PPM", type=number, default=0.0,
+        help="slower by so much, for a device whose clock is slower; 200 is always enough",
+    )  # fmt: skip
+    group.add_argument("--sort", action="store_true", help="bring packets into order whose times go back")
+
+
+def _add_frames(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("frames")
+    group.add_argument("--snap", metavar="N", type=whole, help="stream N octets of each; the rest of it is zero")
+    group.add_argument(
+        "--stamp", metavar="PLACE", type=_stamp,
+        help="write the time of its start into each frame: octet:42, octet:42:32 (bits), ipv4.identification, ipv4.checksum or "
+        "ipv6.flow_label",
+    )  # fmt: skip
+    group.add_argument(
+        "--stamp-tick", metavar="N", type=whole, default=0, help="a unit of the stamp is 16^N ns (default: 0)"
+    )
+    group.add_argument("--repair", action="store_true", help="replay a file that is cut or corrupt up to there")
+
+
+def _stamp(text: str) -> tuple[str, int | None, int | None]:
+    """Return place, octet and bits of a stamp."""
+    match = re.fullmatch(r"octet:(\d+)(?::(\d+))?", text, re.ASCII)
+    if match:
+        return "octet", int(match[1]), int(match[2]) if match[2] else None
+    if ":" in text or text == "octet":
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a place of a stamp: write it like octet:42 or ipv4.identification"
+        )
+    return text, None, None
 
 
 def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
-    traces = traces_of(args)
+    asked = traces_of(args)
     if args.check:
-        tables.console().print(streamed_view.asked({port: trace.summary() for port, trace in traces.items()}))
+        tables.console().print(streamed_view.asked({port: trace.summary() for port, trace in asked.items()}))
         return
 
     def send(probe: Probe, show: Show) -> ReplayResult:
-        options = ReplayOptions(remark=streamed.remark)
-        return probe.replay(traces, args.loop or None, args.capture, options, show)
+        options = replay.ReplayOptions(remark=streamed.remark)
+        return probe.replay(asked, args.loop or None, args.capture, options, show)
 
     streamed.run(args, send, files.REPLAY)
 
@@ -50,11 +126,11 @@ def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
 
 
 def _trace(args: argparse.Namespace, path: Path) -> Trace:
-    trace = Trace.from_pcap(path, args.sort, args.repair)
+    trace = traces.Trace.from_pcap(path, args.sort, args.repair)
     if args.speed is not None:
         if args.speed <= 0:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
-        trace = trace.stretched(1 / exact(args.speed))
+        trace = trace.stretched(1 / intervals.exact(args.speed))
     elif args.rate is not None:
         trace = trace.at_rate(args.rate)
     elif args.top:
@@ -63,5 +139,5 @@ def _trace(args: argparse.Namespace, path: Path) -> Trace:
         trace = trace.with_margin(args.margin_ppm)
     if args.stamp:
         place, octet, width = args.stamp
-        trace = trace.stamped(Stamp(place, octet, width, args.stamp_tick))
+        trace = trace.stamped(stamps.Stamp(place, octet, width, args.stamp_tick))
     return trace if args.snap is None else trace.snapped(args.snap)

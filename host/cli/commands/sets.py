@@ -2,26 +2,64 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Sends frames that a probe makes of configuration sets, and shows what came of them."""
 
+from __future__ import annotations
+
 import argparse
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from liteprobe.host.cli import streamed, tables
-from liteprobe.host.cli.arguments import read_text
+from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, read_text, time_ns, whole
+from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.probe import Probe
-from liteprobe.host.report import files
-from liteprobe.host.run.streamed.program import Show
-from liteprobe.host.run.streamed.sets import SetsOptions
-from liteprobe.host.run.streamed.sets_figures import SetsResult, SetsSummary
-from liteprobe.host.traffic.document.sets import read_sets, sets_schema
-from liteprobe.host.traffic.intervals import Interval
-from liteprobe.host.traffic.sets import Sets
+
+with lazily():
+    from liteprobe.host.cli import streamed, tables
+    from liteprobe.host.report import files
+    from liteprobe.host.run import sets as runs
+    from liteprobe.host.run import sets_figures
+    from liteprobe.host.traffic import intervals
+    from liteprobe.host.traffic.document import sets as documents
+
+if TYPE_CHECKING:
+    from liteprobe.host.probe import Probe
+    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.streamed import Show
+    from liteprobe.host.traffic.sets import Sets
+
+HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
+DEFAULT_PROBE = "sim://cable?preset=replay"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    parser.add_argument(
+        "sets", metavar="FILE.yaml", nargs="?", type=Path, help="a stream and its sets, as docs/sets.md shows"
+    )
+    add_probe(parser, DEFAULT_PROBE)
+    group = parser.add_argument_group("in the place of what the file says")
+    pace = group.add_mutually_exclusive_group()
+    pace.add_argument("--interval", metavar="TIME", type=time_ns, help="SFD to SFD, in ns or like 1.5us")
+    pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
+    pace.add_argument("--pps", metavar="N", type=number, help="frames a second")
+    group.add_argument(
+        "--repeat", metavar="N", type=whole, help="when no set is there in time, repeat the last frame up to N times"
+    )
+    group.add_argument("--transmit", metavar="PORT", type=whole, help="port that sends")
+    run = parser.add_argument_group("run")
+    run.add_argument("--count", metavar="N", type=whole, help="frames at most (default: until the sets end)")
+    run.add_argument("--check", action="store_true", help="only check them, and show what their stream takes")
+    run.add_argument("--schema", action="store_true", help="print the JSON schema of such a file, and end")
+    run.add_argument("--capture", metavar="FILE.pcapng", type=output, help="write what all ports see meanwhile")
+    results = parser.add_argument_group("results")
+    add_json(results, "all figures")
+    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
 
 
 def run(args: argparse.Namespace) -> None:
     """Send, show, print and write."""
     if args.schema:
-        print(json.dumps(sets_schema(), indent=2))
+        print(json.dumps(documents.sets_schema(), indent=2))
         return
     sets = sets_of(args)
     if args.check:
@@ -29,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
         return
 
     def send(probe: Probe, show: Show) -> SetsResult:
-        return probe.sets(sets, SetsOptions(args.count, remark=streamed.remark), args.capture, show)
+        return probe.sets(sets, runs.SetsOptions(args.count, remark=streamed.remark), args.capture, show)
 
     streamed.run(args, send, files.SETS)
 
@@ -48,13 +86,15 @@ def sets_of(args: argparse.Namespace) -> Sets:
         raise UsageError(f"--count {args.count} is out of range: give 1 to {(1 << 32) - 1}")
     given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
     pace = {name: value for name, value in given.items() if value is not None}
-    interval = Interval(**pace) if pace else None
-    return read_sets(read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit)
+    interval = intervals.Interval(**pace) if pace else None
+    return documents.read_sets(
+        read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit
+    )
 
 
 def facts(sets: Sets) -> dict[str, object]:
     """Return what sets are, and what their stream takes where frames have the length of the headers."""
-    summary = SetsSummary.of(sets)
+    summary = sets_figures.SetsSummary.of(sets)
     return {
         "fields": ", ".join(summary.fields) or "none",
         "octets of a set": summary.set_octets,

@@ -2,18 +2,36 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Stops what a probe sends, whoever started it."""
 
-import argparse
+from __future__ import annotations
 
-from liteprobe.cores.formats import Part
-from liteprobe.host.probe import Probe
-from liteprobe.host.run.streams_port import RunningStream
+import argparse
+from typing import TYPE_CHECKING
+
+from liteprobe.host.cli.arguments import add_probe, open_probe, whole
+from liteprobe.host.cli.lazy import lazily
+
+with lazily():
+    from liteprobe.cores import formats
+
+if TYPE_CHECKING:
+    from liteprobe.host.run.streams import RunningStream
+
+HELP = "stop what a probe sends"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    add_probe(parser)
+    parser.add_argument("--port", metavar="PORT", type=whole, help="the port to stop (default: all)")
 
 
 def run(args: argparse.Namespace) -> None:
     """Stop a port, or all."""
-    with Probe(args.probe, args.map, args.steal) as probe:
-        probe.need(Part.GENERATE)
-        running = [stream for stream in probe.traffic() if stream.is_active] if Part.STREAMS in probe.parts else []
+    with open_probe(args) as probe:
+        probe.need(formats.Part.GENERATE)
+        running = (
+            [stream for stream in probe.traffic() if stream.is_active] if formats.Part.STREAMS in probe.parts else []
+        )
         for port in range(probe.port_count) if args.port is None else [args.port]:
             has_sent = probe.stop(port)
             print(f"port {port}: {'stopped' if has_sent else 'nothing was sent'}")

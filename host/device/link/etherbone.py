@@ -4,7 +4,7 @@
 
 A request may write and then read; its reply says whether the writes were done, so every write is acknowledged. Under a lease
 requests are numbered: the probe does the writes of each once and in order, whatever the network loses, doubles or delays
-(``cores/formats/lease.py``).
+(``cores/formats/probe.py``).
 """
 
 import errno

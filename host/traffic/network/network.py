@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
-from liteprobe.cores.formats.emulate import Background as Kind
+from liteprobe.cores.formats.emulate import BackgroundKind as Kind
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.intervals import Number, exact
 

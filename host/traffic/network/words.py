@@ -22,7 +22,7 @@ from liteprobe.cores.formats.emulate import (
     Service,
 )
 from liteprobe.cores.formats.emulate import (
-    Background as Kind,
+    BackgroundKind as Kind,
 )
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, Number, exact, ticks_of
@@ -84,7 +84,7 @@ FINE = 1 << FINE_BITS
 LINK_WORDS = max(one.word for one in LINK_FIELDS.values()) + 1
 SETTINGS_WORDS = SETTING_WORDS * CLASSES + LINK_WORDS  # That a bank has; the rest isn't read.
 SWITCH_MAX = 2**48 - 1
-FRAMES, GHOSTS = 0, 1  # Purposes of draws.
+FRAMES, BACKGROUND = 0, 1  # Purposes of draws.
 NOWHERE = Ring(0, RING_BITS_MIN)  # Of lanes to which no frame comes.
 
 
@@ -314,7 +314,7 @@ class _Maker:
         }
         parts = (self._number, number) if one.seed is None else ()
         seed = self._network.seed if one.seed is None else one.seed
-        frames, ghosts = (seed_of(seed, *parts, purpose) for purpose in (FRAMES, GHOSTS))
+        frames, background = (seed_of(seed, *parts, purpose) for purpose in (FRAMES, BACKGROUND))
         values = {
             "flags": sum(flag for flag, is_set in flags.items() if is_set),
             "service_weight": one.weight,
@@ -326,7 +326,7 @@ class _Maker:
             "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
             "overhead": one.overhead,
             **_halves("frame_seed", frames),
-            **_halves("ghost_seed", ghosts),
+            **_halves("background_seed", background),
             **_loss_values(one),
         }
         if one.pattern:
@@ -361,12 +361,16 @@ class _Maker:
 
     def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:
         kind = BACKGROUNDS[one.kind]
-        values = {"background": int(kind), "ghost_length": one.length, "ghost_phase": self._word(one.phase_ns, "phase")}
+        values = {
+            "background": int(kind),
+            "background_length": one.length,
+            "background_phase": self._word(one.phase_ns, "phase"),
+        }
         if kind == Kind.PATTERN:
             entries = [(self._word(time, "time"), length) for time, length in one.entries]
             self._check_goes_on(sum(time for time, _ in entries))
             start = self._memory.place(tuple(word for entry in entries for word in entry))
-            return values | {"ghost_start": start, "ghost_count": len(entries), "ghost_length": 0}
+            return values | {"background_start": start, "background_count": len(entries), "background_length": 0}
         rate = state.trace.rate_bps if state.trace else None
         rate = exact(state.rate_bps) if state.rate_bps is not None else rate
         ticks = one.ticks_between(rate, overhead, self._ticks_per_ns)
@@ -376,14 +380,16 @@ class _Maker:
                 f"background frames of '{self._way}' come every {float(ticks * TICK_NS):g} ns: give {TICK_NS} ns to "
                 f"{float(most * TICK_NS) / 1e9:.3f} s"
             )
-        values["ghost_ticks"], values["ghost_fraction"] = divmod(min(round(ticks * FINE), WORD_MAX * FINE), FINE)
+        values["background_ticks"], values["background_fraction"] = divmod(
+            min(round(ticks * FINE), WORD_MAX * FINE), FINE
+        )
         if kind == Kind.ON_OFF:
             self._check_goes_on(self._ticks(one.pause_ns))
-            values |= {"ghost_burst": int(one.burst), "ghost_pause": self._word(one.pause_ns, "pause")}
+            values |= {"background_burst": int(one.burst), "background_pause": self._word(one.pause_ns, "pause")}
         elif kind == Kind.RANDOM_ON_OFF:
             pause = self._word(one.pause_ns, "pause", int(MEAN_MAX))
             self._check_goes_on(pause)
-            values |= {"ghost_burst": share_word(1 / exact(one.burst)), "ghost_pause": pause}
+            values |= {"background_burst": share_word(1 / exact(one.burst)), "background_pause": pause}
         return values
 
     def _check_goes_on(self, ticks: int) -> None:

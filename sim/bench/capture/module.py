@@ -12,10 +12,9 @@ from litex.soc.interconnect import wishbone
 
 from litedram.phy.dfi import Interface
 
-from liteprobe.cores.capture.burst_ring import BurstRing
+from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.capture.capture import Capture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
-from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
 from liteprobe.cores.transmit.management.to_line import ManagementTransmit
 from liteprobe.sim.bench.tools.module import write_module

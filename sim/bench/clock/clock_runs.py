@@ -17,7 +17,7 @@ HOUR_S = 3600
 SETTLED_S = 600
 # Neither a whole number of ticks a second, nor a round number of anything.
 OFFSET_PPM = 20.0137
-# What boards have: four samples of the PPS a tick (boards/ddr_samples.py).
+# What boards have: four samples of the PPS a tick (boards/ecp5.py).
 BOARD = Timing(quantum_ns=2.0)
 
 

@@ -35,7 +35,7 @@ from liteprobe.sim.bench.desk import toolchain
 from liteprobe.sim.bench.desk.bridge import ProbeBridge, SerialPort
 from liteprobe.sim.bench.tools.fake_loaders import DONE, FOUND_5G_45, FOUND_25, FOUND_45, Machine, bitstream
 from liteprobe.sim.board.build import build_board
-from liteprobe.soc.assemble import assemble
+from liteprobe.soc.boot import assemble
 
 NETWORK = "etherbone://192.168.1.50"
 SERIAL = re.compile(r"/dev/ttyUSB\d")

@@ -7,27 +7,29 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.direction import Emulation
+from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.sim.bench.tools.pins import PinnedBench
 
-WAITING, ENTRIES          = 1024, 4096 # Frames and ghosts that wait; frames that wait or are under way.
+WAITING, ENTRIES = 1024, 4096  # Frames and background frames that wait; frames that wait or are under way.
 ARRIVAL_TICKS, LEAD_TICKS = 2048, 1024
-COUNTS                    = 1 << 16    # Bit of ``adr``: the counts, not the settings.
+COUNTS = 1 << 16  # Bit of ``adr``: the counts, not the settings.
 
 # Engine Bench -------------------------------------------------------------------------------------
 
+
 class EngineBench(PinnedBench):
-    """An `Emulation`.
+    """An `DirectionControl`.
 
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready`` and payload of its streams; ``start``, ``now``, ``freed``,
     ``freed_lane``, ``freed_words``, ``switch_at``, ``switch_ask``, ``switch_pending``; one bus ``adr``, ``stb``, ``we``, ``dat_w``,
     ``ack``, ``dat_r``; ``is_idle``: a pulse each time that the engine finds that it has nothing to do yet;
     ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``.
     """
+
     def __init__(self):
         PinnedBench.__init__(self)
-        self.core   = core = Emulation(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
+        self.core = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
         for name in ["start", "now", "freed", "freed_lane", "freed_words"]:
             self.add_input(name, getattr(core, name))
         self.add_input("switch_at", core.switch.tick)
@@ -39,7 +41,7 @@ class EngineBench(PinnedBench):
             self.add_stream(stream, self.add_output, self.add_input)
         counted = core.engine.counted
         self.add_output("counted_valid", counted.valid & counted.ready)
-        for name in ["arrives", "ghost", "fate", "number"]:
+        for name in ["arrives", "background", "outcome", "number"]:
             self.add_output(f"counted_{name}", getattr(counted, name))
         self.add_output("is_empty", ~core.queue.source.valid & ~core.drawn.source.valid)
         fsm = core.engine.fsm
@@ -59,6 +61,7 @@ class EngineBench(PinnedBench):
 
     def add_output(self, name, value):
         self.comb += self.add_pin(name, value.nbits if hasattr(value, "nbits") else len(value)).eq(value)
+
 
 def write_verilog(path):
     """Write the bench to ``path`` as module ``engine_bench``."""

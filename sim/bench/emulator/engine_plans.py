@@ -7,18 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, Background, ClassFlag
+from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassFlag
 from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 ALL = 2**32 - 1
 TICK = 1 << 16
-MARGIN = 1000             # Ticks, of what the engine takes.
+MARGIN = 1000  # Ticks, of what the engine takes.
 RING_BITS = 21
-LIST, GHOSTS = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
+LIST, BACKGROUND = (
+    256,
+    384,
+)  # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
-MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
-SWITCH_TICKS = 8000       # Least time between two switches.
+MEAN_MOST = 2**25  # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
+SWITCH_TICKS = 8000  # Least time between two switches.
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -35,6 +39,7 @@ class Plan:
         Ticks that time goes on at once, at most; and that a frame comes after its SFD. How often of 256 cycles nobody takes what
         the emulation says. Ticks of 256 cycles; 0: as fast as the emulation can.
     """
+
     settings: Settings
     switches: list[tuple[int, list[int]]]
     arrivals: list[tuple[int, int, int]]
@@ -43,6 +48,7 @@ class Plan:
     lag_ticks: int
     stall_256: int
     rate_256: int = 0
+
 
 class Planner:
     """Draws a plan: ``scale`` stretches all times, ``grid`` makes ties."""
@@ -54,17 +60,19 @@ class Planner:
         self.grid = random.choice([0, 0, 128, 1536])
         self.has_trace = random.random() < 0.25
         self.is_jumbo = random.random() < 0.15
-        self.busy = random.sample(range(CLASSES), random.choice([1, 2, 4, 8])) # Classes that get frames.
+        self.busy = random.sample(range(CLASSES), random.choice([1, 2, 4, 8]))  # Classes that get frames.
         self.reorders = random.choice(self.busy)
         self.step_ticks = random.choice([84, 500, 2000, 8000]) * self.scale
         self.least_delay = ARRIVAL_TICKS + LEAD_TICKS + MARGIN + self.step_ticks
         self.has_red, self.has_tokens = random.random() < 0.5, random.random() < 0.4
-        self.has_loss, self.has_ghosts = random.random() < 0.6, random.random() < 0.7
+        self.has_loss, self.has_background = random.random() < 0.6, random.random() < 0.7
 
     def share(self) -> int:
         """Return a share: none, all, a small one or any."""
         random = self.random
-        return random.choice([0, 0, 1, ALL, ALL - 1, random.getrandbits(26), random.getrandbits(30), random.getrandbits(32)])
+        return random.choice(
+            [0, 0, 1, ALL, ALL - 1, random.getrandbits(26), random.getrandbits(30), random.getrandbits(32)]
+        )
 
     def seldom(self) -> int:
         """Return a share that is small, most often."""
@@ -83,7 +91,9 @@ class Planner:
         random = self.random
         classes = {number: self.one_class() for number in range(CLASSES)}
         classes[self.reorders]["reorder"] = self.seldom()
-        octet = random.choice([0, TICK, TICK, TICK * 3 // 4, TICK * 5 // 4, TICK // 3, random.randint(1, 4 * TICK), 10 * TICK])
+        octet = random.choice(
+            [0, TICK, TICK, TICK * 3 // 4, TICK * 5 // 4, TICK // 3, random.randint(1, 4 * TICK), 10 * TICK]
+        )
         octet = min(octet * (1 if self.grid else self.scale // 100 or 1), ALL)
         if random.random() < 0.02:
             octet = ALL
@@ -99,22 +109,25 @@ class Planner:
         flags |= ClassFlag.DISCARD if random.random() < 0.04 else 0
         most = 50 if self.is_jumbo else 100
         found = {
-            "duplicate":      self.seldom(),
-            "corrupt":        self.seldom(),
-            "reorder_ticks":  self.ticks(20_000),
-            "delay":          self.least_delay + self.ticks(20_000),
-            "delay_repeat":   self.share(),
-            "limit_frames":   random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
-            "limit_octets":   random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
-            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
+            "duplicate": self.seldom(),
+            "corrupt": self.seldom(),
+            "reorder_ticks": self.ticks(20_000),
+            "delay": self.least_delay + self.ticks(20_000),
+            "delay_repeat": self.share(),
+            "limit_frames": random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
+            "limit_octets": random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
+            "overhead": 24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
-            "store_bits":     RING_BITS,
+            "store_bits": RING_BITS,
         }
-        for low in ("frame_seed_low", "ghost_seed_low"):
+        for low in ("frame_seed_low", "background_seed_low"):
             found[low] = random.randint(1, ALL)
             found[low.replace("low", "high")] = random.getrandbits(32)
         parts: list[tuple[bool, Callable[[], dict[str, int]]]] = [
-            (self.has_loss, self.loss), (self.has_red, self.red), (self.has_tokens, self.tokens), (self.has_ghosts, self.ghosts),
+            (self.has_loss, self.loss),
+            (self.has_red, self.red),
+            (self.has_tokens, self.tokens),
+            (self.has_background, self.background),
         ]
         for has, part in parts:
             if has and random.random() < 0.6:
@@ -126,13 +139,25 @@ class Planner:
     def loss(self) -> dict[str, int]:
         """Return fields of loss, by chance or by pattern."""
         random = self.random
-        found = {"loss_enter": self.seldom(), "loss_leave": self.share(), "loss_good": self.seldom(), "loss_bad": self.share()}
+        found = {
+            "loss_enter": self.seldom(),
+            "loss_leave": self.share(),
+            "loss_good": self.seldom(),
+            "loss_bad": self.share(),
+        }
         match random.randint(0, 3):
             case 0:
-                found |= {"pattern_start": random.randrange(PATTERN_WORDS), "pattern_count": random.choice([1, 31, 32, 33, 5000])}
+                found |= {
+                    "pattern_start": random.randrange(PATTERN_WORDS),
+                    "pattern_count": random.choice([1, 31, 32, 33, 5000]),
+                }
             case 1:
-                start = random.randrange(LIST, GHOSTS)
-                found |= {"flags": ClassFlag.LIST, "pattern_start": start, "pattern_count": random.randint(1, GHOSTS - start)}
+                start = random.randrange(LIST, BACKGROUND)
+                found |= {
+                    "flags": ClassFlag.LIST,
+                    "pattern_start": start,
+                    "pattern_count": random.randint(1, BACKGROUND - start),
+                }
         return found
 
     def red(self) -> dict[str, int]:
@@ -140,11 +165,11 @@ class Planner:
         random = self.random
         least = random.choice([0, 1, 5, 20])
         return {
-            "flags":      ClassFlag.RED,
+            "flags": ClassFlag.RED,
             "red_weight": random.choice([0, 1, 2, 5, 9, 15]),
-            "red_least":  least,
-            "red_most":   random.choice([0, least, least + 3, 60, 0xFFFF]),
-            "red_slope":  random.choice([0, ALL, random.getrandbits(28), random.getrandbits(32)]),
+            "red_least": least,
+            "red_most": random.choice([0, least, least + 3, 60, 0xFFFF]),
+            "red_slope": random.choice([0, ALL, random.getrandbits(28), random.getrandbits(32)]),
         }
 
     def tokens(self) -> dict[str, int]:
@@ -154,42 +179,45 @@ class Planner:
         burst = random.choice([0, 1, 100 * TICK, random.getrandbits(32), random.getrandbits(40), 2**45 - 1])
         return {"token_octet": octet, "token_burst_low": burst & ALL, "token_burst_high": burst >> 32}
 
-    def ghosts(self) -> dict[str, int]:
-        """Return fields of background; on the whole no more of it than a ghost in 200 ticks."""
+    def background(self) -> dict[str, int]:
+        """Return fields of background; on the whole no more of it than a background frame in 200 ticks."""
         random = self.random
-        kind = random.choice(list(Background))
+        kind = random.choice(list(BackgroundKind))
         mean = random.choice([200, 500, 1500, random.randint(200, 10_000)]) * self.scale
         if self.grid:
             mean = -(-mean // self.grid) * self.grid
-        if kind in (Background.EXPONENTIAL, Background.RANDOM_ON_OFF):
+        if kind in (BackgroundKind.EXPONENTIAL, BackgroundKind.RANDOM_ON_OFF):
             mean = min(mean, MEAN_MOST)
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
-            "background":     kind,
-            "ghost_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
-            "ghost_phase":    self.ticks(5000),
-            "ghost_ticks":    min(mean, ALL),
-            "ghost_fraction": 0 if self.grid else random.getrandbits(16),
-            "ghost_start":    GHOSTS + 4 * random.randint(0, 10),
-            "ghost_count":    random.choice([0, 1, 2, 40]),
+            "background": kind,
+            "background_length": 104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
+            "background_phase": self.ticks(5000),
+            "background_ticks": min(mean, ALL),
+            "background_fraction": 0 if self.grid else random.getrandbits(16),
+            "background_start": BACKGROUND + 4 * random.randint(0, 10),
+            "background_count": random.choice([0, 1, 2, 40]),
         }
-        if kind in (Background.ON_OFF, Background.RANDOM_ON_OFF):
+        if kind in (BackgroundKind.ON_OFF, BackgroundKind.RANDOM_ON_OFF):
             number = max(burst, 1)
-            found["ghost_ticks"] = random.choice([0, 1, mean // 10])
-            found["ghost_pause"] = min(mean * number, MEAN_MOST)
-            found["ghost_burst"] = burst if kind is Background.ON_OFF else min(2**32 // number, ALL)
+            found["background_ticks"] = random.choice([0, 1, mean // 10])
+            found["background_pause"] = min(mean * number, MEAN_MOST)
+            found["background_burst"] = burst if kind is BackgroundKind.ON_OFF else min(2**32 // number, ALL)
         return found
 
     def patterns(self) -> list[int]:
         """Return the pattern memory: bits, numbers of frames that ascend, intervals and lengths."""
         random = self.random
         bits = [random.getrandbits(32) & random.getrandbits(32) for _ in range(LIST)]
-        listed = sorted(random.sample(range(self.count // 2 + 1000), GHOSTS - LIST))
-        ghosts = []
-        for entry in range((PATTERN_WORDS - GHOSTS) // 2):
+        listed = sorted(random.sample(range(self.count // 2 + 1000), BACKGROUND - LIST))
+        background = []
+        for entry in range((PATTERN_WORDS - BACKGROUND) // 2):
             gap = random.choice([0, 200, random.randint(0, 2000)]) if entry % 2 else random.randint(300, 2000)
-            ghosts += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
-        return bits + listed + ghosts
+            background += [
+                gap * self.scale,
+                random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514),
+            ]
+        return bits + listed + background
 
     def trace(self) -> list[tuple[int, int]]:
         """Return opportunities, if the link has any."""
@@ -236,12 +264,25 @@ class Planner:
         for _ in range(random.choice([0, 1, 3, 8])):
             tick += SWITCH_TICKS * max(self.scale // 100, 1) + random.randint(0, last // 3)
             if random.random() < 0.3:
-                tick = random.choice(arrivals)[0] if tick < 10_000 else min(arrivals, key=lambda one: abs(one[0] - tick))[0]
+                tick = (
+                    random.choice(arrivals)[0]
+                    if tick < 10_000
+                    else min(arrivals, key=lambda one: abs(one[0] - tick))[0]
+                )
             if (switches and tick < switches[-1][0] + SWITCH_TICKS) or tick < SWITCH_TICKS:
                 continue
             switches.append((tick, self.bank()))
         end = last + self.least_delay + 60_000 * self.scale
-        return Plan(settings, switches, arrivals, end, self.step_ticks, random.choice([0, 200, 1500]), random.choice([0, 60, 200]))
+        return Plan(
+            settings,
+            switches,
+            arrivals,
+            end,
+            self.step_ticks,
+            random.choice([0, 200, 1500]),
+            random.choice([0, 60, 200]),
+        )
+
 
 def random_plan(seed: int, count: int) -> Plan:
     """Return the plan of a seed, with ``count`` frames."""

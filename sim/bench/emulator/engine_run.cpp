@@ -32,7 +32,7 @@ struct item {
 
 struct verdict {
     uint32_t position;
-    uint8_t keep, lane, fate, number;
+    uint8_t keep, lane, outcome, number;
 };
 
 struct departure {
@@ -180,7 +180,7 @@ static void take_departure()
 
 static void take_verdict()
 {
-    const verdict v = {top.verdicts_position, top.verdicts_keep, top.verdicts_lane, top.counted_fate, top.counted_number};
+    const verdict v = {top.verdicts_position, top.verdicts_keep, top.verdicts_lane, top.counted_outcome, top.counted_number};
     if (!top.counted_arrives)
         fail("a verdict that is not counted");
     fwrite(&v, sizeof v, 1, verdicts);

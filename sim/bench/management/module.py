@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 
 from liteprobe.sim.bench.tools.module import write_module
-from liteprobe.soc.links import ManagementStack
+from liteprobe.cores.management.stack import ManagementStack
 
 MAC_ADDRESS = 0x10e2d5000000
 IP_ADDRESS  = "192.168.1.50"

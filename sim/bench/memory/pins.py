@@ -16,7 +16,7 @@ from litex.gen.fhdl.verilog import convert
 from litex.build.lattice.common import lattice_ecp5_trellis_special_overrides
 
 from liteprobe.boards import board
-from liteprobe.boards.memories import sdram_phy
+from liteprobe.boards.ecp5 import sdram_phy
 from liteprobe.cores.memory.sdram import SdramController
 from liteprobe.sim.bench.tools.compiled import compiled, verilate
 

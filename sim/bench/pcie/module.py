@@ -16,7 +16,7 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.capture.capture import Capture
-from liteprobe.cores.capture.record_ports import RecordPort
+from liteprobe.cores.capture.blocks import RecordPort
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.sim.bench.pcie.board import Board, CaptureOrPins
 from liteprobe.sim.models.capture import CaptureRecord

@@ -24,7 +24,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.cores.formats.filter import (
+from liteprobe.cores.formats.monitor import (
     FILTER_CHANNEL_BIT,
     FILTER_CONDITIONS,
     FILTER_ENABLED_BIT,
@@ -39,7 +39,7 @@ from liteprobe.cores.formats.filter import (
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.port import Port
+from liteprobe.host.run.port import ProbePort
 from liteprobe.sim.bench.frames.truth import BAD_FCS, OUT, read_pcap, read_truth
 from liteprobe.sim.bench.system.replay import Packet, write
 from liteprobe.sim.models.emulator.direction import Direction
@@ -55,8 +55,8 @@ STORE_BITS_LEAST = 9
 PROBE_MAC = ProbeConfig.mac_address.to_bytes(6, "big")
 DRAINED_TICKS = 1 << 17  # From the last arrival until all have left, in these tests.
 #: Words that go on while there is background.
-OF_GHOSTS = {
-    *(ClassCounter.GHOSTS, ClassCounter.GHOSTS_DROPPED),
+OF_BACKGROUND = {
+    *(ClassCounter.BACKGROUND, ClassCounter.BACKGROUND_DROPPED),
     *(ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS, ClassGauge.QUEUE_MOST),
 }
 
@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 class EmulatorProbe(Probe):
     """A probe of which only registers are asked."""
 
-    def _open_ports(self) -> list[Port]:
+    def _open_ports(self) -> list[ProbePort]:
         return []
 
 
@@ -295,13 +295,13 @@ class Emulated:
             if seen.is_bad != is_bad:
                 wrong.append(f"frame {index} has a {'wrong' if seen.is_bad else 'good'} FCS")
         counted, right = self.counts(number), [model.counts.words(one) for one in range(CLASSES)]
-        has_ghosts = any(one.background for one in model.bank.classes)
+        has_background = any(one.background for one in model.bank.classes)
         if not slip:
             for one in range(CLASSES):
                 wrong += [
                     f"word {word} of class {one} is {counted[one][word]}, not {right[one][word]}"
                     for word in range(COUNTER_WORDS)
-                    if counted[one][word] != right[one][word] and not (has_ghosts and word in OF_GHOSTS)
+                    if counted[one][word] != right[one][word] and not (has_background and word in OF_BACKGROUND)
                 ]
         wrong += [f"{name}: {self.read(number, name)}" for name in ("overflows",) if self.read(number, name)]
         return wrong

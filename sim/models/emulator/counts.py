@@ -9,19 +9,19 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_WORD,
     ClassCounter,
     ClassGauge,
-    Fate,
+    Outcome,
 )
 from liteprobe.sim.models.emulator.draws import Frame
 
 MASK = 2**32 - 1
 COUNTER_OF = {
-    Fate.DISCARDED: int(ClassCounter.DISCARDED),
-    Fate.LOST: int(ClassCounter.LOST),
-    Fate.FULL: int(ClassCounter.FULL),
-    Fate.EARLY: int(ClassCounter.EARLY),
-    Fate.NO_STORE: int(ClassCounter.NO_STORE),
+    Outcome.DISCARDED: int(ClassCounter.DISCARDED),
+    Outcome.LOST: int(ClassCounter.LOST),
+    Outcome.FULL: int(ClassCounter.FULL),
+    Outcome.EARLY: int(ClassCounter.EARLY),
+    Outcome.NO_STORE: int(ClassCounter.NO_STORE),
 }
-ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, GHOSTS, GHOSTS_DROPPED, WAITED = (
+ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BACKGROUND, BACKGROUND_DROPPED, WAITED = (
     int(counter)
     for counter in (
         ClassCounter.ARRIVED,
@@ -31,8 +31,8 @@ ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, GH
         ClassCounter.DUPLICATED,
         ClassCounter.CORRUPTED,
         ClassCounter.HELD_BACK,
-        ClassCounter.GHOSTS,
-        ClassCounter.GHOSTS_DROPPED,
+        ClassCounter.BACKGROUND,
+        ClassCounter.BACKGROUND_DROPPED,
         ClassCounter.WAITED,
     )
 )
@@ -62,9 +62,9 @@ class Counts:
         words[ARRIVED] += 1
         words[ARRIVED_OCTETS] += length
 
-    def dropped(self, klass: int, fate: Fate, is_ghost: bool) -> None:
+    def dropped(self, klass: int, outcome: Outcome, is_background: bool) -> None:
         """Count what is dropped, for this reason."""
-        self.of_class[klass][GHOSTS_DROPPED if is_ghost else COUNTER_OF[fate]] += 1
+        self.of_class[klass][BACKGROUND_DROPPED if is_background else COUNTER_OF[outcome]] += 1
 
     def queued(self, klass: int, frames: int, octets: int) -> None:
         """Note what waits in a class."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A direction of an emulated network: what becomes of each frame, and when it leaves.
 
-Events in the order of their times; on a tie a switch of the settings, an arrival, a ghost, a service. Source:
+Events in the order of their times; on a tie a switch of the settings, an arrival, a background frame, a service. Source:
 docs/design/emulator.md.
 """
 
@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from liteprobe.cores.formats.emulate import CLASSES, LANES, REORDER_LANE, Fate
-from liteprobe.sim.models.emulator.counts import GHOSTS, Counts
-from liteprobe.sim.models.emulator.draws import FINE, ClassDraws, ClassGhosts, Frame
+from liteprobe.cores.formats.emulate import CLASSES, LANES, REORDER_LANE, Outcome
+from liteprobe.sim.models.emulator.counts import BACKGROUND, Counts
+from liteprobe.sim.models.emulator.draws import FINE, ClassBackground, ClassDraws, Frame
 from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
 
 AROUND = 24
@@ -21,7 +21,7 @@ NEVER, ALWAYS = 2**100, -(2**100)
 MOST_SHARE = 2**32 - 1
 
 Waiting = tuple[int, Frame | None]
-"""Length of what waits, and the frame; None for a ghost."""
+"""Length of what waits, and the frame; None for a background frame."""
 
 
 class Direction:
@@ -42,7 +42,7 @@ class Direction:
         self.bank = Bank.of(settings.words)
         delays, patterns = settings.delay_table(), settings.pattern_memory()
         self.draws = [ClassDraws(one, delays, patterns) for one in self.bank.classes]
-        self.ghosts = [ClassGhosts(one, patterns) for one in self.bank.classes]
+        self.background = [ClassBackground(one, patterns) for one in self.bank.classes]
         self.trace = settings.trace
         if self.bank.has_trace and not any(ticks for ticks, _ in settings.trace):
             raise ValueError("the trace takes no time: give an opportunity with ticks before it")
@@ -72,8 +72,8 @@ class Direction:
         self.ended = 0
         self.line_free = 0
         self.settled = 0  # What is due before this tick has been sent.
-        self.ghost_time, self.ghost_class = NEVER, 0
-        self.settle_ghosts(0)
+        self.background_time, self.background_class = NEVER, 0
+        self.settle_background(0)
 
     # From outside.
 
@@ -146,7 +146,7 @@ class Direction:
             service = self.opportunity_time if self.bank.has_trace else self.service_time() if self.waiting else NEVER
             switch = self.switches[0][0] << FINE if self.switches else NEVER
             arrival = self.arrivals[0].time << FINE if self.arrivals else NEVER
-            time = min(service, switch, arrival, self.ghost_time)
+            time = min(service, switch, arrival, self.background_time)
             if time >= end:
                 return
             self.last_event = time
@@ -154,8 +154,8 @@ class Direction:
                 self.go_over(*self.switches.popleft())
             elif arrival == time:
                 self.take_frame(self.arrivals.popleft())
-            elif self.ghost_time == time:
-                self.take_ghost()
+            elif self.background_time == time:
+                self.take_background()
             elif self.bank.has_trace:
                 self.serve_opportunity(time)
             else:
@@ -164,33 +164,33 @@ class Direction:
     def go_over(self, tick: int, bank: Bank) -> None:
         """Let other settings hold."""
         self.bank = bank
-        self.settle_ghosts(tick)
+        self.settle_background(tick)
 
-    def settle_ghosts(self, tick: int) -> None:
+    def settle_background(self, tick: int) -> None:
         """Let new backgrounds begin, and old ones end."""
-        for ghosts, own in zip(self.ghosts, self.bank.classes, strict=True):
-            ghosts.settle(tick, own)
-        self.find_ghost()
+        for background, own in zip(self.background, self.bank.classes, strict=True):
+            background.settle(tick, own)
+        self.find_background()
 
-    def find_ghost(self) -> None:
-        """Find the next ghost of all."""
-        self.ghost_time = NEVER
-        for klass, ghosts in enumerate(self.ghosts):
-            if ghosts.time is not None and ghosts.time < self.ghost_time:
-                self.ghost_time, self.ghost_class = ghosts.time, klass
+    def find_background(self) -> None:
+        """Find the next background frame of all."""
+        self.background_time = NEVER
+        for klass, background in enumerate(self.background):
+            if background.time is not None and background.time < self.background_time:
+                self.background_time, self.background_class = background.time, klass
 
-    def take_ghost(self) -> None:
-        """A ghost comes."""
-        klass = self.ghost_class
-        ghosts, own = self.ghosts[klass], self.bank.classes[klass]
-        self.counts.of_class[klass][GHOSTS] += 1
-        fate = self.refusal(klass, own, ghosts.length, ghosts.red)
-        if fate is None:
-            self.wait(klass, ghosts.length, None)
+    def take_background(self) -> None:
+        """A background frame comes."""
+        klass = self.background_class
+        background, own = self.background[klass], self.bank.classes[klass]
+        self.counts.of_class[klass][BACKGROUND] += 1
+        outcome = self.refusal(klass, own, background.length, background.red)
+        if outcome is None:
+            self.wait(klass, background.length, None)
         else:
-            self.counts.dropped(klass, fate, is_ghost=True)
-        ghosts.schedule(own)
-        self.find_ghost()
+            self.counts.dropped(klass, outcome, is_background=True)
+        background.schedule(own)
+        self.find_background()
 
     def take_frame(self, frame: Frame) -> None:
         """A frame comes."""
@@ -199,23 +199,23 @@ class Direction:
         self.counts.arrived(klass, frame.length)
         self.draws[klass].draw(frame, own)
         if own.discards:
-            fate: Fate | None = Fate.DISCARDED
+            outcome: Outcome | None = Outcome.DISCARDED
         elif frame.is_lost and not frame.is_late:
-            fate = Fate.LOST
+            outcome = Outcome.LOST
         else:
-            fate = self.refusal(klass, own, frame.length, frame.red)
-        if fate is None:
+            outcome = self.refusal(klass, own, frame.length, frame.red)
+        if outcome is None:
             self.wait(klass, frame.length, frame)
             frame.is_kept = not frame.is_lost
             if frame.is_kept:
                 self.counts.joined(frame, frame.lane == REORDER_LANE)
         else:
-            frame.fate = fate
-            self.counts.dropped(klass, fate, is_ghost=False)
+            frame.outcome = outcome
+            self.counts.dropped(klass, outcome, is_background=False)
 
     # Queue.
 
-    def refusal(self, klass: int, own: ClassSettings, length: int, red: int) -> Fate | None:
+    def refusal(self, klass: int, own: ClassSettings, length: int, red: int) -> Outcome | None:
         """Return why a queue doesn't take what comes; None if it does."""
         frames = len(self.queues[klass])
         if own.has_red:
@@ -224,13 +224,13 @@ class Direction:
             self.means[klass] = mean
             above = mean - (own.red_least << 16)
             if mean >= own.red_most << 16 or (above >= 0 and red < min(above * own.red_slope >> 16, MOST_SHARE)):
-                return Fate.EARLY
+                return Outcome.EARLY
         if frames + 1 > own.limit_frames or self.octets[klass] + length > own.limit_octets:
-            return Fate.FULL
+            return Outcome.FULL
         return None
 
     def wait(self, klass: int, length: int, frame: Frame | None) -> None:
-        """Let a frame or a ghost wait for service."""
+        """Let a frame or a background frame wait for service."""
         queue = self.queues[klass]
         queue.append((length, frame))
         self.octets[klass] += length
@@ -325,8 +325,8 @@ class Direction:
         if frame is None:
             return
         if frame.is_lost:
-            frame.fate = Fate.LOST
-            self.counts.dropped(frame.klass, Fate.LOST, is_ghost=False)
+            frame.outcome = Outcome.LOST
+            self.counts.dropped(frame.klass, Outcome.LOST, is_background=False)
             return
         lane = frame.lane
         due = max((time >> FINE) + frame.delay, self.lane_due[lane])
@@ -335,7 +335,7 @@ class Direction:
                 f"a frame is due at tick {due}, and all before {self.settled} have left: look less far ahead"
             )
         self.lane_due[lane] = frame.due = due
-        frame.fate = Fate.SENT
+        frame.outcome = Outcome.SENT
         self.counts.sent(frame, due)
         heappush(self.leaving, (due, lane, self.ended, frame.number))
         self.ended += 1

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What frames and ghosts draw, from the random states of a class.
+"""What frames and background frames draw, from the random states of a class.
 
 Source: docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003.
 """
@@ -8,7 +8,7 @@ Source: docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from liteprobe.cores.formats.emulate import PATTERN_WORDS, REORDER_LANE, Background, Fate
+from liteprobe.cores.formats.emulate import PATTERN_WORDS, REORDER_LANE, BackgroundKind, Outcome
 from liteprobe.sim.models.emulator.settings import ClassSettings
 from liteprobe.sim.models.traffic import exponential
 
@@ -37,7 +37,7 @@ class Frame:
     is_corrupt: bool = False
     is_mended: bool = False
     bit: int = 0
-    fate: Fate | None = None
+    outcome: Outcome | None = None
     is_kept: bool = False
     due: int | None = None
     leaves: int | None = None
@@ -106,20 +106,20 @@ class ClassDraws:
         return self.patterns[(own.pattern_start + place) % PATTERN_WORDS]
 
 
-class ClassGhosts:
-    """The background of a class: the ghost that is scheduled, and what is kept from one to the next.
+class ClassBackground:
+    """The background of a class: the background frame that is scheduled, and what is kept from one to the next.
 
     Attributes
     ----------
-    time : fine time of the ghost that is scheduled; None where there is no background.
+    time : fine time of the background frame that is scheduled; None where there is no background.
     length, red : its length and draw.
     """
 
     def __init__(self, settings: ClassSettings, patterns: Sequence[int]) -> None:
-        self.state = settings.ghost_seed
+        self.state = settings.background_seed
         self.patterns = patterns
-        self.kind = Background.NONE
-        self.place = 0  # Of the ghost that is scheduled, in its burst or pattern.
+        self.kind = BackgroundKind.NONE
+        self.place = 0  # Of the background frame that is scheduled, in its burst or pattern.
         self.is_first = True
         self.time: int | None = None
         self.length = self.red = 0
@@ -129,31 +129,35 @@ class ClassGhosts:
         if own.background is self.kind:
             return
         self.kind, self.time = own.background, None
-        if self.kind is not Background.NONE:
-            self.time, self.is_first = tick + own.ghost_phase << FINE, True
+        if self.kind is not BackgroundKind.NONE:
+            self.time, self.is_first = tick + own.background_phase << FINE, True
             self.schedule(own)
 
     def schedule(self, own: ClassSettings) -> None:
-        """Schedule the ghost after the one that is scheduled."""
+        """Schedule the background frame after the one that is scheduled."""
         assert self.time is not None
         interval, burst, self.red, self.state = draws(self.state, 3)
-        self.length = own.ghost_length
+        self.length = own.background_length
         match self.kind:
-            case Background.CONSTANT:
-                self.time += 0 if self.is_first else own.ghost_fine
-            case Background.EXPONENTIAL:
-                self.time += drawn(own.ghost_mean_32, interval)
-            case Background.ON_OFF:
-                self.advance(own.ghost_burst)
+            case BackgroundKind.CONSTANT:
+                self.time += 0 if self.is_first else own.background_fine
+            case BackgroundKind.EXPONENTIAL:
+                self.time += drawn(own.background_mean_32, interval)
+            case BackgroundKind.ON_OFF:
+                self.advance(own.background_burst)
                 if not self.is_first:
-                    self.time += own.ghost_fine if self.place else own.ghost_pause << FINE
-            case Background.RANDOM_ON_OFF:
-                pauses = burst < own.ghost_burst or own.ghost_burst == 2**32 - 1
+                    self.time += own.background_fine if self.place else own.background_pause << FINE
+            case BackgroundKind.RANDOM_ON_OFF:
+                pauses = burst < own.background_burst or own.background_burst == 2**32 - 1
                 if not self.is_first:
-                    self.time += drawn(own.ghost_pause * 32 & 2**32 - 1, interval) if pauses else own.ghost_fine
-            case Background.PATTERN:
-                self.advance(own.ghost_count)
-                ticks, length = (self.patterns[(own.ghost_start + 2 * self.place + n) % PATTERN_WORDS] for n in (0, 1))
+                    self.time += (
+                        drawn(own.background_pause * 32 & 2**32 - 1, interval) if pauses else own.background_fine
+                    )
+            case BackgroundKind.PATTERN:
+                self.advance(own.background_count)
+                ticks, length = (
+                    self.patterns[(own.background_start + 2 * self.place + n) % PATTERN_WORDS] for n in (0, 1)
+                )
                 self.time += ticks << FINE
                 self.length = length & 2**14 - 1
         self.is_first = False

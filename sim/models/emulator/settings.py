@@ -15,7 +15,7 @@ from liteprobe.cores.formats.emulate import (
     LINK_WORD,
     PATTERN_WORDS,
     SETTING_WORDS,
-    Background,
+    BackgroundKind,
     ClassFlag,
     Service,
 )
@@ -26,7 +26,7 @@ SHARES = ("loss_enter", "loss_leave", "loss_good", "loss_bad", "duplicate", "cor
 AS_THEY_ARE = (
     *("red_weight", "red_least", "red_most", "red_slope", "reorder_ticks", "delay", "limit_frames", "limit_octets"),
     *("token_octet", "overhead", "pattern_start", "pattern_count"),
-    *("ghost_length", "ghost_burst", "ghost_pause", "ghost_start", "ghost_phase"),
+    *("background_length", "background_burst", "background_pause", "background_start", "background_phase"),
 )
 
 
@@ -40,7 +40,7 @@ class ClassSettings:
     has_red: bool
     is_mended: bool
     has_list: bool
-    background: Background
+    background: BackgroundKind
     red_weight: int
     service_weight: int
     loss_enter: int
@@ -63,23 +63,23 @@ class ClassSettings:
     overhead: int
     pattern_start: int
     pattern_count: int
-    ghost_fine: int
-    ghost_mean_32: int
-    ghost_length: int
-    ghost_burst: int
-    ghost_pause: int
-    ghost_start: int
-    ghost_count: int
-    ghost_phase: int
+    background_fine: int
+    background_mean_32: int
+    background_length: int
+    background_burst: int
+    background_pause: int
+    background_start: int
+    background_count: int
+    background_phase: int
     frame_seed: int
-    ghost_seed: int
+    background_seed: int
 
     @classmethod
     def of(cls, words: Sequence[int]) -> "ClassSettings":
         """Return what the words of a class say."""
         value = {name: place.value(words) for name, place in CLASS_FIELDS.items()}
         flags = ClassFlag(value["flags"] & 63)
-        ghost_fine = value["ghost_ticks"] << FINE_BITS | value["ghost_fraction"]
+        background_fine = value["background_ticks"] << FINE_BITS | value["background_fraction"]
         return cls(
             discards=ClassFlag.DISCARD in flags,
             loses_late=ClassFlag.LOSS_LATE in flags,
@@ -87,14 +87,14 @@ class ClassSettings:
             has_red=ClassFlag.RED in flags,
             is_mended=ClassFlag.MENDED in flags,
             has_list=ClassFlag.LIST in flags,
-            background=Background(value["background"]),
+            background=BackgroundKind(value["background"]),
             service_weight=value["service_weight"] or 256,
             token_burst_fine=value["token_burst_high"] << 32 | value["token_burst_low"],
-            ghost_fine=ghost_fine,
-            ghost_mean_32=value["ghost_ticks"] * 32 + (value["ghost_fraction"] >> 11) & ALWAYS,
-            ghost_count=value["ghost_count"] or 1,
+            background_fine=background_fine,
+            background_mean_32=value["background_ticks"] * 32 + (value["background_fraction"] >> 11) & ALWAYS,
+            background_count=value["background_count"] or 1,
             frame_seed=value["frame_seed_high"] << 32 | value["frame_seed_low"],
-            ghost_seed=value["ghost_seed_high"] << 32 | value["ghost_seed_low"],
+            background_seed=value["background_seed_high"] << 32 | value["background_seed_low"],
             **{name: share(value[name]) for name in SHARES},
             **{name: value[name] for name in AS_THEY_ARE},
         )
@@ -162,7 +162,7 @@ def bank_words(classes: Mapping[int, Mapping[str, int]], link: Mapping[str, int]
     """Return the words of a bank; a class has what ``classes`` names, and of all else what is plain."""
     words = []
     for number in range(CLASSES):
-        seeds = {"frame_seed_low": 2 * number + 1, "ghost_seed_low": 2 * number + 2}
+        seeds = {"frame_seed_low": 2 * number + 1, "background_seed_low": 2 * number + 2}
         values = {**PLAIN, **seeds, **classes.get(number, {})}
         words += packed_words(CLASS_FIELDS, SETTING_WORDS, values)
     words += packed_words(LINK_FIELDS, SETTING_WORDS, link or {})

@@ -39,8 +39,8 @@ def test_line_rate_both_ways_leaves_after_the_least_delay_exactly(
 def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that_of_the_background(
     emulator_build: Path, tmp_path: Path, phases: str
 ) -> None:
-    ghosts = {"background": 1, "ghost_ticks": 3001, "ghost_length": 700, "ghost_phase": 100}
-    busy = Settings(bank({3: ghosts}, {"octet": 80000}, rings(11, WORDS), 5000))
+    background = {"background": 1, "background_ticks": 3001, "background_length": 700, "background_phase": 100}
+    busy = Settings(bank({3: background}, {"octet": 80000}, rings(11, WORDS), 5000))
     with emulating(emulator_build, tmp_path, clocks=f"--phase {phases}") as emulated:
         emulated.name_classes()
         emulated.start({0: busy, 1: plain(5000)})
@@ -72,7 +72,13 @@ def test_damage_loss_reordering_and_background_are_those_of_the_reference(emulat
         0: {"corrupt": share, "duplicate": share, "flags": int(ClassFlag.MENDED)},
         1: {"corrupt": share, "reorder": share, "reorder_ticks": 4000},
         2: {"loss_good": share, "flags": int(ClassFlag.LOSS_LATE), "limit_frames": 3},
-        3: {"background": 2, "ghost_ticks": 4000, "ghost_length": 800, "ghost_phase": 100, "limit_frames": 5},
+        3: {
+            "background": 2,
+            "background_ticks": 4000,
+            "background_length": 800,
+            "background_phase": 100,
+            "limit_frames": 5,
+        },
         4: {"flags": int(ClassFlag.JITTER), "delay_repeat": 2**31, "loss_good": share},
         5: {"token_octet": 150000, "token_burst_low": 2**27},
     }

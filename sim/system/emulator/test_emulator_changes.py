@@ -61,7 +61,10 @@ def test_changes_under_load_touch_only_what_they_name(emulator_build: Path, tmp_
     ("classes", "link"),
     [
         # Background of 120 % of the link: a queue that is never empty.
-        ({1: {"background": 1, "ghost_ticks": 2000, "ghost_length": 1500, "limit_frames": 4}}, {"octet": 104_000}),
+        (
+            {1: {"background": 1, "background_ticks": 2000, "background_length": 1500, "limit_frames": 4}},
+            {"octet": 104_000},
+        ),
         ({one: {"limit_frames": 0} for one in range(4)}, BUSY),
         ({one: {"limit_octets": 59} for one in range(3, 8)}, BUSY),
         ({one: {"limit_frames": 1 + one} for one in range(8)}, {"octet": 300_000, "service": 1}),
@@ -81,17 +84,17 @@ def test_extreme_networks_do_what_the_reference_does(
 
 
 def test_ghosts_alone_are_counted_and_send_nothing(emulator_build: Path, tmp_path: Path) -> None:
-    ghosts = {"background": 1, "ghost_ticks": 3000, "ghost_length": 1000, "limit_frames": 2}
-    settings = Settings(words({4: ghosts}, {"octet": 80_000}))
+    background = {"background": 1, "background_ticks": 3000, "background_length": 1000, "limit_frames": 2}
+    settings = Settings(words({4: background}, {"octet": 80_000}))
     with emulating(emulator_build, tmp_path) as emulated:
         emulated.start({0: settings})
         emulated.probe.wait(1e-3)
-        # A read of ``bank`` takes the time; a ghost comes at 0, and is counted some ticks later.
+        # A read of ``bank`` takes the time; a background frame comes at 0, and is counted some ticks later.
         banks, nows = [emulated.read(0, "bank")], [emulated.read(0, "now")]
         count = emulated.counts(0)[4]
         banks, nows = [*banks, emulated.read(0, "bank")], [*nows, emulated.read(0, "now")]
         assert banks == [0, 0]
-        assert nows[0] // 3000 <= count[ClassCounter.GHOSTS] <= nows[1] // 3000 + 1
+        assert nows[0] // 3000 <= count[ClassCounter.BACKGROUND] <= nows[1] // 3000 + 1
         assert emulated.pins(1, "out") == [] and emulated.total(0, ClassCounter.SENT) == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
-from liteprobe.cores.formats.lease import LEASE_UNIT_BITS
+from liteprobe.cores.formats.probe import LEASE_UNIT_BITS
 from liteprobe.host.errors import BusyError, LeaseLostError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
@@ -27,7 +27,7 @@ FRAMES = 150
 DRAIN_S = 1.2e-3
 
 
-def fates(chance: random.Random) -> dict[int, dict[str, int]]:
+def outcomes(chance: random.Random) -> dict[int, dict[str, int]]:
     """Return random classes in which what becomes of a frame doesn't depend on when it comes."""
 
     def share() -> int:
@@ -50,9 +50,9 @@ def fates(chance: random.Random) -> dict[int, dict[str, int]]:
 
 
 def network(seed: int, is_timed: bool = True) -> Settings:
-    """Return a random network whose frames find space in the store; ``is_timed``: with queues, a rate, ghosts, and reordering."""
+    """Return a random network whose frames find space in the store; ``is_timed``: queues, a rate, background, reordering."""
     chance = random.Random(seed)
-    classes, link = fates(chance), {}
+    classes, link = outcomes(chance), {}
     if is_timed:
         for number in range(8):
             classes[number] |= {"limit_frames": chance.randint(1, 20), "limit_octets": 1514 if number == 7 else 3000}
@@ -60,10 +60,10 @@ def network(seed: int, is_timed: bool = True) -> Settings:
         classes[chance.randrange(8)] |= {"reorder": ALL // 4, "reorder_ticks": chance.randint(1, 3000)}
         classes[chance.randrange(8)] |= {  # Half of the link at the most: all that waits must leave in the end.
             "background": chance.randint(1, 4),
-            "ghost_ticks": chance.randint(5000, 9000),
-            "ghost_length": chance.randint(60, 1514),
-            "ghost_burst": chance.choice([chance.randint(1, 9), ALL // 5]),
-            "ghost_pause": chance.randint(5000, 20_000),
+            "background_ticks": chance.randint(5000, 9000),
+            "background_length": chance.randint(60, 1514),
+            "background_burst": chance.choice([chance.randint(1, 9), ALL // 5]),
+            "background_pause": chance.randint(5000, 20_000),
         }
         link = {"octet": chance.randint(80_000, 100_000), "service": chance.randint(0, 1)}
     delays = sorted(chance.randint(0, 1000) for _ in range(1024))

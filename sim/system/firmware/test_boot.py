@@ -16,7 +16,7 @@ from liteprobe.cores.formats import FLASH_HEADER_WORDS, BootState, flash_image, 
 from liteprobe.host import Probe
 from liteprobe.host.device.firmware import Image, boot_state, load
 from liteprobe.host.device.registers import load_map
-from liteprobe.soc.assemble import Line, assemble
+from liteprobe.soc.boot import Line, assemble
 
 RAM, RAM_BYTES = 0x40000000, 4 * 1024 * 1024
 MARK = 0x600D600D

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import BootState, ClockError, ClockState, Part
 from liteprobe.host.clock.clock import ClockStatus
 from liteprobe.host.device.firmware import boot_state, load
 from liteprobe.host.device.firmware_build import Tools
-from liteprobe.host.run.streamed.program import StreamLook
+from liteprobe.host.run.streamed import StreamLook
 from liteprobe.sim.bench.system import servo_beside
 from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PERIOD_NS, PROMPT, Work
 from liteprobe.sim.bench.system.servo_beside import LOOPED, Clock

@@ -14,7 +14,7 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.run.routes import Route
+from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.suites.owd_figures import row
 from liteprobe.host.traffic.train import schedule

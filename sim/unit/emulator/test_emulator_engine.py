@@ -8,11 +8,19 @@ from random import Random
 
 import pytest
 
-from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Fate
+from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Outcome
 from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
 from liteprobe.sim.bench.emulator.engine_plans import ALL, Plan, random_plan
 from liteprobe.sim.bench.emulator.engine_run import (
-    DEPARTURE_DTYPE, EngineRun, compare, counts_off, departures_off, reference, run, verdicts_off, words_of,
+    DEPARTURE_DTYPE,
+    EngineRun,
+    compare,
+    counts_off,
+    departures_off,
+    reference,
+    run,
+    verdicts_off,
+    words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
@@ -21,17 +29,19 @@ from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping
 from liteprobe.cores.formats import OVERHEAD
-from liteprobe.cores.formats.emulate import Background, ClassFlag
+from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag
 from liteprobe.sim.bench.tools.figures import Figure, row
 
 FRAMES = 1500
 #: All services, loss, early drops, buckets, all backgrounds, traces, ties, jumbo frames, switches, and times beyond 2^32.
 SEEDS = (0, 1, 9, 21, 32, 36, 39, 40, 48, 55)
 
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_becomes_of_each_frame_is_what_the_reference_says(seed: int) -> None:
     done = compare(random_plan(seed, FRAMES))
     assert (done.frames, done.found) == (FRAMES, [])
+
 
 def test_what_becomes_of_a_frame_does_not_depend_on_how_it_is_run() -> None:
     plan = random_plan(12, FRAMES)
@@ -41,8 +51,12 @@ def test_what_becomes_of_a_frame_does_not_depend_on_how_it_is_run() -> None:
     assert (runs[0].departures[names] == runs[1].departures[names]).all()
     assert (runs[0].counts == runs[1].counts).all()
 
+
 def found(done: EngineRun, one: Direction, left: list[int]) -> list[int]:
-    return [len(list(kind)) for kind in (verdicts_off(done, one), departures_off(done, one, left), counts_off(done, one))]
+    return [
+        len(list(kind)) for kind in (verdicts_off(done, one), departures_off(done, one, left), counts_off(done, one))
+    ]
+
 
 def test_each_thing_that_is_off_is_seen() -> None:
     plan = random_plan(39, FRAMES)
@@ -50,7 +64,7 @@ def test_each_thing_that_is_off_is_seen() -> None:
     one, left = reference(plan)
     assert found(done, one, left) == [0, 0, 0]
     kept = int(done.verdicts["keep"].argmax())
-    for name in ("keep", "fate", "number", "position", "lane"):
+    for name in ("keep", "outcome", "number", "position", "lane"):
         verdicts = done.verdicts.copy()
         verdicts[name][kept] ^= 1
         assert found(replace(done, verdicts=verdicts), one, left) == [1, 0, 0], name
@@ -65,19 +79,20 @@ def test_each_thing_that_is_off_is_seen() -> None:
     assert found(replace(done, departures=done.departures[:-1]), one, left) == [0, 1, 0]
     assert found(replace(done, verdicts=done.verdicts[:-1]), one, left) == [1, 0, 0]
 
+
 def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empty() -> None:
     bits, delay, bursts, apart = 9, 400_000, 3, 2_000_000
     chance = Random(5)
     classes = {number: {"delay": delay, "store_bits": bits} for number in range(CLASSES)}
-    classes[6]["reorder"] = ALL # All of its frames are in the lane of those that are held back.
+    classes[6]["reorder"] = ALL  # All of its frames are in the lane of those that are held back.
     arrivals = []
     for burst in range(bursts):
-        tick = 1000 + burst*apart
-        for _ in range(200): # The last one comes before the first one leaves.
+        tick = 1000 + burst * apart
+        for _ in range(200):  # The last one comes before the first one leaves.
             length = chance.choice([60, 700, 1514, chance.randint(60, 1514)])
             arrivals.append((tick, length, chance.randrange(CLASSES)))
             tick += length + AROUND
-    plan = Plan(Settings(bank_words(classes, {"store_bits": bits})), [], arrivals, bursts*apart, 2000, 0, 60)
+    plan = Plan(Settings(bank_words(classes, {"store_bits": bits})), [], arrivals, bursts * apart, 2000, 0, 60)
     done = run(plan)
     offered = Direction(plan.settings)
     for arrival in arrivals:
@@ -88,35 +103,40 @@ def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empt
         kept.append(words_of(frame) <= free.setdefault(key, 1 << bits))
         free[key] -= words_of(frame) * kept[-1]
     assert 100 < sum(kept) < len(kept) - 100
-    fates = [Fate.SENT if is_kept else Fate.NO_STORE for is_kept in kept]
-    assert done.verdicts["fate"].tolist() == fates
+    outcomes = [Outcome.SENT if is_kept else Outcome.NO_STORE for is_kept in kept]
+    assert done.verdicts["outcome"].tolist() == outcomes
     assert done.verdicts["keep"].tolist() == [int(is_kept) for is_kept in kept]
-    one, left = reference(replace(plan, arrivals=[arrival for arrival, is_kept in zip(arrivals, kept, strict=True) if is_kept]))
+    one, left = reference(
+        replace(plan, arrivals=[arrival for arrival, is_kept in zip(arrivals, kept, strict=True) if is_kept])
+    )
     for (_, length, klass), is_kept in zip(arrivals, kept, strict=True):
         if not is_kept:
             one.counts.arrived(klass, length)
-            one.counts.dropped(klass, Fate.NO_STORE, is_ghost=False)
+            one.counts.dropped(klass, Outcome.NO_STORE, is_background=False)
     assert [*departures_off(done, one, left), *counts_off(done, one)] == []
 
+
 @pytest.mark.parametrize(("ticks_256", "is_too_slow"), [(512, False), (32768, True)])
-def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their_order(ticks_256: int, is_too_slow: bool) -> None:
+def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their_order(
+    ticks_256: int, is_too_slow: bool
+) -> None:
     delay, length, count, apart = ARRIVAL_TICKS + LEAD_TICKS + 1000, 1514, 400, 4000
     chance = Random(6)
     classes = {number: {"delay": delay, "store_bits": 21} for number in range(CLASSES)}
-    arrivals = [(1000 + n*apart, length, chance.randrange(CLASSES)) for n in range(count)]
+    arrivals = [(1000 + n * apart, length, chance.randrange(CLASSES)) for n in range(count)]
     end = arrivals[-1][0] + 50_000
     plan = Plan(Settings(bank_words(classes, {"store_bits": 21})), [], arrivals, end, 1, 0, 0, ticks_256)
     done = run(plan)
     one, left = reference(plan)
     assert len(left) == count
     assert [*verdicts_off(done, one), *departures_off(done, one, left)] == []
-    late, waited, free = [0]*CLASSES, [0]*CLASSES, 0
+    late, waited, free = [0] * CLASSES, [0] * CLASSES, 0
     for departure in done.departures:
         ready = max(int(departure["now"]), int(departure["due"]))
         late[departure["number"]] += int(ready >= free and ready > departure["due"])
         waited[departure["number"]] += int(free > ready)
         free = max(ready, free) + length + AROUND
-    counts = [done.counts[COUNTER_WORDS*klass:][:COUNTER_WORDS] for klass in range(CLASSES)]
+    counts = [done.counts[COUNTER_WORDS * klass :][:COUNTER_WORDS] for klass in range(CLASSES)]
     assert [words[ClassCounter.LATE] for words in counts] == late
     assert [words[ClassCounter.WAITED] for words in counts] == waited
     assert sum(late) > count // 2 if is_too_slow else sum(late) == 0
@@ -125,19 +145,19 @@ def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their
 # Long runs ----------------------------------------------------------------------------------------
 
 NETWORKS = 200
-LEAST_OF_A_FATE = 1000
+LEAST_OF_AN_OUTCOME = 1000
 
 
 @row("emulator")
 def test_engine(is_full: bool) -> Iterator[Figure]:
-    """The compiled emulation of a direction against the reference, frame by frame: what is off, and whether every fate came up.
+    """The compiled emulation of a direction against the reference, frame by frame: what is off, and whether every outcome came up.
 
-    The fate of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks have
+    The outcome of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks have
     all features and extremes, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
     """
     count = 100_000 if is_full else 10_000
     off = sent = frames = switches = cycles = 0
-    fates: Counter[Fate] = Counter()
+    outcomes: Counter[Outcome] = Counter()
     for seed in range(NETWORKS):
         done = compare(random_plan(seed, count))
         for found in done.found:
@@ -151,13 +171,13 @@ def test_engine(is_full: bool) -> Iterator[Figure]:
             )
         off, frames, sent = off + done.off, frames + done.frames, sent + done.sent
         switches, cycles = switches + done.switches, cycles + done.cycles
-        fates.update(done.fates)
+        outcomes.update(done.outcomes)
     yield Figure("engine_off", off, "findings", 0)
     yield Figure("engine_frames", frames, "frames", NETWORKS * count, is_least=True)
     yield Figure("engine_departures", sent, "frames", NETWORKS * count / 10, is_least=True)
     yield Figure("engine_switches", switches, "switches", NETWORKS, is_least=True)
-    for fate in (Fate.DISCARDED, Fate.LOST, Fate.FULL, Fate.EARLY):
-        yield Figure(f"engine_{fate.name.lower()}", fates[fate], "frames", LEAST_OF_A_FATE, is_least=True)
+    for outcome in (Outcome.DISCARDED, Outcome.LOST, Outcome.FULL, Outcome.EARLY):
+        yield Figure(f"engine_{outcome.name.lower()}", outcomes[outcome], "frames", LEAST_OF_AN_OUTCOME, is_least=True)
 
 
 SPEED_FRAMES, FRAME_LENGTH = 4000, 60
@@ -170,8 +190,10 @@ CASES: dict[str, tuple[int, Mapping[str, int]]] = {
     "eight_classes": (CLASSES, {}),
     "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
     "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
-    # In one class, a ghost for every four frames.
-    "ghosts": (1, {"background": Background.CONSTANT, "ghost_ticks": 4 * (FRAME_LENGTH + OVERHEAD), "ghost_length": FRAME_LENGTH}),
+    # In one class, a background frame for every four frames.
+    "ghosts": (1, {
+        "background": BackgroundKind.CONSTANT, "background_ticks": 4 * (FRAME_LENGTH + OVERHEAD), "background_length": FRAME_LENGTH,
+    }),
 }
 
 

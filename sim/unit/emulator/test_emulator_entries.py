@@ -8,7 +8,7 @@ from random import Random
 
 from migen import run_simulation
 
-from liteprobe.cores.emulate.entries import EntryLists
+from liteprobe.cores.emulate.memories import EntryLists
 
 ENTRIES, LISTS, STEPS, BITS = 8, 3, 600, 12
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag, ClassGauge, Fate
+from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag, ClassGauge, Outcome
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.draws import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
@@ -17,15 +17,24 @@ END = 10**6
 #: Draws of the first frame of a class with Marsaglia's first state, and the first draw of the second one; worked out in C.
 SEED = {"frame_seed_low": 88172645463325252 & ALL, "frame_seed_high": 88172645463325252 >> 32}
 DRAWN = {
-    "STATE": 0x79690975, "LOSS": 0x2A337357, "DUPLICATE": 0x2FEF107A, "CORRUPT": 0xE4093DF8, "BIT": 0x71DD0913,
-    "REORDER": 0xF70ABB34, "REPEAT": 0x61B97BCD, "QUANTILE": 0xE845105E, "RED": 0xE77B20AE,
+    "STATE": 0x79690975,
+    "LOSS": 0x2A337357,
+    "DUPLICATE": 0x2FEF107A,
+    "CORRUPT": 0xE4093DF8,
+    "BIT": 0x71DD0913,
+    "REORDER": 0xF70ABB34,
+    "REPEAT": 0x61B97BCD,
+    "QUANTILE": 0xE845105E,
+    "RED": 0xE77B20AE,
 }
 SECOND_STATE = 0xC9DDC8F0
 Classes = Mapping[int, Mapping[str, int]]
 Arrivals = Sequence[tuple[int, int, int]]
 
 
-def direction(classes: Classes, link: Mapping[str, int] | None = None, trace: Sequence[tuple[int, int]] = ()) -> Direction:
+def direction(
+    classes: Classes, link: Mapping[str, int] | None = None, trace: Sequence[tuple[int, int]] = ()
+) -> Direction:
     return Direction(Settings(bank_words(classes, link), trace=trace))
 
 
@@ -39,8 +48,8 @@ def dues(one: Direction) -> list[int | None]:
     return [frame.due for frame in one.frames]
 
 
-def fates(one: Direction) -> list[Fate | None]:
-    return [frame.fate for frame in one.frames]
+def outcomes(one: Direction) -> list[Outcome | None]:
+    return [frame.outcome for frame in one.frames]
 
 
 # Queue and rate -----------------------------------------------------------------------------------------
@@ -61,14 +70,20 @@ def test_a_part_of_a_tick_counts_in_service_and_is_cut_off_at_the_end() -> None:
 def test_what_comes_as_service_begins_finds_the_queue_as_it_was() -> None:
     classes = {0: {"limit_frames": 1}}
     first = [(0, 100, 0), (10, 100, 0)]  # Served 0 to 100, and from 100.
-    assert fates(run([*first, (100, 60, 0)], classes, 1)) == [Fate.SENT, Fate.SENT, Fate.FULL]
-    assert fates(run([*first, (101, 60, 0)], classes, 1)) == [Fate.SENT] * 3
+    assert outcomes(run([*first, (100, 60, 0)], classes, 1)) == [Outcome.SENT, Outcome.SENT, Outcome.FULL]
+    assert outcomes(run([*first, (101, 60, 0)], classes, 1)) == [Outcome.SENT] * 3
 
 
 def test_a_limit_of_0_drops_all_and_one_of_octets_what_goes_beyond() -> None:
-    assert fates(run([(0, 60, 0)], {0: {"limit_frames": 0}})) == [Fate.FULL]
+    assert outcomes(run([(0, 60, 0)], {0: {"limit_frames": 0}})) == [Outcome.FULL]
     arrivals = [(0, 100, 0), (1, 100, 0), (2, 101, 0), (3, 100, 0), (4, 60, 0)]  # The first one is served.
-    assert fates(run(arrivals, {0: {"limit_octets": 200}}, 1)) == [Fate.SENT, Fate.SENT, Fate.FULL, Fate.SENT, Fate.FULL]
+    assert outcomes(run(arrivals, {0: {"limit_octets": 200}}, 1)) == [
+        Outcome.SENT,
+        Outcome.SENT,
+        Outcome.FULL,
+        Outcome.SENT,
+        Outcome.FULL,
+    ]
 
 
 def test_overhead_takes_time_of_the_link_and_no_place_in_the_queue() -> None:
@@ -76,21 +91,21 @@ def test_overhead_takes_time_of_the_link_and_no_place_in_the_queue() -> None:
 
 
 def test_a_ghost_in_the_same_tick_comes_behind_the_frame_but_before_service() -> None:
-    ghosts = {"background": 1, "ghost_ticks": 10**5, "ghost_length": 300, "ghost_phase": 100}
-    assert dues(run([(100, 60, 0)], {0: ghosts}, 1)) == [160]  # In one queue.
-    assert dues(run([(100, 60, 1)], {0: ghosts, 1: {}}, 1)) == [100 + 300 + 60]  # Strict priority: class 0 first.
-    assert dues(run([(100, 60, 0)], {0: {}, 1: ghosts}, 1)) == [160]
+    background = {"background": 1, "background_ticks": 10**5, "background_length": 300, "background_phase": 100}
+    assert dues(run([(100, 60, 0)], {0: background}, 1)) == [160]  # In one queue.
+    assert dues(run([(100, 60, 1)], {0: background, 1: {}}, 1)) == [100 + 300 + 60]  # Strict priority: class 0 first.
+    assert dues(run([(100, 60, 0)], {0: {}, 1: background}, 1)) == [160]
 
 
 def test_ghosts_fill_the_queue_and_are_dropped_and_counted() -> None:
-    ghosts = {"background": 1, "ghost_ticks": 100, "ghost_length": 1000, "limit_frames": 1}
-    done = run([(350, 100, 0)], {0: ghosts}, 1)
-    # Ghosts at 0 (served to 1000), 100 (waits), 200, 300 and so on (dropped, but for one at 1000, then 2000 ...).
-    assert fates(done) == [Fate.FULL]
+    background = {"background": 1, "background_ticks": 100, "background_length": 1000, "limit_frames": 1}
+    done = run([(350, 100, 0)], {0: background}, 1)
+    # Background frames at 0 (served to 1000), 100 (waits), 200, 300 and so on (dropped, but for one at 1000, then 2000 ...).
+    assert outcomes(done) == [Outcome.FULL]
     words = done.counts.words(0)
-    assert words[ClassCounter.GHOSTS] == END // 100
+    assert words[ClassCounter.BACKGROUND] == END // 100
     # At each thousand the one that comes finds one waiting, that is served just afterwards: the next one takes its place.
-    assert words[ClassCounter.GHOSTS_DROPPED] == END // 100 - END // 1000 - 1
+    assert words[ClassCounter.BACKGROUND_DROPPED] == END // 100 - END // 1000 - 1
     assert words[ClassCounter.FULL] == 1
 
 
@@ -155,19 +170,25 @@ def test_red_drops_by_the_mean_of_the_queue() -> None:
     red = {"flags": ClassFlag.RED, "red_weight": 1, "red_least": 1, "red_most": 2}
     # Waiting at each arrival: 0, 0, 1, 2, 3, 4, 5; mean 0, 0, 0.5, 1.25, 2.125 (dropped: 3 stay), 2.5625 (dropped), ...
     done = run([(n, 1000, 0) for n in range(7)], {0: red}, 1)
-    assert fates(done) == [Fate.SENT] * 4 + [Fate.EARLY] * 3
+    assert outcomes(done) == [Outcome.SENT] * 4 + [Outcome.EARLY] * 3
     assert done.means[0] == int((((((0 / 2 + 1) / 2 + 2) / 2 + 3) / 2 + 3) / 2 + 3) / 2 * TICK)
 
 
-@pytest.mark.parametrize(("slope", "fate"), [(DRAWN["RED"] + 1, Fate.EARLY), (DRAWN["RED"], Fate.FULL)])
-def test_red_drops_a_share_between_its_limits(slope: int, fate: Fate) -> None:
-    # The ghost of tick 1 is served, that of tick 2 waits: the mean is 1, and the share is the slope.
-    ghosts = {"background": 1, "ghost_ticks": 1, "ghost_length": 500, "ghost_phase": 1, "limit_frames": 1}
-    red = {"flags": ClassFlag.RED, "red_least": 0, "red_most": 9, "red_slope": slope, **SEED, **ghosts}
-    assert fates(run([(100, 60, 0)], {0: red}, 1)) == [fate]
+@pytest.mark.parametrize(("slope", "outcome"), [(DRAWN["RED"] + 1, Outcome.EARLY), (DRAWN["RED"], Outcome.FULL)])
+def test_red_drops_a_share_between_its_limits(slope: int, outcome: Outcome) -> None:
+    # The background frame of tick 1 is served, that of tick 2 waits: the mean is 1, and the share is the slope.
+    background = {
+        "background": 1,
+        "background_ticks": 1,
+        "background_length": 500,
+        "background_phase": 1,
+        "limit_frames": 1,
+    }
+    red = {"flags": ClassFlag.RED, "red_least": 0, "red_most": 9, "red_slope": slope, **SEED, **background}
+    assert outcomes(run([(100, 60, 0)], {0: red}, 1)) == [outcome]
 
 
-# Fates --------------------------------------------------------------------------------------------------
+# Outcomes --------------------------------------------------------------------------------------------------
 
 
 def first(length: int = 1000, **own: int) -> Frame:
@@ -197,21 +218,21 @@ def test_the_bit_that_is_wrong_is_drawn_over_the_frame() -> None:
 
 def test_a_burst_of_loss_begins_and_ends_by_the_state() -> None:
     bad = {"loss_bad": ALL, **SEED}
-    assert fates(run([(0, 60, 0)], {0: {**bad, "loss_enter": DRAWN["STATE"]}})) == [Fate.SENT]
-    assert fates(run([(0, 60, 0)], {0: {**bad, "loss_enter": DRAWN["STATE"] + 1}})) == [Fate.LOST]
+    assert outcomes(run([(0, 60, 0)], {0: {**bad, "loss_enter": DRAWN["STATE"]}})) == [Outcome.SENT]
+    assert outcomes(run([(0, 60, 0)], {0: {**bad, "loss_enter": DRAWN["STATE"] + 1}})) == [Outcome.LOST]
     two = [(0, 60, 0), (100, 60, 0)]
     enters = {**bad, "loss_enter": DRAWN["STATE"] + 1}
-    assert fates(run(two, {0: {**enters, "loss_leave": SECOND_STATE}})) == [Fate.LOST, Fate.LOST]
-    assert fates(run(two, {0: {**enters, "loss_leave": SECOND_STATE + 1}})) == [Fate.LOST, Fate.SENT]
+    assert outcomes(run(two, {0: {**enters, "loss_leave": SECOND_STATE}})) == [Outcome.LOST, Outcome.LOST]
+    assert outcomes(run(two, {0: {**enters, "loss_leave": SECOND_STATE + 1}})) == [Outcome.LOST, Outcome.SENT]
 
 
 def test_a_loss_at_arrival_takes_no_time_and_a_late_one_does() -> None:
     lost = {"loss_good": ALL}
     assert dues(run([(0, 1000, 0), (1, 100, 1)], {0: lost}, 1)) == [None, 101]
     late = run([(0, 1000, 0), (1, 100, 1)], {0: {**lost, "flags": ClassFlag.LOSS_LATE}}, 1)
-    assert (dues(late), fates(late)) == ([None, 1100], [Fate.LOST, Fate.SENT])
+    assert (dues(late), outcomes(late)) == ([None, 1100], [Outcome.LOST, Outcome.SENT])
     full = run([(0, 1000, 0)], {0: {**lost, "flags": ClassFlag.LOSS_LATE, "limit_frames": 0}}, 1)
-    assert fates(full) == [Fate.FULL]
+    assert outcomes(full) == [Outcome.FULL]
 
 
 def test_a_class_that_is_discarded_takes_no_time_and_draws_all_the_same() -> None:
@@ -220,7 +241,7 @@ def test_a_class_that_is_discarded_takes_no_time_and_draws_all_the_same() -> Non
     one.switch(50, bank_words({0: {"loss_enter": SECOND_STATE + 1, "loss_bad": ALL}}))
     one.arrive(100, 60, 0)
     one.advance(END)
-    assert fates(one) == [Fate.DISCARDED, Fate.LOST]
+    assert outcomes(one) == [Outcome.DISCARDED, Outcome.LOST]
     assert one.draws[0].count == 2
 
 
@@ -229,9 +250,11 @@ def test_a_pattern_of_bits_repeats_and_begins_anew_where_it_changes() -> None:
     one = Direction(Settings(words, patterns=[2, *[0] * 510, 1 << 3]))  # Bits 3 and 33: word 511 is followed by word 0.
     for n in range(80):
         one.arrive(100 * n, 60, 0)
-    one.switch(7050, bank_words({0: {"pattern_start": 0, "pattern_count": 2}}))  # From frame 71: frames 72, 74 and so on.
+    one.switch(
+        7050, bank_words({0: {"pattern_start": 0, "pattern_count": 2}})
+    )  # From frame 71: frames 72, 74 and so on.
     one.advance(END)
-    lost = [frame.number for frame in one.frames if frame.fate is Fate.LOST]
+    lost = [frame.number for frame in one.frames if frame.outcome is Outcome.LOST]
     assert lost == [3, 33, 37, 67, 72, 74, 76, 78]
 
 
@@ -239,7 +262,7 @@ def test_a_list_names_frames_of_its_class() -> None:
     words = bank_words({0: {"flags": ClassFlag.LIST, "pattern_start": 4, "pattern_count": 3}})
     one = Direction(Settings(words, patterns=[1, 1, 1, 1, 0, 2, 5, 3]))
     one.finish([(100 * n, 60, n % 2) for n in range(20)], END)
-    assert [frame.number for frame in one.frames if frame.fate is Fate.LOST] == [0, 4, 10]
+    assert [frame.number for frame in one.frames if frame.outcome is Outcome.LOST] == [0, 4, 10]
 
 
 # Delay and lanes ----------------------------------------------------------------------------------------
@@ -290,7 +313,10 @@ def test_the_delay_has_an_entry_of_the_table_and_repeats_it() -> None:
     place = DRAWN["QUANTILE"] >> 22
     delays = [0] * 1024
     delays[place], delays[0] = 777, 5
-    for repeat, added in ((DRAWN["REPEAT"], 777), (DRAWN["REPEAT"] + 1, 5)):  # The quantile is 0 before the first frame.
+    for repeat, added in (
+        (DRAWN["REPEAT"], 777),
+        (DRAWN["REPEAT"] + 1, 5),
+    ):  # The quantile is 0 before the first frame.
         one = Direction(Settings(bank_words({0: {**SEED, "flags": ClassFlag.JITTER, "delay_repeat": repeat}}), delays))
         one.finish([(0, 60, 0)], END)
         assert dues(one) == [added]
@@ -332,8 +358,8 @@ def test_a_switch_leaves_a_bucket_what_the_last_service_left() -> None:
 def test_time_that_goes_on_in_steps_changes_nothing() -> None:
     arrivals = [(90 * n + n % 7, 60 + n % 900, n % 8) for n in range(2000)]
     own = {"delay": 300, "limit_frames": 20, "duplicate": 1 << 30, "reorder": 1 << 28, "reorder_ticks": 900}
-    ghosts = {"background": 2, "ghost_ticks": 400, "ghost_length": 200}
-    classes = {k: {**own, **(ghosts if k % 3 == 0 else {}), "delay": 300 + 90 * k} for k in range(8)}
+    background = {"background": 2, "background_ticks": 400, "background_length": 200}
+    classes = {k: {**own, **(background if k % 3 == 0 else {}), "delay": 300 + 90 * k} for k in range(8)}
     whole = run(arrivals, classes, 1)
     one, left, number = direction(classes, {"octet": TICK}), [], 0
     for until in [*range(0, arrivals[-1][0] + 1, 13), END]:
@@ -373,12 +399,24 @@ def test_all_is_counted() -> None:
     words = done.counts.words(2)
     names = {ClassCounter(n).name: words[n] for n in range(16) if words[n]}
     assert names == {
-        "ARRIVED": 3, "ARRIVED_OCTETS": 600, "SENT": 4, "SENT_OCTETS": 600, "FULL": 1, "DUPLICATED": 2, "CORRUPTED": 2,
-        "HELD_BACK": 2, "WAITED": 3,  # 163, 287; 411 for 363, 635.
+        "ARRIVED": 3,
+        "ARRIVED_OCTETS": 600,
+        "SENT": 4,
+        "SENT_OCTETS": 600,
+        "FULL": 1,
+        "DUPLICATED": 2,
+        "CORRUPTED": 2,
+        "HELD_BACK": 2,
+        "WAITED": 3,  # 163, 287; 411 for 363, 635.
     }
     gauges = {ClassGauge(n).name: words[n] for n in range(16, 22)}
     assert gauges == {
-        "QUEUE_FRAMES": 0, "QUEUE_OCTETS": 0, "QUEUE_MOST": 1, "DELAY_LEAST": 163, "DELAY_MOST": 362, "LATE_MOST": 0,
+        "QUEUE_FRAMES": 0,
+        "QUEUE_OCTETS": 0,
+        "QUEUE_MOST": 1,
+        "DELAY_LEAST": 163,
+        "DELAY_MOST": 362,
+        "LATE_MOST": 0,
     }
     assert {n: word for n, word in enumerate(words[32:]) if word} == {8: 1, 9: 1}  # 128 to 255, 256 to 511.
     assert done.counts.words(3)[ClassGauge.DELAY_LEAST] == ALL

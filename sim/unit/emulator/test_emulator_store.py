@@ -12,8 +12,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.emulate.forward import ForwardSource
-from liteprobe.cores.emulate.mover import FrameMover
-from liteprobe.cores.emulate.store import BlockStore, SdramStore
+from liteprobe.cores.emulate.store import BlockStore, FrameMover, SdramStore
 from liteprobe.cores.formats.emulate import LANES
 from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.sim.bench.memory.block_memory import BlockMemory

@@ -10,7 +10,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.emulate.trace import BlockTrace, SdramTrace
+from liteprobe.cores.emulate.store import BlockTrace, SdramTrace
 from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.sim.bench.memory.block_memory import BlockMemory
 

@@ -10,8 +10,7 @@ import subprocess
 
 import pytest
 
-from liteprobe.soc.assemble import BETWEEN, BRANCHES, IMMEDIATE, REGISTERS, SHIFTS, assemble
-from liteprobe.soc.boot import Firmware, boot_program
+from liteprobe.soc.boot import BETWEEN, BRANCHES, IMMEDIATE, REGISTERS, SHIFTS, Firmware, assemble, boot_program
 
 GNU = "riscv64-unknown-elf-"
 ROM_WORDS = 256

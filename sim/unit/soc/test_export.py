@@ -21,7 +21,7 @@ from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.probe import ProbeSoC
-from liteprobe.soc.processor import IDLE_PROGRAM
+from liteprobe.soc.boot import IDLE_PROGRAM
 
 
 @pytest.fixture(autouse=True)

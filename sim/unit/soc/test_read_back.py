@@ -13,8 +13,7 @@ from litex.gen import *
 from litex.soc.interconnect import csr_bus
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.bus.write_only_csr import WriteOnlyCSR
-from liteprobe.cores.bus.read_back import ReadBack
+from liteprobe.cores.bus import ReadBack, WriteOnlyCSR
 
 PAGING = 0x800
 MASK   = 2**32 - 1

@@ -6,8 +6,8 @@
 import pytest
 from migen import *
 
-from liteprobe.boards.ddr_samples import DdrSamples
-from liteprobe.cores.timebase.samples import SAMPLE_TICKS
+from liteprobe.boards.ecp5 import DdrSamples
+from liteprobe.cores.timebase.pps import SAMPLE_TICKS
 
 TICK, QUARTER = 80, 20 # In tenths of a nanosecond.
 FIRST         = 40     # Tick 0 begins.

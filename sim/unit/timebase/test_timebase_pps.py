@@ -9,10 +9,8 @@ import pytest
 from migen import *
 
 from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, Clock
-from liteprobe.cores.timebase.pps import EARLY_BIT, PpsInput, edge_numbers
-from liteprobe.cores.timebase.samples import SAMPLE_TICKS, PinSamples
-from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge
-from liteprobe.sim.models.pps import seen as seen_in
+from liteprobe.cores.timebase.pps import EARLY_BIT, SAMPLE_TICKS, PinSamples, PpsInput, edge_numbers
+from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge, seen as seen_in
 
 ENABLED   = 8
 ODD       = INCREMENT + 12_345_678_901 # ns per tick that is not a round number: 11 ns more a second.

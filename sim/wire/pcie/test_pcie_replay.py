@@ -20,7 +20,7 @@ from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
 from liteprobe.sim.bench.tools.wire import run_wire_test
 from liteprobe.sim.models.trace_words import decode
-from liteprobe.soc.build.driver import litepcie_sources
+from liteprobe.soc.pcie import litepcie_sources
 
 SESSION = 0x4321
 PRIME   = 2000 # Words: the others come while frames leave.

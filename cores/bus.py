@@ -1,0 +1,175 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""The bus of a probe: a register in front of it, and settings, which a block RAM shows in the place of their registers."""
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import csr_bus, wishbone
+from litex.soc.interconnect.csr import CSR, CSRStorage
+
+WORD_BITS    = 32
+BANK_BITS    = 4 # Of a `ReadBack`: then it is one block RAM of an ECP5.
+OFFSET_BITS  = 5 # Settings are among the first 32 words of a bank.
+
+# Bus Register -------------------------------------------------------------------------------------
+
+class BusRegister(LiteXModule):
+    """Parts a Wishbone master from what decides about its cycle: requests and answers are held in registers.
+
+    The processor's pipeline waits on the answer in the cycle in which it comes, and the interconnect forms that answer from
+    all slaves and the time-out; in one cycle that is the longest path of the probe.
+
+    Parameters
+    ----------
+    master : wishbone.Interface
+        Like the buses in address and data width, and in addressing.
+
+    Attributes
+    ----------
+    sink, source : wishbone.Interface, slave and master
+        Each access takes two cycles more. Bursts become single accesses.
+    """
+    def __init__(self, master):
+        self.sink, self.source = sink, source = [
+            wishbone.Interface(master.data_width, address_width=master.address_width, addressing=master.addressing)
+            for _ in range(2)
+        ]
+
+        # # #
+
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act("IDLE",
+            *[NextValue(getattr(source, name), getattr(sink, name)) for name in ("adr", "dat_w", "sel", "we")],
+            If(sink.cyc & sink.stb, NextState("ASK")),
+        )
+        fsm.act("ASK",
+            source.cyc.eq(1),
+            source.stb.eq(1),
+            NextValue(sink.dat_r, source.dat_r),
+            NextValue(sink.err, source.err),
+            If(source.ack | source.err, NextState("ANSWER")),
+        )
+        fsm.act("ANSWER",
+            sink.ack.eq(1),
+            NextValue(sink.err, 0),
+            NextState("IDLE"),
+        )
+
+# Write Only CSR -----------------------------------------------------------------------------------
+
+class WriteOnlyCSR(CSRStorage):
+    """Keeps a setting whose bits don't go back to the bus, each through the bus's multiplexer: `ReadBack` shows what was written.
+
+    Of the registers of a probe, settings are the most bits. In a bank without a `ReadBack` it reads 0.
+
+    Parameters
+    ----------
+    size, reset, name, description : as of CSRStorage
+        ``reset`` is the value at power-up. A reset of the SoC leaves a setting as it is, like the memory that shows it; so what
+        acts upon a setting must be something that a reset does stop.
+
+    Attributes
+    ----------
+    storage : Signal(size), out
+    re : Signal(), out
+        A pulse behind a write of the low word, as CSRStorage's.
+    is_written : Signal(), out
+        Any word is written in this cycle.
+    """
+    def __init__(self, size, name, description, reset=0):
+        CSRStorage.__init__(self, size, reset=reset, reset_less=True, name=name, description=description)
+        self.is_written = Signal()
+
+    def do_finalize(self, busword, ordering):
+        assert ordering == "big"
+        for low in reversed(range(0, self.size, busword)):
+            part = self.storage[low:low + busword]
+            word = CSR(len(part), f"{self.name}{low//busword}")
+            self.simple_csrs.append(word)
+            self.sync += If(word.re, part.eq(word.r))
+        self.sync += self.re.eq(word.re)
+        self.comb += self.is_written.eq(Cat(*[word.re for word in self.simple_csrs]) != 0)
+
+    def initial_words(self, busword):
+        """Return the words at power-up, the highest first."""
+        return [self.storage.reset.value >> low & (1 << busword) - 1 for low in reversed(range(0, self.size, busword))]
+
+# Read Back ----------------------------------------------------------------------------------------
+
+class ReadBack(LiteXModule):
+    """Sits between the bridge and the registers, and answers for each `WriteOnlyCSR`: see docs/design/settings.md.
+
+    Where each one is, is known when the SoC is finalized: call `learn` then, before the Verilog is written.
+
+    Parameters
+    ----------
+    master : csr_bus.Interface
+        Of the bridge.
+    paging : int
+        Octets of a bank of registers.
+    bank_bits : int
+        Of the number of a bank: settings of banks that are alike in these bits must not be at the same place.
+
+    Attributes
+    ----------
+    bus : csr_bus.Interface, master
+        For the registers, which answer 0 for a setting.
+    """
+    def __init__(self, master, paging, bank_bits=BANK_BITS):
+        # Else LiteX gives the memories a page of the bus.
+        self.autocsr_exclude = {"settings", "is_setting"}
+        self.bus          = bus = csr_bus.Interface.like(master)
+        self.page_bits    = log2_int(paging//4)
+        self.bank_bits    = bank_bits
+        depth             = 2**(bank_bits + OFFSET_BITS)
+        self.settings     = Memory(WORD_BITS, depth, init=[0]*depth)
+        self.is_setting   = Memory(1, depth, init=[0]*depth)
+
+        # # #
+
+        self.specials += self.settings, self.is_setting
+        write   = self.settings.get_port(write_capable=True, mode=READ_FIRST)
+        read    = self.settings.get_port(mode=READ_FIRST)
+        asked   = self.is_setting.get_port(async_read=True)
+        self.specials += write, read, asked
+        address = Cat(bus.adr[:OFFSET_BITS], bus.adr[self.page_bits:self.page_bits + bank_bits])
+        shows   = Signal()
+        is_low  = Signal() # A word where settings are.
+        self.sync += shows.eq(asked.dat_r & is_low)
+        self.comb += [
+            master.connect(bus, omit={"dat_r"}),
+            # What is written to other registers lies here unread.
+            *[port.adr.eq(address) for port in (write, read, asked)],
+            is_low.eq(bus.adr[OFFSET_BITS:self.page_bits] == 0),
+            write.we.eq(bus.we & is_low),
+            write.dat_w.eq(bus.dat_w),
+            master.dat_r.eq(bus.dat_r | Mux(shows, read.dat_r, 0)),
+        ]
+
+    def learn(self, banks):
+        """Take the places and the first values of all settings.
+
+        Parameters
+        ----------
+        banks : of CSRBankArray, once it has addresses.
+
+        Raises ValueError when two registers would share a word, or a setting is not among the first words of its bank.
+        """
+        seen = {}
+        for name, registers, page, bank in banks:
+            numbers = {id(word): number for number, word in enumerate(bank.simple_csrs)}
+            for number in range(min(len(numbers), 2**OFFSET_BITS)):
+                place = (page % 2**self.bank_bits) << OFFSET_BITS | number
+                seen.setdefault(place, set()).add((name, number))
+            for setting in (register for register in registers if isinstance(register, WriteOnlyCSR)):
+                for word, value in zip(setting.simple_csrs, setting.initial_words(WORD_BITS)):
+                    if numbers[id(word)] >= 2**OFFSET_BITS:
+                        raise ValueError(f"setting {setting.name} of {name} has no word in the read-back memory: move it up")
+                    place = (page % 2**self.bank_bits) << OFFSET_BITS | numbers[id(word)]
+                    self.settings.init[place], self.is_setting.init[place] = value, 1
+        for place, words in seen.items():
+            if self.is_setting.init[place] and len(words) > 1:
+                raise ValueError(f"registers {sorted(words)} share a word of the read-back memory: give ReadBack more bits")

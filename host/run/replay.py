@@ -1,0 +1,463 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Replays traces: their words, a start at a time, and the delays of captured frames, those without a stamp too.
+
+The rule. A frame is known by its length on the wire and by its first octets, as many as the capture keeps. Of a frame that the
+trace has once, the first copy that came is it, wherever it came. Frames that the trace has several times are told apart by their
+order, and only where nothing speaks against it: each frame of the trace came exactly once, in order, and none was dropped on
+the way into the capture. Otherwise none of them has a delay. Nothing is guessed: what the device under test has changed, added or
+doubled has no delay either.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import MAX_LENGTH, NO_SEQUENCE, OVERHEAD, RING_WORDS, TICK_NS, Part
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.session import Sink
+from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
+from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Index, move, starts
+from liteprobe.host.replay.slots import TraceWords
+from liteprobe.host.replay.streamer import Target
+from liteprobe.host.run.engine import START_MARGIN_NS, ErrorWording, RunDevice, check_ports
+from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.streamed import Show, StreamedPort, StreamedRun, StreamOptions, target_of
+from liteprobe.host.run.streamed_figures import Delays, ScheduledDelays
+from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.traffic.trace.records import NOWHERE, stamp_offsets, starts_of
+from liteprobe.host.traffic.trace.trace import Trace
+
+LOOPS_MOST = 0xFFFF  # Of a trace in the ring.
+MARGIN_NS = 5 * START_MARGIN_NS  # From the choice of the start to it: the ports get ready in between.
+STEP_NS = 1000.0  # From look to look; a servo changes less.
+NEARLY = 1e-5  # Of a tick: rounding of what is exact.
+FRACTIONS = 1 << 32  # Of a nanosecond, in a look.
+MATCHED_MOST = 4_000_000  # Frames: 64 MB of a trace, and as much of a capture.
+Keys = NDArray[np.uint64]
+NO_TIME = np.iinfo(np.int64).min  # Of a frame that started nobody knows when.
+
+_CHANCE = np.random.default_rng(0x4C50)
+_ADDED, _FIRST, _SECOND = (
+    _CHANCE.integers(0, 1 << 64, MAX_LENGTH // WORD_OCTETS + 1, np.uint64) | np.uint64(1) for _ in range(3)
+)
+_OF_LENGTH = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class ReplayOptions(StreamOptions):
+    """Options of a replay; the rest as of `StreamOptions`.
+
+    Parameters
+    ----------
+    loops : int or None
+        How often all is sent; None: until it is stopped.
+    with_summary : bool
+        Read each trace once before: what is wrong in it is said before anything is sent, and late frames are counted.
+    """
+
+    loops: int | None = 1
+    with_summary: bool = True
+
+
+class ReplayedTrace(StreamedPort[PortReplay]):
+    """A trace on its port: what finds space in the ring is repeated there.
+
+    Parameters
+    ----------
+    probe, number : as of `StreamedPort`
+    trace : Trace
+    options : ReplayOptions
+    """
+
+    leaves, slower = "this trace leaves", "a lower --speed"
+
+    def __init__(self, probe: RunDevice, number: int, trace: Trace, options: ReplayOptions) -> None:
+        super().__init__(probe, number)
+        self.trace, self.stamp, self._increment = trace, trace.stamp, probe.timebase.increment
+        self.is_once = options.loops == 1
+        loops = options.loops
+        has_end = not trace.source.is_endless and trace.repeats is not None
+        self.summary = trace.summary(self._increment) if has_end and options.with_summary else None
+        if self.summary:
+            self.load = self.summary.load
+            self.asked = self.summary.frames * loops if loops is not None else None
+        if has_end and loops != 1 and (loops or 0) <= LOOPS_MOST:
+            self._words = TraceWords(trace, self._increment, trace.turn_ticks(self._increment))
+            self.loops, self.prime = loops or 0, _count(self._words, RING_WORDS + 1)
+            if self.prime <= RING_WORDS:
+                return
+        repeats = None if loops is None or trace.repeats is None else trace.repeats * loops
+        self._words = TraceWords(trace.repeated(repeats), self._increment)
+        self.loops, self.prime = 1, _count(self._words, options.prime_words)
+
+    @property
+    def words(self) -> TraceWords:
+        """Its records."""
+        return self._words
+
+    def arm(self) -> None:
+        """Take the first records as soon as they are there."""
+        self.ring.arm()
+
+    def figures(self, delays: Delays | None) -> PortReplay:
+        """Return what the port sent."""
+        counters = self.port.transmit.counters()
+        counts = self.ring.counts()
+        first_late = counters["first_late"]
+        return PortReplay(
+            port=self.port.number,
+            asked=self.asked,
+            frames=counts.frames,
+            late=counters["late"],
+            first_late=None if first_late == NO_SEQUENCE else first_late,
+            underruns=counts.underruns,
+            first_underrun=counts.first_underrun,
+            sent=self.sent,
+            receive=self.receive,
+            delays=delays,
+            trace=self.trace,
+            increment=self._increment,
+            summary=self.summary,
+            expected_late=self.summary.expected_late if self.summary and self.is_once else None,
+            counts=counts,
+            fetched_late=counters["underruns"],
+        )
+
+
+class ReplayRun(StreamedRun[PortReplay]):
+    """A streamed run of traces; beside a capture it starts at a time, so that frames without a stamp have a delay, too."""
+
+    wording = ErrorWording("the replay", "while it replayed", "replay")
+
+    def __init__(
+        self,
+        probe: RunDevice,
+        jobs: Sequence[ReplayedTrace],
+        target: Target,
+        options: ReplayOptions,
+        show: Show | None = None,
+    ) -> None:
+        super().__init__(probe, jobs, target, options, show)
+        self._increment = probe.timebase.increment
+        self._arrivals: ArrivalSink | None = None  # Where it can be known when each frame started.
+        if options.capture and all(job.is_once for job in jobs):
+            self._arrivals = ArrivalSink({job.receive: job.stamp for job in jobs}, options.capture.wanted.snap_length)
+        self._schedule: ReplaySchedule | None = None
+
+    @property
+    def sinks(self) -> list[Sink]:
+        """What takes records beside the files of a capture."""
+        return [*super().sinks, *([self._arrivals] if self._arrivals else [])]
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the first SFD is to leave; None: at once."""
+        return self._schedule.start_ns if self._schedule else None
+
+    def start_all(self) -> None:
+        """Start all ports in one tick; at a time, where it is to be known when each frame started."""
+        if self._arrivals is not None:
+            self._schedule = ReplaySchedule(self._probe.timebase, self._increment)
+        super().start_all()
+        if self._schedule:
+            self._schedule.begin()
+
+    def look_at_clock(self) -> int:
+        """Return the time of the probe's clock (ns), and keep it."""
+        return self._schedule.look() if self._schedule else super().look_at_clock()
+
+    def figures_of(self, job: StreamedPort[PortReplay]) -> PortReplay:
+        """Return what a port sent, with the delays of frames without a stamp, where they are known."""
+        found = super().figures_of(job)
+        if self._arrivals is None or self._schedule is None:
+            return found
+        scheduled = scheduled_delays(found, self._schedule, self._arrivals)
+        if isinstance(scheduled, str):
+            self.notes.append(f"port {found.port}: no delays of frames without a stamp: {scheduled}")
+            return found
+        return replace(found, scheduled=scheduled)
+
+
+def replay(
+    probe: RunDevice, traces: Mapping[int, Trace], options: ReplayOptions, show: Show | None = None
+) -> ReplayResult:
+    """Replay traces by port, all from the same tick, and return what came of it.
+
+    Raises
+    ------
+    UsageError
+        When the probe, its link or a port can't, or a trace is wrong.
+    ProbeError, KeyboardInterrupt
+        As of `StreamedRun`.
+    """
+    probe.need(Part.REPLAY)
+    if not traces:
+        raise UsageError("there is no trace to replay: give one or more")
+    if options.loops is not None and options.loops < 1:
+        raise UsageError(f"a trace can't be sent {options.loops} times: give 1 or more, or None for without an end")
+    check_ports([(probe, number) for number in traces], "transmit")
+    target = target_of(probe, options.patience_s)
+    jobs = [ReplayedTrace(probe, number, trace, options) for number, trace in sorted(traces.items())]
+    return ReplayRun(probe, jobs, target, options, show).run()
+
+
+class ReplaySchedule:
+    """Knows when frames of a replay started: from a start at a time of the probe's clock, and looks at it while the ports send.
+
+    Parameters
+    ----------
+    timebase : Timebase
+    increment : int
+        Nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
+
+    Attributes
+    ----------
+    start_ns : int
+        Time of the first SFD.
+    """
+
+    def __init__(self, timebase: Timebase, increment: int) -> None:
+        self._timebase = timebase
+        self._tick_ns = increment / INCREMENT_ONE
+        self._looks: list[tuple[int, int, int]] = []
+        self._is_in_time = False
+        self.start_ns = self.look() + MARGIN_NS
+
+    def look(self) -> int:
+        """Keep what the clock is now, and return it (ns)."""
+        self._looks.append(self._timebase.moment())
+        return self._looks[-1][0]
+
+    def begin(self) -> None:
+        """Note that the start has reached the probe: in time or not, as the clock says."""
+        self._is_in_time = self.look() < self.start_ns
+
+    @property
+    def trouble(self) -> str:
+        """Why it isn't known when frames started; empty: it is."""
+        if not self._is_in_time:
+            return "the start reached the probe too late for its time"
+        now, ticks = self._clock()
+        if np.any(np.abs(np.diff(now) - np.diff(ticks) * self._tick_ns) > STEP_NS):
+            return "the probe's clock was set while it replayed"
+        return ""
+
+    def starts_ns(self, ticks: Index) -> Index:
+        """Return the times of SFDs (ns); ``ticks``: of each, from the first SFD on."""
+        now, at = self._clock()
+        base_ns = self._looks[0][0]
+        first = np.ceil(np.interp(self.start_ns - base_ns, now, at) - NEARLY)
+        wanted = first + ticks
+        found = np.interp(wanted, at, now)
+        found = np.where(wanted > at[-1], now[-1] + (wanted - at[-1]) * self._tick_ns, found)
+        return np.asarray(base_ns + np.floor(found + NEARLY).astype(np.int64))
+
+    # # #
+
+    def _clock(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return time (ns) and tick of each look, from the whole ns and the tick of the first one on."""
+        base_ns, _, base_tick = self._looks[0]
+        now = np.array([now - base_ns + part / FRACTIONS for now, part, _ in self._looks])
+        return now, np.array([float(tick - base_tick) for _, _, tick in self._looks])
+
+
+def frame_keys(octets: NDArray[np.uint8], at: Index, kept: Index, length: Index) -> Keys:
+    """Return a hash of each frame: of 64 bits, the same whether zeros at the end are there or not.
+
+    Parameters
+    ----------
+    octets : array of u1
+        Where frames lie, and a word behind the last one.
+    at, kept : array, shape (frames,)
+        First octet of each, and how many are to be looked at.
+    length : array, shape (frames,)
+        Octets of each on the wire.
+    """
+    counts = (kept + WORD_OCTETS - 1) // WORD_OCTETS
+    first = starts(counts)
+    words = np.zeros(int(counts.sum()) + 1, np.uint32)
+    move(octets, at, words, first, counts)
+    is_cut = kept % WORD_OCTETS != 0
+    words[(first + counts - 1)[is_cut]] &= MASKS[(kept % WORD_OCTETS)[is_cut]]
+    place = np.arange(len(words) - 1) - np.repeat(first, counts)
+    sums = np.zeros(len(words), np.uint64)
+    np.cumsum(_mixed(words[:-1], place) - _mixed(np.uint32(0), place), out=sums[1:])
+    return np.asarray(sums[first + counts] - sums[first] + length.astype(np.uint64) * _OF_LENGTH)
+
+
+@dataclass(frozen=True)
+class UnstampedFrames:
+    """Frames of a trace that have no stamp: key of each, and the tick of its start, from the first frame of all on."""
+
+    keys: Keys
+    ticks: Index
+    numbers: Index
+
+
+def sent_frames(trace: Trace, increment: int, prefix: int, most: int) -> UnstampedFrames:
+    """Return the frames of a trace that have no stamp, of its first ``most``; ``prefix``: octets that a capture keeps."""
+    keys, ticks, numbers, free, seen = [], [], [], 0, 0
+    for frames, due in trace.due(increment):
+        start, free = starts_of(due, frames.length + OVERHEAD, free)
+        offsets = stamp_offsets(trace.stamp, frames.octets, frames.at, frames.kept) if trace.stamp else None
+        number = seen + np.arange(len(frames))
+        own = number < most if offsets is None else (number < most) & (offsets == NOWHERE)
+        some = frames.select(own)
+        keys.append(frame_keys(some.octets, some.at, np.minimum(some.kept, prefix), some.length))
+        ticks.append(start[own])
+        numbers.append(number[own])
+        seen += len(frames)
+        if seen >= most:
+            break
+    return UnstampedFrames(np.concatenate(keys), np.concatenate(ticks), np.concatenate(numbers))
+
+
+class ArrivalSink:
+    """Takes records of a capture, and keeps key and time of the frames that have no stamp.
+
+    Parameters
+    ----------
+    stamps : mapping of int to Stamp or None
+        By the port that frames come to.
+    prefix : int
+        Octets that the capture keeps of a frame.
+    """
+
+    def __init__(self, stamps: Mapping[int, Stamp | None], prefix: int) -> None:
+        self._stamps, self.prefix = dict(stamps), prefix
+        self._keys: dict[int, list[Keys]] = {port: [] for port in stamps}
+        self._times: dict[int, list[Index]] = {port: [] for port in stamps}
+        self._came = dict.fromkeys(stamps, 0)
+        self._has_gap = dict.fromkeys(stamps, False)
+
+    def write(self, batch: Batch) -> None:
+        """Take records."""
+        octets, is_gap, ports = batch.words.view(np.uint8), batch.is_gap, batch.port
+        length = batch.heads["length"].astype(np.int64)
+        for port, stamp in self._stamps.items():
+            own = ports == port
+            self._has_gap[port] |= bool((own & is_gap).any())
+            own &= ~is_gap
+            at, kept = WORD_OCTETS * batch.octets_at[own], batch.snap_length[own]
+            self._came[port] += len(at)
+            if self._came[port] > MATCHED_MOST:
+                continue
+            looked = np.minimum(length[own], self.prefix)
+            is_free = kept >= looked
+            if stamp is not None:
+                is_free &= stamp_offsets(stamp, octets, at, kept) == NOWHERE
+            self._keys[port].append(frame_keys(octets, at[is_free], looked[is_free], length[own][is_free]))
+            self._times[port].append(batch.stamp[own][is_free].astype(np.int64))
+
+    def arrivals(self, port: int) -> tuple[Keys, Index, bool] | None:
+        """Return keys and times (ns) of what came to a port, in the order of their times, and whether some is missing.
+
+        None where more came than are kept.
+        """
+        if self._came[port] > MATCHED_MOST:
+            return None
+        keys = np.concatenate([np.empty(0, np.uint64), *self._keys[port]])
+        times = np.concatenate([np.empty(0, np.int64), *self._times[port]])
+        order = np.argsort(times, kind="stable")
+        return keys[order], times[order], self._has_gap[port]
+
+
+def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: ArrivalSink) -> ScheduledDelays | str | None:
+    """Return the delays of what a port sent without a stamp; why there are none; None: all of it has one.
+
+    Frames from the first underrun on have none: when they started, this host doesn't know.
+    """
+    if one.summary is None or one.asked is None:
+        return "the trace was not looked through before, or has no end"
+    if one.summary.stamped == one.frames:
+        return None
+    came = arrivals.arrivals(one.receive)
+    if came is None or one.summary.frames > MATCHED_MOST:
+        return f"more than {MATCHED_MOST:,} frames"
+    is_late = one.late > (one.expected_late or 0) and not one.underruns
+    if trouble := schedule.trouble or ("frames started later than they should have" if is_late else ""):
+        return trouble
+    if one.fetched_late or one.counts.errors or not one.frames:
+        return "the probe did not send the frames as they are"
+    sent = sent_frames(one.trace, one.increment, arrivals.prefix, one.frames)
+    started = schedule.starts_ns(sent.ticks)
+    if one.first_underrun is not None:
+        started[sent.numbers >= one.first_underrun] = NO_TIME
+    return matched(sent.keys, started, *came)
+
+
+def matched(sent: Keys, started_ns: Index, came: Keys, came_ns: Index, has_gap: bool) -> ScheduledDelays:
+    """Return the delays of the frames that were found, by the rule of this file.
+
+    Parameters
+    ----------
+    sent : array, shape (frames,)
+        Key of each frame of the trace, in order.
+    started_ns : array, shape (frames,)
+        When each started; NO_TIME: nobody knows.
+    came, came_ns : array, shape (captured,)
+        Key and time of each captured frame, in the order of the times.
+    has_gap : bool
+        Whether frames are missing in the capture itself.
+    """
+    kinds, kind, copies = np.unique(sent, return_inverse=True, return_counts=True)
+    place = np.minimum(np.searchsorted(kinds, came), max(len(kinds) - 1, 0))
+    is_known = kinds[place] == came if len(kinds) else np.zeros(len(came), np.bool_)
+    known = place[is_known]
+    arrived = np.bincount(known, minlength=len(kinds))
+    number = _numbers(kind, copies, known)
+    is_first = number >= 0
+    is_whole = bool((arrived == copies).all()) and not has_gap and bool((np.diff(number[is_first]) > 0).all())
+    is_told = is_first & ((copies[known] == 1) | is_whole)
+    times = came_ns[is_known][is_told]
+    started = started_ns[number[is_told]]
+    is_right = (started != NO_TIME) & (times >= started - TICK_NS)
+    values = (times - started)[is_right]
+    repeated = int(np.maximum(arrived - copies, 0).sum())
+    strange = int(np.count_nonzero(~is_known))
+    delays = Delays(len(values), len(came) - len(values), values)
+    return ScheduledDelays(
+        delays,
+        missing=int(np.maximum(copies - arrived, 0).sum()),
+        repeated=repeated,
+        strange=strange,
+        ambiguous=len(came) - strange - repeated - len(values),
+    )
+
+
+# # #
+
+
+def _count(words: TraceWords, most: int) -> int:
+    """Return how many words there are, or ``most`` where there are more."""
+    count = 0
+    for chunk in words.chunks():
+        count += len(chunk)
+        if count >= most:
+            return most
+    return count
+
+
+def _mixed(words: NDArray[np.uint32] | np.uint32, place: Index) -> Keys:
+    found = (words + _ADDED[place]) * _FIRST[place]
+    found ^= found >> _HALF
+    return np.asarray(found * _SECOND[place])
+
+
+def _numbers(kind: Index, copies: Index, known: Index) -> Index:
+    """Return the number of the frame that each arrival is: the n-th copy of its kind; -1 where the trace has fewer."""
+    by_kind = np.argsort(kind, kind="stable")
+    first = np.cumsum(copies) - copies
+    order = np.argsort(known, kind="stable")
+    arrived = np.bincount(known, minlength=len(copies))
+    which = np.empty(len(known), np.int64)
+    which[order] = np.arange(len(known)) - np.repeat(np.cumsum(arrived) - arrived, arrived)
+    is_one = which < copies[known]
+    found = np.full(len(known), -1, np.int64)
+    found[is_one] = by_kind[first[known[is_one]] + which[is_one]]
+    return found

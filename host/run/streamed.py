@@ -1,0 +1,494 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs ports that send what this host streams to them: open, fill the rings, start all in one tick, stream and capture, count."""
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import NO_SEQUENCE, REPLAY_PORT, RING_WORDS, SIGNATURE, STAMP_OFFSET, TransmitState
+from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.capture.request import CaptureRequest, CaptureResult
+from liteprobe.host.capture.session import Sink
+from liteprobe.host.device.registers import Registers
+from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.packets.frames import WORD_OCTETS
+from liteprobe.host.replay.dma import DmaTarget, PortAddresses
+from liteprobe.host.replay.slots import ReplaySession, WordSource
+from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.udp import Pace, UdpTarget
+from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, Run, RunDevice, is_shared
+from liteprobe.host.run.streamed_figures import Delays, FiguresT, ReplayCounts, Sent, StreamedResult
+from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.traffic.trace.records import delays_ns, has_octets
+
+PRIME_WORDS = RING_WORDS - RING_WORDS // 16  # All that is sure to be taken: the rest may be in the next datagram.
+PRIME_S = 30.0
+LOOK_S = 0.005
+CAPTURE_LOOK_S = 0.02  # While this host has a capture to take.
+SHARED_LOAD = 0.9  # Of a line that the probe's answers leave by, too.
+DELAYS_MOST = 20_000_000
+
+
+class ReplayRing:
+    """The ring of a port that takes what the host streams to it.
+
+    Parameters
+    ----------
+    registers : Registers
+        Of the probe.
+    number : int
+        Of the port.
+    """
+
+    def __init__(self, registers: Registers, number: int) -> None:
+        self._registers = registers
+        self._prefix = f"port{number}_replay_"
+
+    def open(self, session: int, loops: int, prime: int) -> None:
+        """Empty the ring and clear the counters for a session.
+
+        Parameters
+        ----------
+        session : int
+            Its number, 16 bits.
+        loops : int
+            How often what is in the ring is sent; 0: without an end; 1: it need not find space there.
+        prime : int
+            Words that must be in the ring, or the last record, before the program is ready.
+        """
+        self._registers.write_burst({self._prefix + "session": session})
+        values = {"loops": loops, "prime": prime}
+        self._registers.write_many({self._prefix + name: value for name, value in values.items()})
+        self._registers.write(self._prefix + "open", 1)
+
+    def prime(self, words: int) -> None:
+        """Have the program start with so many words: there are no more."""
+        self._registers.write(self._prefix + "prime", words)
+
+    def close(self) -> None:
+        """End the session: what is streamed to it is not taken any more."""
+        self._registers.write(self._prefix + "close", 1)
+
+    def arm(self) -> None:
+        """Take the first records as soon as they are there."""
+        self._registers.write(self._prefix + "arm", 1)
+
+    def counts(self) -> ReplayCounts:
+        """Return all counters."""
+        values = self._registers.read_many(self._prefix + one.name for one in fields(ReplayCounts))
+        found = {name.removeprefix(self._prefix): value for name, value in values.items()}
+        first = found.pop("first_underrun")
+        return ReplayCounts(first_underrun=None if first == NO_SEQUENCE else first, **found)
+
+
+class DelaySink:
+    """Takes records of a capture, and keeps the delays of the frames that have a stamp.
+
+    Parameters
+    ----------
+    stamps : mapping of int to Stamp
+        By the port that frames come to.
+    signatures : mapping of int to int
+        By port, the octet at which the signature of probe frames begins: others have no stamp. A stamp in the probe header needs
+        it.
+    """
+
+    def __init__(self, stamps: Mapping[int, Stamp], signatures: Mapping[int, int] | None = None) -> None:
+        self._signatures = dict(signatures or {})
+        self._stamps = {port: self._placed(port, stamp) for port, stamp in stamps.items()}
+        self._frames = dict.fromkeys(stamps, 0)
+        self._without = dict.fromkeys(stamps, 0)
+        self._found: dict[int, list[NDArray[np.int64]]] = {port: [] for port in stamps}
+
+    def write(self, batch: Batch) -> None:
+        """Take records."""
+        octets = batch.words.view(np.uint8)
+        at, snap, ports, stamps = WORD_OCTETS * batch.octets_at, batch.snap_length, batch.port, batch.stamp
+        for port, stamp in self._stamps.items():
+            own = (ports == port) & ~batch.is_gap
+            count = int(np.count_nonzero(own))
+            if port in self._signatures:
+                own[own] = has_octets(SIGNATURE.to_bytes(4), self._signatures[port], octets, at[own], snap[own])
+            delays = delays_ns(stamp, stamps[own], octets, at[own], snap[own])
+            found = delays[delays >= 0]
+            self._without[port] += count - len(found)
+            if self._frames[port] < DELAYS_MOST:
+                self._found[port].append(found[: DELAYS_MOST - self._frames[port]])
+            self._frames[port] += len(found)
+
+    def delays(self, port: int) -> Delays | None:
+        """Return the delays of the frames that came to a port; None: none has stamps there."""
+        if port not in self._stamps:
+            return None
+        parts = self._found[port]
+        return Delays(
+            self._frames[port], self._without[port], np.concatenate(parts) if parts else np.empty(0, np.int64)
+        )
+
+    # # #
+
+    def _placed(self, port: int, stamp: Stamp) -> Stamp:
+        """Return a stamp whose place can be found in octets alone."""
+        if stamp.place != "probe":
+            return stamp
+        return Stamp("octet", self._signatures[port] + STAMP_OFFSET, stamp.bits, stamp.tick)
+
+
+@dataclass(frozen=True)
+class StreamLook:
+    """A look at a run, by port: frames sent, frames to be sent (None: not known), frames too late, datagrams sent again."""
+
+    frames: dict[int, int]
+    asked: dict[int, int | None]
+    underruns: dict[int, int]
+    resent: dict[int, int]
+
+
+Show = Callable[[StreamLook], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """Options of streaming to ports.
+
+    Parameters
+    ----------
+    capture : CaptureRequest or None
+        What to capture meanwhile, on all ports.
+    prime_words : int
+        Words that are in the ring before it starts, or all.
+    patience_s : float or None
+        Without an answer for so long, the probe is gone; None: as the link says.
+    remark : callable or None
+        Called with a line on what isn't as fast as it could be.
+    """
+
+    capture: CaptureRequest | None = None
+    prime_words: int = PRIME_WORDS
+    patience_s: float | None = None
+    remark: Callable[[str], None] | None = None
+
+
+class StreamedPort(ABC, Generic[FiguresT]):
+    """A port and what this host streams to it, and how far it is; a subclass is a kind of program.
+
+    Parameters
+    ----------
+    probe : RunDevice
+    number : int
+        Of the port.
+
+    Attributes
+    ----------
+    leaves, slower : str
+        What messages say of the kind of program, as in "... no room" and "use another port, or ...".
+    receive : int
+        Port that the wire leads to.
+    loops : int
+        How often what is in the ring is sent; 0: without an end.
+    prime : int
+        Words that must be in the ring before it starts; fewer where there are no more.
+    asked : int or None
+        Frames that are to be sent.
+    load : float
+        Share of the line, 0 to 1.
+    stamp : Stamp or None
+        Where frames have the time of their start.
+    signature : int or None
+        Octet of the signature in frames that have one: others have no stamp.
+    state, frames, sent : TransmitState, int, Sent
+        As of the last look.
+    """
+
+    leaves: ClassVar[str]
+    slower: ClassVar[str]
+
+    def __init__(self, probe: RunDevice, number: int) -> None:
+        self.port = probe.ports[number]
+        self.ring = ReplayRing(probe.registers, number)
+        self.receive = probe.link.receive_port(number, len(probe.ports))
+        self.session = ReplaySession(number, secrets.randbelow(0xFFFF) + 1, 0)
+        self.loops, self.prime = 1, PRIME_WORDS
+        self.asked: int | None = None
+        self.load = 1.0
+        self.stamp: Stamp | None = None
+        self.signature: int | None = None
+        self.state, self.frames, self.sent = TransmitState.IDLE, 0, Sent(0, 0, 0, 0, False)
+
+    @property
+    @abstractmethod
+    def words(self) -> WordSource:
+        """What is streamed."""
+
+    def load_port(self) -> None:
+        """Load what the port must know; its ring is open."""
+
+    @abstractmethod
+    def arm(self) -> None:
+        """Take the program as its words come."""
+
+    @abstractmethod
+    def figures(self, delays: Delays | None) -> FiguresT:
+        """Return what the port sent."""
+
+
+class StreamedRun(Run, Generic[FiguresT]):
+    """One start of one port or several, all in the same tick; a kind of program with more to do derives from it.
+
+    Parameters
+    ----------
+    probe : RunDevice
+    jobs : sequence of StreamedPort
+        In the order of their ports.
+    target : Target
+        Where words go to (``target_of``).
+    options : StreamOptions
+    show : callable or None
+        Given a look, now and then.
+
+    Raises
+    ------
+    UsageError
+        When the probe's answers share a line that has no room for them.
+    """
+
+    def __init__(
+        self,
+        probe: RunDevice,
+        jobs: Sequence[StreamedPort[FiguresT]],
+        target: Target,
+        options: StreamOptions,
+        show: Show | None = None,
+    ) -> None:
+        super().__init__([PortEnd.of(probe, job.port.number) for job in jobs])
+        self._probe, self._jobs, self._options, self._show = probe, jobs, options, show
+        self._target = target
+        stamps = {one.receive: one.stamp for one in jobs if one.stamp}
+        self._delays = DelaySink(stamps, {one.receive: one.signature for one in jobs if one.signature is not None})
+        self._check_line()
+        self._streamer: Streamer | None = None
+        self._began_ns = self._ended_ns = 0
+        self._settles_s: float | None = None
+        self._look_due_s = 0.0
+        self._look_s = min(LOOK_S, self.patience_s / 10)  # Time of a simulated probe is dear.
+        self._captured: CaptureResult | None = None
+
+    def run(self) -> StreamedResult[FiguresT]:
+        """Send all, and return what came of it.
+
+        Raises
+        ------
+        ProbeError
+            When a link is down, nothing answers or what is streamed is wrong: all ports have stopped then.
+        KeyboardInterrupt
+            Passed on after the ports were stopped; Interrupted has the result until then.
+        """
+        with self.stopped_at_errors():
+            self.prepare()
+            sources = {job.session: job.words for job in self._jobs}
+            with Streamer(self._target, sources) as self._streamer:
+                try:
+                    self._prime()
+                    if self._options.capture:
+                        self._captured = self._capture(self._options.capture)
+                    else:
+                        self._follow()
+                finally:
+                    with suppress(ProbeError):
+                        if self.stop_ports(self._probe):
+                            self.end = self.end or "stopped"
+        return self._result()
+
+    def partial_results(self) -> list[StreamedResult[FiguresT]]:
+        """Return what was sent until a signal came."""
+        return [self._result()]
+
+    # What a kind of program adds ------------------------------------------------------------------
+
+    @property
+    def sinks(self) -> list[Sink]:
+        """What takes records beside the files of a capture."""
+        return [self._delays]
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the first SFD is to leave; None: at once."""
+        return None
+
+    def look_at_clock(self) -> int:
+        """Return the time of the probe's clock (ns)."""
+        return self._probe.timebase.now_ns
+
+    def figures_of(self, job: StreamedPort[FiguresT]) -> FiguresT:
+        """Return what a port sent."""
+        return job.figures(self._delays.delays(job.receive) if self._options.capture else None)
+
+    # Begin ----------------------------------------------------------------------------------------
+
+    def _check_line(self) -> None:
+        """Raise UsageError where the probe's answers share a line that has no room for them."""
+        for job in self._jobs:
+            if job.port.number == IN_BAND_PORT and job.load > SHARED_LOAD and is_shared(self._probe):
+                raise UsageError(
+                    f"port {IN_BAND_PORT} is the one by which the probe answers this host, and {job.leaves} no room for "
+                    f"that on its line (more than {100 * SHARED_LOAD:g} %): use another port, or {job.slower}"
+                )
+
+    def load(self) -> None:
+        """Open the sessions, under this host's lease."""
+        for job in self._jobs:
+            job.session = replace(job.session, lease=self._probe.link.lease & 0xFFFF)
+            job.port.transmit.clear()
+            job.ring.open(job.session.number, job.loops, job.prime)
+            job.load_port()
+
+    def _prime(self) -> None:
+        """Wait until the rings are full, or hold all."""
+        ends_s = time.monotonic() + PRIME_S
+        while not all(self._is_primed(job) for job in self._jobs):
+            if time.monotonic() > ends_s:
+                raise ProbeError(
+                    f"the rings of the probe were not full after {PRIME_S:g} s: find out what makes the network to it this slow, "
+                    "or what the words wait for"
+                )
+            self.let_pass(self._look_s)
+
+    def _is_primed(self, job: StreamedPort[FiguresT]) -> bool:
+        assert self._streamer
+        state = self._streamer.state(job.port.number)
+        if state.is_done and state.accepted < job.prime:
+            job.prime = state.accepted  # There are no more.
+            job.ring.prime(job.prime)
+        return state.accepted >= job.prime
+
+    def start_all(self) -> None:
+        """Start all ports in one tick."""
+        for job in self._jobs:
+            job.port.transmit.attach(self.start_ns)
+            job.arm()
+        super().start_all()
+
+    def starting(self, probe: RunDevice, now_ns: int) -> float:
+        """Keep when it starts."""
+        self._began_ns = self._ended_ns = now_ns
+        return 0.0
+
+    # While it runs --------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Look until all ports have ended."""
+        self.start_all()
+        while self._look():
+            self.let_pass(self._look_s)
+        self.end = self.end or "sent"
+
+    def _capture(self, request: CaptureRequest) -> CaptureResult:
+        """Capture while the ports send, and until what they sent has come."""
+        from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
+
+        return capture_probe(self._probe, request, remark=self._options.remark, meanwhile=self)
+
+    def is_wanted(self) -> bool:
+        """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
+        if not self.is_started:
+            self.start_all()
+        if not self.end and time.monotonic() < self._look_due_s:
+            return True  # A look takes a millisecond, in which blocks wait.
+        self._look_due_s = time.monotonic() + CAPTURE_LOOK_S
+        if not self.end and self._look():
+            return True
+        self.end = self.end or "sent"
+        now_s = self._probe.link.now_s()
+        if self._settles_s is None:
+            self._settles_s = now_s + self.patience_s
+        return now_s < self._settles_s
+
+    def _look(self) -> bool:
+        """Return whether a port still sends."""
+        self.check_own()
+        for job in self._jobs:
+            self._look_at(job)
+        self._ended_ns = self.look_at_clock()
+        if self._show:
+            self._show(self._seen())
+        return any(job.state != TransmitState.IDLE for job in self._jobs)
+
+    def _look_at(self, job: StreamedPort[FiguresT]) -> None:
+        """Keep how far a port and its stream are."""
+        assert self._streamer
+        number = job.port.number
+        job.state, job.frames, is_up = job.port.transmit.look()
+        state = self._streamer.state(number)
+        job.sent = Sent(state.datagrams, state.resent, state.starved, state.accepted, state.is_done)
+        if not is_up and job.state != TransmitState.IDLE:
+            self.lose_link(f"port {number}", f"{job.frames} frames had been sent")
+
+    def _seen(self) -> StreamLook:
+        assert self._streamer
+        states = {job.port.number: self._streamer.state(job.port.number) for job in self._jobs}
+        return StreamLook(
+            {job.port.number: job.frames for job in self._jobs},
+            {job.port.number: job.asked for job in self._jobs},
+            {port: state.underruns for port, state in states.items()},
+            {port: state.resent for port, state in states.items()},
+        )
+
+    # End ------------------------------------------------------------------------------------------
+
+    def stop_ports(self, probe: RunDevice) -> bool:
+        """Stop all ports, as of `Run`, and close their sessions."""
+        was_running = super().stop_ports(probe)
+        for job in self._jobs:
+            if job.port.sends_for is self:
+                job.ring.close()
+        return was_running
+
+    def _result(self) -> StreamedResult[FiguresT]:
+        captured, was_stopped = self._captured, self.end != "sent"
+        ports = tuple(self.figures_of(job) for job in self._jobs)
+        notes = [*self.notes, *[f"{self.end} before its end"] * (self.end in ("interrupted", "stopped"))]
+        notes += [f"port {one.port}: {note}" for one in ports for note in one.notes(was_stopped)]
+        if captured and not captured.is_complete:
+            notes.append("the capture is incomplete: liteprobe capture says what is counted where")
+        is_complete = not was_stopped and all(one.is_whole for one in ports)
+        clock = self.clock
+        most_ns = max((one.known_delays.most_ns or 0 for one in ports if one.known_delays), default=0)
+        return StreamedResult(
+            ports,
+            duration_s=(self._ended_ns - self._began_ns) / 1e9,
+            end=self.end,
+            is_complete=is_complete and (captured is None or captured.is_complete),
+            clock_state=clock.state,
+            uncertainty_ns=self._probe.timebase.delay_bound_ns(most_ns, clock),
+            capture=captured,
+            notes=(*notes, *clock.notes),
+        )
+
+
+def target_of(probe: RunDevice, patience_s: float | None) -> Target:
+    """Return where words go to.
+
+    Raises
+    ------
+    UsageError
+        When the link has no way for them.
+    """
+    link = probe.link
+    address, device = link.replay_address(), link.replay_device()
+    if address is not None:
+        pace = Pace(link.silence_s if patience_s is None else patience_s, link.replay_flight, link.replay_timeout_s)
+        return UdpTarget(*address, pace)
+    if device is not None and "replay_dma_filled0" in probe.registers.names:
+        return DmaTarget(device, tuple(PortAddresses.of(probe.registers, port.number) for port in probe.ports))
+    raise UsageError(
+        f"what is replayed is streamed by UDP port {REPLAY_PORT} of the probe, or over PCIe where its gateware has a DMA reader, "
+        f"and {probe.url} is another way to it: connect the probe's management port, and give --probe etherbone://ADDRESS"
+    )
