@@ -150,10 +150,10 @@ LEAST_OF_AN_OUTCOME = 1000
 
 @row("emulator")
 def test_engine(is_full: bool) -> Iterator[Figure]:
-    """The compiled emulation of a direction against the reference, frame by frame: what is off, and whether every outcome came up.
+    """The compiled emulation of a direction against the reference, frame by frame; every outcome must come up.
 
-    The outcome of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks have
-    all features and extremes, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
+    The outcome of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks
+    have all features and extremes, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
     """
     count = 100_000 if is_full else 10_000
     off = sent = frames = switches = cycles = 0

@@ -76,7 +76,8 @@ def test_netem() -> Iterator[Figure]:
     """Errors of delays, correlation of losses, and what is the same again: netem of a user-mode kernel, and the reference.
 
     Both get the same frames at the same times, twice. netem's times are those of a kernel that runs as a process of this
-    machine: how far they are off depends on what else it does. What is ours is held to figures; build/bench/emulator-netem.md has both.
+    machine: how far they are off depends on what else it does. Ours is held to figures;
+    build/bench/emulator-netem.md has both.
     """
     reason = kernel.lacking()
     if reason:
