@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from lindley import BITS, LENGTH, LINE_RATE, SLOT_NS, TICK_NS, Floats, Hop, stamps, through
 
-from liteprobe.host.analysis import capacity, samples, theory
+from liteprobe.host.analysis import capacity, summary, theory
 from liteprobe.sim.bench.tools.figures import Figure, row
 
 SEED = 13
@@ -76,7 +76,7 @@ def intervals(path: str, is_full: bool) -> Iterator[Figure]:
             rates = np.concatenate([rates_of(part) for part in parts])
             known = expected(hops, load, count, rates)
             held = 0
-            for found in map(samples.rates, rates.reshape(experiments, TRAINS)):
+            for found in map(summary.rates, rates.reshape(experiments, TRAINS)):
                 low, high = found["ci95_low"], found["ci95_high"]
                 held += low is not None and high is not None and low <= known <= high
             worst = max(worst, abs(100 * held / experiments - 95))

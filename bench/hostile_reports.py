@@ -20,7 +20,7 @@ from liteprobe.cores.formats import RECORD_DTYPE, ClockError, ClockState
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import owd as owd_command
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.report import files, owd_page, page
 from liteprobe.host.suites import owd_figures
 from liteprobe.host.suites.owd import OneWayResult
@@ -28,8 +28,7 @@ from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.tools.page_cells import Cells
-from liteprobe.sim.models.delay import DelayModel
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 Row = dict[str, Any]
 
@@ -173,9 +172,9 @@ class Count:
 # Reports ------------------------------------------------------------------------------------------
 
 
-def clock() -> ClockStatus:
+def clock() -> ClockReport:
     """Return the state of a good clock."""
-    return ClockStatus(
+    return ClockReport(
         ClockState.LOCKED,
         True,
         True,

@@ -34,7 +34,7 @@ from liteprobe.sim.bench.filter.expressions import (
 )
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.models.filter import FilterModel
+from liteprobe.sim.models.receive.filter import FilterModel
 
 Answers = NDArray[np.bool_]
 SEEDS = range(1, 6)  # Of stacks.

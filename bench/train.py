@@ -23,8 +23,7 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, summary, truth
-from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.analysis.regression import fit_line
+from liteprobe.host.analysis.calibration import calibrate, fit_line
 from liteprobe.host.cli.commands import demo
 from liteprobe.host.defaults import PAPER_LENGTHS, PAPER_REPEATS
 from liteprobe.host.device.link import sim

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The boards, by name: module, class and parameters of each. A module is imported only when its board is asked for."""
+"""Names the boards: module, class and parameters of each. A module is imported only when its board is asked for."""
 
 from importlib import import_module
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The clocks that every ECP5 board gives: ``sys``, ``timebase`` and, where asked for, its double, the SDRAM's and ``memory``."""
+"""Makes the clocks of an ECP5 board: ``sys``, ``timebase`` and, where asked for, its double, the SDRAM's and ``memory``."""
 
 from migen import *
 
@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.cores.clock import ECP5PLL
 
 class LegalPLL(ECP5PLL):
-    """Is LiteX's PLL with every output, the one to itself too, at most at half the VCO: 400 MHz, the data sheet's limit.
+    """Keeps every output of LiteX's PLL, the one to itself too, at most at half the VCO: 400 MHz, the data sheet's limit.
 
     Source: FPGA-DS-02012-1.9, table 3.23 (fIN, which is that of CLKFB, too, and fOUT).
     """

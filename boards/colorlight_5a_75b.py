@@ -75,7 +75,7 @@ class ReceiverCard(Ecp5Board):
         return self.platform.request("user_btn_n", 0)
 
 class Colorlight5A75B(ReceiverCard):
-    """Is the 5A-75B. An 8.2 has the pins of the 8.0, and a faster FPGA (LFE5U-25F-7BG256I) that takes the same bitstream."""
+    """Describes the 5A-75B. An 8.2 has the pins of the 8.0, and a faster FPGA (LFE5U-25F-7BG256I) that takes the same bitstream."""
     names = {"7.0": "colorlight_5a_75b_v7_0", "8.0": "colorlight_5a_75b"}
 
     def __init__(self, revision="8.0", toolchain="trellis"):

@@ -19,7 +19,7 @@ _parts = {
 # Board --------------------------------------------------------------------------------------------
 
 class Colorlight5A75E(ReceiverCard):
-    """Is the 5A-75E. An 8.0 seems to have the pins of the 6.0 (q3k/chubby75)."""
+    """Describes the 5A-75E. An 8.0 seems to have the pins of the 6.0 (q3k/chubby75)."""
     names = {"7.1": "colorlight_5a_75e", "6.0": "colorlight_5a_75e_v6_0"}
 
     def __init__(self, revision="7.1", toolchain="trellis"):

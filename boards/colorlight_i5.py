@@ -61,7 +61,7 @@ class SodimmModule(Ecp5Board):
         return self.clocks
 
 class ColorlightI5(SodimmModule):
-    """Is the i5 7.0."""
+    """Describes the i5 7.0."""
     name        = "colorlight_i5"
     parts       = Parts(GRADE_6, B50612D, GD25Q16C, (EM638325_6,)) # By wuxx/Colorlight-FPGA-Projects, README.md.
     flash_bytes = 0x200000 # GD25Q16C.

@@ -11,7 +11,7 @@ from liteprobe.boards.io_timing import B50612D, EM638325_6, FLASH_NOT_AT_HAND, G
 # Board --------------------------------------------------------------------------------------------
 
 class ColorlightI9(SodimmModule):
-    """Is the i9 7.2: 43,848 LUTs, which hold everything that a probe can be made of."""
+    """Describes the i9 7.2: 43,848 LUTs, which hold everything that a probe can be made of."""
     name         = "colorlight_i9"
     # By wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: a M12L64322A, grade not said; others were seen with an EM638325.
     parts        = Parts(GRADE_6, B50612D, FLASH_NOT_AT_HAND, (M12L64322A_5, EM638325_6))

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The ECP5 boards have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
+"""Gives the ECP5 boards what they have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
 from migen import *
 
@@ -65,7 +65,7 @@ def make_fast(platform, name, number):
             manager.available[position] = (*resource, Misc("SLEWRATE=FAST"))
 
 class RegisteredPin(LiteXModule):
-    """Is a data pin with output, enable and input in registers of the I/O.
+    """Drives and reads a data pin with output, enable and input in registers of the I/O.
 
     LiteX keeps the enable in a register of the fabric; its way to the pins has no bound, so written data could be late.
     """
@@ -81,14 +81,14 @@ class RegisteredPin(LiteXModule):
         ]
 
 class LatePin(LiteXModule):
-    """Is an output in a DDR register of the I/O, which changes with the falling edge behind that of a register."""
+    """Drives an output from a DDR register of the I/O, which changes with the falling edge after that of a register."""
     def __init__(self, pin):
         before = Signal()
         self.sync     += before.eq(pin.i)
         self.specials += DDROutput(i1=before, i2=pin.i, o=pin.o, clk=pin.clk)
 
 class LateDataPin(LiteXModule):
-    """Is a data pin whose output changes with the falling edge; its input is in a register of the I/O, and in one behind it.
+    """Drives a data pin with the falling edge, and reads it by a register of the I/O and one after it.
 
     The enable, in a register of the I/O, begins half a cycle before the output and ends with it or half a cycle later.
     """

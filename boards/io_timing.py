@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Margins of the buses between an ECP5 and the chips beside it, by data sheets; what the boards set by them stands here, too.
+"""Computes margins of the buses between an ECP5 and the chips beside it, by data sheets; what boards set by them stands here, too.
 
 All times are in nanoseconds. ``worst`` takes every limit of the data sheets at once. ``typical`` takes typical figures where a
 data sheet gives them, else its limits, and leaves jitter, skew, phase error and duty cycle out. See docs/design/io-timing.md.
@@ -120,7 +120,7 @@ FLASH_NOT_AT_HAND = Flash("(data sheet not at hand)", 8.0, 0.7, 2.0, 3.0, 5.0)
 
 @dataclass(frozen=True)
 class Parts:
-    """What is on a board: each SDRAM that is known to be fitted to it."""
+    """Names the chips of a board, with each SDRAM that is known to be fitted to it."""
     fpga   : Fpga
     phy    : Phy
     flash  : Flash
@@ -129,7 +129,7 @@ class Parts:
 # Margins ------------------------------------------------------------------------------------------
 
 class Margin(NamedTuple):
-    """What is left of a time of a bus (ns); below 0 it is not kept."""
+    """Holds what is left of a time of a bus (ns); below 0 it is violated."""
     bus        : str
     what       : str
     worst_ns   : float

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""RGMII on ECP5, as a test port needs it: a given transmit clock, RX_ER, and the link from in-band status."""
+"""Speaks RGMII on ECP5 as a test port needs it: a given transmit clock, RX_ER, and the link from in-band status."""
 
 from migen import *
 from migen.genlib.resetsync import AsyncResetSynchronizer

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The bus of a probe: a register in front of it, and settings, which a block RAM shows in the place of their registers."""
+"""Parts the processor from the bus by a register, and lets a block RAM show settings in the place of their registers."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Word tails: between a byte count and ``last_be``, the one-hot mark of a frame's last valid byte.
+"""Converts between a byte count and ``last_be``, the one-hot mark of a frame's last valid byte.
 
 ``last_be`` bit n says that byte n of the word is the frame's last. It means something in the last
 word only; everywhere else it is 0.

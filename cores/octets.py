@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Octets of the wire in words: the first one is the lowest in a stream, the highest in a number."""
+"""Orders octets of the wire in words: the first one is the lowest in a stream, the highest in a number."""
 
 from migen import *
 

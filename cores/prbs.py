@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PRBS-31 in words of 32 bits: what a sender fills frames with, and a receiver compares them with.
+"""Generates PRBS-31 in words of 32 bits, for a sender that fills frames with it and a receiver that compares them.
 
 Source: ITU-T O.150, section 5.8.
 """

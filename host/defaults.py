@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is meant where nobody says otherwise, and words that a user may give; without numpy, which takes long to load."""
+"""Holds what is meant where nobody says otherwise, and words that a user may give; without numpy, which takes long to load."""
 
 PAPER_LENGTHS = (60, 64, 128, 256, 512, 1024, 1514)  # Ruiz et al. 2015, Table 1 (octets without FCS).
 PAPER_COUNTS = (100, 1000)

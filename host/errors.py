@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Errors of the host library: what went wrong, what to do next, and the exit code of a command that meets it."""
+"""Defines the errors of the host library: what went wrong, what to do next, and the exit code of a command that meets it."""
 
 import difflib
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class ProbeError(Exception):
 
 
 class UsageError(ProbeError):
-    """What was asked for can't be done by any probe, or not by this one: exit code 2."""
+    """Refuses what can't be done by any probe, or not by this one: exit code 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_code=2)

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where LiteProbe keeps what it builds: in the clone that it runs from, else in the user's cache folder."""
+"""Finds the folder of what LiteProbe builds: in the clone that it runs from, else in the user's cache folder."""
 
 import os
 import sys

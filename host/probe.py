@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
-from liteprobe.host.clock.clock import Clock
+from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
-from liteprobe.host.device.lease import Lease
+from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.phy import Links
@@ -63,7 +63,7 @@ class Probe:
     link : Link
     registers : Registers
         All registers and memories of this build, by name.
-    lease : Lease
+    lease : HostLease
         The right to write to the probe: taken at the first write, given back by ``close``.
     timebase : Timebase
     links : Links
@@ -90,7 +90,7 @@ class Probe:
         self.link = open_link(url) if isinstance(url, str) else url
         try:
             self.registers = open_registers(self.link, Path(map) if map else None)
-            self.lease = Lease(self.registers, steal)
+            self.lease = HostLease(self.registers, steal)
             self.registers.own = self.lease.ensure
             self._identity = self.registers.read_many(
                 ("probe_parts", "probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
@@ -399,7 +399,7 @@ class Probe:
         return Monitor(self, port).read()
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> ProbeClock:
         """The clock's state, its reference and who disciplines it."""
         return self.timebase.clock
 

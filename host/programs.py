@@ -24,7 +24,7 @@ ERASE = "\r\x1b[K"
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that has ended.
+    """Holds how a program ended.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _follow(process: "subprocess.Popen[bytes]", passes_on: str) -> deque[str]:
 
 
 class _Shown:
-    """What a person sees on stderr: each line as it comes, and under the last one how long it is at that."""
+    """Shows a person on stderr each line as it comes, and under the last one how long it is at that."""
 
     def __init__(self) -> None:
         self._is_watched = sys.stderr.isatty()

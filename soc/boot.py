@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The processor of a probe and the start of its firmware: registers for a host, the flash, the program in ROM, its assembler."""
+"""Builds the processor in, and starts its firmware: registers for a host, the flash, the program in ROM, its assembler."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class BootRegisters(LiteXModule):
 
 @dataclass(frozen=True)
 class Firmware:
-    """Where firmware is, and where it goes: addresses on the bus, octets."""
+    """Places firmware in the flash and on the bus: addresses, octets."""
     flash_offset : int # In the flash.
     ram          : int
     ram_bytes    : int

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What to build into a probe, and whether a board can hold it."""
+"""Says what a probe is built of, and checks that a board can hold it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def or_words(choices: Iterable[int]) -> str:
 
 
 class BoardLimits(Protocol):
-    """What a configuration must know of a board to be checked against it."""
+    """Gives what a configuration must know of a board to be checked against it."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class BoardLimits(Protocol):
         """Records of each port by default beside firmware in spare block RAM, which gets what they leave of `RECORDS`."""
 
 class Area(NamedTuple):
-    """What a part takes of an ECP5.
+    """Holds what a part takes of an ECP5.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def area(
     return Area(sum(part.sites for part in taken), sum(part.arcs for part in taken))
 
 
-def room(lut_sites: int) -> Area:
+def capacity(lut_sites: int) -> Area:
     """Return what can be placed and routed on a device of so many LUT sites."""
     return Area(int(SITES * lut_sites), int(ARCS_A_SITE * lut_sites))
 
@@ -180,7 +180,7 @@ class PartsConfig:
 
     @property
     def parts(self) -> Part:
-        """Which parts are built in."""
+        """Parts that are built in."""
         parts = PRESETS[self.preset]
         if self.with_replay:
             parts |= Part.REPLAY | Part.SETS
@@ -319,7 +319,7 @@ UART_CLOCKS_PER_BIT = 8  # Fewer, and the receiver's sampling error eats the mar
 
 def most_ports(board: BoardLimits, preset: str) -> int:
     """Return how many test ports ``board`` can have, without a processor; 1 at the least."""
-    if Part.EMULATE in PRESETS[preset]: # Joins two, in as many directions as there is room for.
+    if Part.EMULATE in PRESETS[preset]: # Joins two, in as many directions as there is space for.
         return min(2, board.ports)
     has_streams = Part.MONITOR not in PRESETS[preset] # A tester has its ports rather than its streams.
     fields  = {"preset": preset, "with_cpu": False, "with_streams": has_streams}
@@ -329,7 +329,7 @@ def most_ports(board: BoardLimits, preset: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig(PartsConfig, NetworkConfig):
-    """What to build in; fixed at build time.
+    """Says what to build in; fixed at build time.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     ring : where a capture waits for the host (preset monitor): ``sdram``, ``block`` (block RAM), or ``auto``: the board's
         SDRAM where it has one, else block RAM.
     capture_blocks : of 1472 octets, that a ring of block RAM holds.
-    streams : that each port with meters measures (all presets but ``train``), 7, 15 or 31; 0: as many as there is room for, but
+    streams : that each port with meters measures (all presets but ``train``), 7, 15 or 31; 0: as many as there is space for, but
         31 only where ports send streams.
     with_cpu : build the VexRiscv in; ``cpu_variant`` is ``lite`` or ``standard``.
     rom_bytes, ram_bytes : memories of the CPU, powers of two.
@@ -447,7 +447,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
 
     @property
     def area(self) -> Area:
-        """What this takes of a device, with as few streams as are asked for."""
+        """Area that this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
         more = (self.directions * self.emulates, self.stores_in_sdram, self.with_hash)
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
@@ -456,7 +456,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """Return whether a share of the LUT sites of ``board`` is enough, and of the ways that the router finds."""
         if board.lut_sites is None:
             return True
-        most = room(board.lut_sites)
+        most = capacity(board.lut_sites)
         return self.area.sites <= share * most.sites and self.area.arcs <= share * most.arcs
 
     def smaller(self, board: BoardLimits) -> Iterator[str]:
@@ -528,7 +528,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         raise ValueError(
             f"{board.name} is too small for preset {self.preset} with {self.ports} port{'s' * (self.ports > 1)}: it takes "
             f"{self.area.sites} of {board.lut_sites} LUT sites and {self.area.arcs} wires, of which nextpnr routes "
-            f"{room(board.lut_sites).arcs}: {', or '.join(ways) or 'leave more than one part out'}"
+            f"{capacity(board.lut_sites).arcs}: {', or '.join(ways) or 'leave more than one part out'}"
         )
 
     def _check_address(self) -> None:

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Ports that are joined by an emulated network."""
+"""Joins two ports by an emulated network."""
 
 from migen import *
 

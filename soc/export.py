@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The register map of a finalized SoC, and the number that names it."""
+"""Exports the register map of a finalized SoC, and the number that names it."""
 
 from __future__ import annotations
 

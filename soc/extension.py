@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Parts of one's own in a probe: a file that adds them, without a change to the package."""
+"""Adds parts of one's own to a probe from a file, without a change to the package.
+
+It stands alone because simulated builds take it, too, without the tools of a board.
+"""
 
 from __future__ import annotations
 

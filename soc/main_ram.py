@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The RAM that firmware runs in, and how firmware gets there: see docs/design/main-ram.md and docs/design/boot.md."""
+"""Gives a probe the RAM that firmware runs in, and the SDRAM its users: see docs/design/main-ram.md and docs/design/boot.md."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ ORIGIN         = 0x48000000 # Of a SDRAM that isn't main RAM.
 
 # SDRAM --------------------------------------------------------------------------------------------
 
-class Place(NamedTuple):
+class SdramPlace(NamedTuple):
     """A part of the SDRAM, octets from its beginning."""
     origin: int
     size:   int
@@ -39,9 +39,9 @@ def sdram_places(config, board):
             wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
-        places[name] = Place(at, size)
+        places[name] = SdramPlace(at, size)
         at += size
-    places["capture"] = Place(at, BANK_BYTES*sdram_banks(config, board) - at)
+    places["capture"] = SdramPlace(at, BANK_BYTES*sdram_banks(config, board) - at)
     if places["capture"].size < 0:
         raise ValueError(f"the SDRAM of {board.name} is {-places['capture'].size} bytes too small: lower store_words")
     return places
@@ -99,7 +99,7 @@ def burst_port(soc, writes=True):
     return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
 
 def add_place(soc, name, part):
-    """Let the host find a part of the SDRAM as the memory ``name``, within the SDRAM's region; return its `Place`."""
+    """Let the host find a part of the SDRAM as the memory ``name``, within the SDRAM's region; return its `SdramPlace`."""
     place = sdram_places(soc.probe_config, soc.board)[part]
     soc.bus.add_region(name,
         SoCRegion(origin=soc.sdram_region.origin + place.origin, size=place.size, mode="rw", linker=True))

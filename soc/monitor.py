@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
-from liteprobe.cores.capture.capture import Capture
+from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.cores.measure.rate import RateMeter
@@ -78,7 +78,7 @@ def ring_memory(soc):
 def add_capture(soc):
     """Keep the records of all ports: registers ``capture``; the management link adds the memory ``capture_channels``."""
     memory, address = ring_memory(soc)
-    soc.capture = capture = Capture(soc.probe_config.ports, memory, soc.sys_clk_freq)
+    soc.capture = capture = BlockCapture(soc.probe_config.ports, memory, soc.sys_clk_freq)
     capture.add_csr(address)
     for port, to in zip(soc.monitor_ports, capture.ports):
         path = port.path

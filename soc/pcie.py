@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PCIe as the management link: BAR0 reaches the bus, MSI reports, blocks of the capture leave by DMA, a writer a channel, and
+"""Makes PCIe the management link: BAR0 reaches the bus, MSI reports, blocks of the capture leave by DMA, a writer a channel, and
 what is replayed comes by DMA, a reader a port. A build writes the sources of its Linux driver, too."""
 
 from __future__ import annotations

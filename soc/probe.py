@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The probe: test ports, timebase, management link and processor on one bus."""
+"""Builds the probe: test ports, timebase, management link and processor on one bus."""
 
 from migen import *
 
@@ -15,13 +15,13 @@ from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part
-from liteprobe.cores.management.lease import Lease
+from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.receive.path import ReceivePath
-from liteprobe.cores.timebase.clock import Clock
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.timebase.pps_registers import Pps
-from liteprobe.cores.timebase.status import ClockStatus
+from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
 from liteprobe.cores.transmit.sources.sets.sets import SetsSource
@@ -52,7 +52,7 @@ class ProbeIdentity(LiteXModule):
     parts : CSRStatus(8), ``formats.Part``
     ports, record_depth, data_width, ticks_per_second : CSRStatus, constants of the build
     start : CSR(ports), write only; ports to start, bit n is port n
-    lease : Lease
+    lease : WriteLease
     writes_skipped : CSRStatus(16), requests whose writes were left out (`ManagementStack`)
     """
     def __init__(self, config, sys_clk_freq):
@@ -66,7 +66,7 @@ class ProbeIdentity(LiteXModule):
         self.ticks_per_second = CSRStatus(32, reset=TICKS_PER_SECOND)
         self.data_width       = CSRStatus(8,  reset=DATA_WIDTH)
         self.writes_skipped   = CSRStatus(16, description="Requests whose writes came twice, late, or without the lease. Wraps.")
-        self.lease            = Lease(sys_clk_freq)
+        self.lease            = WriteLease(sys_clk_freq)
 
 # Probe --------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class ProbeSoC(SoCCore):
     def add_timebase(self):
         """Keep the one time of all ports."""
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        clock = Clock()
+        clock = ProbeClock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 
@@ -176,7 +176,7 @@ class ProbeSoC(SoCCore):
         """Let firmware, or a host, keep the time on a reference: PPS, receiver, status, and the start of firmware."""
         self.add_pps()
         self.add_gnss()
-        self.clock = ClockStatus(self.board.sys_clk_freq)
+        self.clock = ClockStatusBlock(self.board.sys_clk_freq)
         if self.probe_config.with_cpu:
             add_boot(self)
 
@@ -317,7 +317,7 @@ class ProbeSoC(SoCCore):
     # Management link ------------------------------------------------------------------------------
 
     def add_management(self, receive, transmit, has_room=1):
-        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` tells of room for one; give Etherbone the bus."""
+        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` says whether one fits; give Etherbone the bus."""
         config = self.probe_config
         if config.replays:
             receive, transmit, has_room = add_datagrams(self, receive, transmit, has_room)

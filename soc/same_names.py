@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The same names of signals, and so the same Verilog and the same routing, whichever Python writes it.
+"""Gives signals the same names, and so the same Verilog and the same routing, whichever Python writes it.
 
 Migen names a signal after the variable that takes it and the frames that lead there, as it reads them in bytecode. Python 3.12
 runs comprehensions in the frame of their function (PEP 709) and 3.13 joins instructions: a build would have other names there,

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Records of all ports, one after the other, gathered into the blocks of their channels; a trigger may keep what came before it."""
+"""Gathers records of all ports, one after the other, into the blocks of their channels; a trigger may keep what came before it."""
 
 from migen import *
 
@@ -19,7 +19,7 @@ HEADER_BIT  = log2_int(UnifiedFlag.HEADER)
 HEADER_PART, DATA_PART = RECORD_HEAD_WORDS, RECORD_HEAD_WORDS + 1
 
 class RecordPort:
-    """What a port's `Staging` gives: endpoints ``descriptor``, ``header``, ``data``; and takes: ``skip``.
+    """Carries what a port's `Staging` gives: endpoints ``descriptor``, ``header``, ``data``; and takes: ``skip``.
 
     See docs/design/monitor.md, "From `Staging` to `BlockWriter`".
     """
@@ -168,7 +168,7 @@ TIME_BITS    = 16             # Of microseconds.
 # Cycles between two looks at open blocks: where no record waits, and at the most.
 SOON, LATEST = 64, 512
 HEADER_REST  = UNIFIED_WORDS - RECORD_HEAD_WORDS
-NEED_SHIFT   = 8  # A record may take a block for each 256 words that there must be room for, and one more.
+NEED_SHIFT   = 8  # A record may take a block for each 256 words that there must be space for, and one more.
 
 def word_description():
     """Return a word on its way into the ring.
@@ -265,7 +265,7 @@ class BlockWriter(LiteXModule):
             6: self.keep(ChannelWord.TAKEN, Mux(is_right, self.blocks, 0)),
             7: self.keep(ChannelWord.POSITION, self.position),
             8: self.keep(ChannelWord.DROPPED, 0),
-            9: self.keep(ChannelWord.TOLD, 0),
+            9: self.keep(ChannelWord.REPORTED, 0),
             **{10 + number: self.keep(word, first_number) for number, word in enumerate(numbers)},
         }
         fsm.act("OFF",
@@ -367,7 +367,7 @@ class BlockWriter(LiteXModule):
     # Room for a record ----------------------------------------------------------------------------
 
     def add_load(self):
-        """Read what is known of the channel, and see whether the record finds room."""
+        """Read what is known of the channel, and see whether the record finds space."""
         fsm, step, read, records = self.fsm, self.step, self.memory.read_data, self.records
         words = [ChannelWord.READ, ChannelWord.NUMBER, ChannelWord.TAKEN, ChannelWord.POSITION, ChannelWord.DROPPED,
             ChannelWord.OPENED]
@@ -405,7 +405,7 @@ class BlockWriter(LiteXModule):
         )
 
     def begin_record(self):
-        """Return what goes on with a record that has room."""
+        """Return what goes on with a record that has space."""
         return [If(self.pending, NextState("GAP-READ")).Else(NextState("RECORD"))]
 
     def add_free(self):
@@ -426,7 +426,7 @@ class BlockWriter(LiteXModule):
         )
 
     def add_drop(self):
-        """Count a frame that finds no room; of the first one the stamp is kept."""
+        """Count a frame that finds no space; of the first one the stamp is kept."""
         fsm, step, records = self.fsm, self.step, self.records
         self.comb += records.skip.eq(fsm.ongoing("DROP"))
         fsm.act("DROP",
@@ -455,8 +455,8 @@ class BlockWriter(LiteXModule):
         self.number  = Signal(32, reset_less=True)
         self.blocks  = Signal(COUNT_BITS, reset_less=True)
         self.used    = Signal(COUNT_BITS, reset_less=True) # Closed blocks that the host has not read.
-        self.told    = Signal(32, reset_less=True)
-        self.total   = Signal(15, reset_less=True)       # Words that there must be room for.
+        self.reported    = Signal(32, reset_less=True)
+        self.total   = Signal(15, reset_less=True)       # Words that there must be space for.
         self.wanted  = Signal(COUNT_BITS + 1, reset_less=True)
         self.excess  = Signal(COUNT_BITS + 2, reset_less=True) # Signed: blocks that are too many.
         self.fits    = Signal()
@@ -532,7 +532,7 @@ class BlockWriter(LiteXModule):
         """Write a gap record for what was dropped since the last one."""
         fsm, part, read = self.fsm, self.part, self.memory.read_data
         fsm.act("GAP-READ",
-            Case(part, {0: self.ask(ChannelWord.STAMP_LOW), 1: self.ask(ChannelWord.STAMP_HIGH), 2: self.ask(ChannelWord.TOLD)}),
+            Case(part, dict(enumerate(map(self.ask, (ChannelWord.STAMP_LOW, ChannelWord.STAMP_HIGH, ChannelWord.REPORTED))))),
             NextState("GAP-WAIT"),
             If(self.is_full, *self.close("GAP-READ")),
         )
@@ -554,7 +554,7 @@ class BlockWriter(LiteXModule):
             )
         )
         fsm.act("GAP-END",
-            *self.keep(ChannelWord.TOLD, self.dropped),
+            *self.keep(ChannelWord.REPORTED, self.dropped),
             NextValue(self.pending, 0),
             NextValue(part, 0),
             NextState("RECORD"),
@@ -579,10 +579,10 @@ class BlockWriter(LiteXModule):
         kind    = Cat(C(0, 8), self.channel, C(0, 4 - CHANNEL_BITS), C(BLOCK_VERSION, 4))
         self.sync += [
             arrives.eq(Cat(fsm.ongoing("CLOSE-READ"), arrives[0])),
-            If(arrives[1], self.told.eq(self.memory.read_data)),
+            If(arrives[1], self.reported.eq(self.memory.read_data)),
         ]
         fsm.act("CLOSE-READ",
-            *self.ask(ChannelWord.TOLD),
+            *self.ask(ChannelWord.REPORTED),
             NextValue(self.value, number),
             NextValue(closing, 0),
             NextState("CLOSE-WAIT"),
@@ -596,7 +596,7 @@ class BlockWriter(LiteXModule):
                 NextValue(closing, closing + 1),
                 Case(closing, {
                     0: NextValue(self.value, Cat(C(0, 16), self.first, Replicate(is_none, 16 - FILL_BITS)) | self.words),
-                    1: NextValue(self.value, self.told),
+                    1: NextValue(self.value, self.reported),
                     2: NextValue(self.value, Cat(kind, C(BLOCK_MAGIC, 16))),
                     3: NextState("CLOSE-STEP"),
                 })

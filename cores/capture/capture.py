@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The capture of a probe: records of its ports in, closed blocks out."""
+"""Keeps what ports capture: records of ports in, closed blocks out."""
 
 from migen import *
 
@@ -14,9 +14,9 @@ from liteprobe.cores.capture.ring import BlockRing
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
 from liteprobe.cores.bus import WriteOnlyCSR
 
-# Capture ------------------------------------------------------------------------------------------
+# Block Capture --------------------------------------------------------------------------------------
 
-class Capture(LiteXModule):
+class BlockCapture(LiteXModule):
     """Keeps records in blocks, and blocks in a ring, until the host has done with them.
 
     Parameters

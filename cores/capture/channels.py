@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What capture knows of each channel, in one block RAM that writer, reader and bus share."""
+"""Keeps the pointers and counts of each channel in one block RAM, which writer, reader and bus share."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Descriptors of frames that wait for their records to be made."""
+"""Describes frames that wait for their records to be made."""
 
 from migen import *
 
@@ -20,12 +20,12 @@ slots      = 64 # In one block RAM.
 # Layout -------------------------------------------------------------------------------------------
 
 def descriptor_layout():
-    """What is known of a frame that is kept."""
+    """Return the layout of what is known of a frame that is captured."""
     return [
         *[(f"head{number}", 32) for number in range(RECORD_HEAD_WORDS)], # The record's.
         ("hash",       32), # Of the flow.
         ("has_header",  1), # Words 4 to 31 of the unified header follow.
-        ("lost",        1), # Its octets found no room: they don't follow, nor does a header. Only that it was counts.
+        ("lost",        1), # Its octets found no space: they don't follow, nor does a header. Only that it was counts.
         ("words",      words_bits), # Of the frame's octets, that follow.
     ]
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Blocks of the capture go into rings in the host's memory, a ring and a DMA writer a channel; the capture's ring learns of it."""
+"""Writes blocks of the capture into rings in the host's memory, a ring and a DMA writer a channel, and tells the capture's ring."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Blocks as UDP datagrams, beside the answers of the management stack."""
+"""Sends blocks as UDP datagrams, beside the answers of the management stack."""
 
 import ipaddress
 
@@ -182,7 +182,7 @@ class FrameArbiter(LiteXModule):
         Answers, and what may wait.
     source : Endpoint(eth_phy_description(32)), out
     has_room : Signal(), in
-        A whole frame finds room behind ``source``. Else nothing begins.
+        A whole frame finds space behind ``source``. Else nothing begins.
     """
     def __init__(self, is_quiet=True):
         self.first    = stream.Endpoint(eth_phy_description(32))

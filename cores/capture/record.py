@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A record of each probe frame, in a ring that the host drains while it fills."""
+"""Keeps a record of each probe frame in a ring that the host drains while it fills."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The ring of each channel: blocks in a memory, from the writer on to whoever takes them away."""
+"""Keeps the ring of each channel: blocks in a memory, from the writer on to whoever takes them away."""
 
 from migen import *
 

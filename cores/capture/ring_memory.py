@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The memory in which blocks lie until the host has done with them: block RAM, or a SDRAM by bursts."""
+"""Holds blocks until the host has done with them: in block RAM, or in a SDRAM by bursts."""
 
 from migen import *
 
@@ -131,7 +131,7 @@ class BlockRamRing(LiteXModule):
         source, words = self.source, self.source.words
         self.fifo = fifo = stream.SyncFIFO([("data", 32)], self.depth, buffered=False)
         arrives   = Signal(2)
-        room      = Signal(max=self.depth + 1, reset=self.depth) # In the FIFO, less what is on its way.
+        free      = Signal(max=self.depth + 1, reset=self.depth) # In the FIFO, less what is on its way.
         asked     = Signal(WORDS_BITS)
         given     = Signal(WORDS_BITS)
         reads     = Signal()
@@ -146,7 +146,7 @@ class BlockRamRing(LiteXModule):
         ]
         self.sync += [
             arrives.eq(Cat(reads, arrives[0])),
-            room.eq(room - reads + (source.valid & source.ready)),
+            free.eq(free - reads + (source.valid & source.ready)),
             If(source.valid & source.ready, given.eq(given + 1)),
         ]
         fsm = self.fsm
@@ -166,7 +166,7 @@ class BlockRamRing(LiteXModule):
             )
         )
         fsm.act("READ",
-            reads.eq((asked != words) & (room != 0)),
+            reads.eq((asked != words) & (free != 0)),
             If(reads, NextValue(asked, asked + 1), NextValue(self.address, self.address + 1)),
             If(source.valid & source.ready & source.last,
                 self.fetch.ready.eq(1),
@@ -365,7 +365,7 @@ class BurstRing(LiteXModule):
         self.add_read()
 
     def add_read(self):
-        """Read a block, as if it were full until its header says how long it is; where there is room for a burst."""
+        """Read a block, as if it were full until its header says how long it is; where there is space for a burst."""
         port, words, fsm, left, got = self.port, self.source.words, self.fsm, self.to_ask, self.got
         asked = Signal(7) # Of the first burst.
         fsm.act("IDLE",

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where frames wait until it is decided on them, and then until their records are made."""
+"""Holds frames until it is decided on them, and then until their records are made."""
 
 from migen import *
 
@@ -16,7 +16,7 @@ from liteprobe.cores.receive.frames import frame_layout
 # Staging ------------------------------------------------------------------------------------------
 
 class Staging(LiteXModule):
-    """Keeps the first octets of frames; never stalls what comes in, and says of each frame that found too little room.
+    """Keeps the first octets of frames; never stalls what comes in, and says of each frame that found too little space.
 
     A frame goes through it in three steps, each for every frame in order: its words pass at ``sink``, and ``classifies``
     says whether it stays; ``decide`` says whether it is kept; the reader takes its descriptor, then its words. The words of
@@ -37,11 +37,11 @@ class Staging(LiteXModule):
         With the last word of a frame: there will be a ``decide``.
     snapped, is_lost : Signal(16), Signal(), out
         Of the last frame that was classified, from two cycles after its last word: octets that are here; or they found too
-        little room, and none is.
+        little space, and none is.
     decide, keep : Signal(), Signal(), in
         One cycle for each frame that was classified, in order, from 8 cycles apart: whether there will be a record of it.
     is_placed : Signal(), out
-        With ``decide``: there will be a descriptor. Without, though ``keep``: there was no room for one.
+        With ``decide``: there will be a descriptor. Without, though ``keep``: there was no space for one.
     given, given_octets, given_place : Record(descriptor_layout()), Signal(16), Signal(4), in
         Its descriptor, held for 8 cycles, but for ``words``: ``given_octets`` is what ``snapped`` was of this frame. And
         where its unified header is.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The receive path of a port whose frames go through an emulated network."""
+"""Receives the frames of a port that go through an emulated network."""
 
 from migen import *
 
@@ -28,7 +28,7 @@ class TickClock:
     Attributes
     ----------
     now : Signal(64), timebase
-        ``ticks`` of the `Clock` of the probe.
+        ``ticks`` of the `ProbeClock` of the probe.
     """
     def __init__(self, clock):
         self.now = clock.ticks
@@ -42,7 +42,7 @@ class ForwardPath(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``ticks`` in timebase.
     matcher : FilterMatcher
         Of this port: the channel that a rule names is the class.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Background traffic: frames that take a queue's space and the link's time, and leave nowhere."""
+"""Makes background traffic: frames that take a queue's space and the link's time, and leave nowhere."""
 
 from migen import *
 

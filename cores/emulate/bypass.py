@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The reverse direction of a network of one direction: frames go past the emulator to the other port, as they came."""
+"""Sends the frames of the reverse direction past an emulator of one direction to the other port, as they came."""
 
 from migen import *
 

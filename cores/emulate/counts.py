@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is counted of each class of a direction."""
+"""Counts what happens to the frames of each class of a direction."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -20,14 +20,14 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 
 class CountChange(IntEnum):
-    """How a word changes."""
+    """Names the ways in which a word changes."""
     ADD   = 0
     SET   = 1
     MOST  = 2
     LEAST = 3
 
 class Count(NamedTuple):
-    """A word that a message changes.
+    """Names a word that a message changes.
 
     Attributes
     ----------
@@ -112,7 +112,11 @@ class DirectionCounts(LiteXModule):
     def add_changes(self, address, change, value, asks):
         """Read, change and write words, one a cycle, two cycles from read to write."""
         memory  = self.memory
-        waiting = [(Signal(reset_less=False), Signal.like(memory.read_adr), Signal(2), Signal(32)) for _ in range(2)]
+        waiting = [
+            (Signal(name=f"waits_{age}"), Signal.like(memory.read_adr, name=f"waiting_address_{age}"),
+                Signal(2, name=f"waiting_change_{age}"), Signal(32, name=f"waiting_value_{age}"))
+            for age in range(2)
+        ]
         before  = (asks, address, change, value)
         for later in waiting:
             self.sync += [new.eq(old) for new, old in zip(later, before)]

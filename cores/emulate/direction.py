@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A direction of the emulator: what becomes of each frame and when; then its octets and registers, from port to port."""
+"""Emulates a direction: it decides what becomes of each frame and when, and joins octets and registers from port to port."""
 
 from typing import NamedTuple
 
@@ -166,7 +166,7 @@ class Origin(LiteXModule):
     Attributes
     ----------
     ticks : Signal(64), in, ``timebase``
-        Of the `Clock`.
+        Of the `ProbeClock`.
     strobe : Signal(), in, ``timebase``
         The program starts.
     origin : Signal(48), out, ``sys``

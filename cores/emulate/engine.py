@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The queues of a direction and the link they share: one state machine that works events off in the order of their times.
+"""Admits frames to queues (tail drop and RED) and serves them on one link: a state machine that works off events in time order.
 
 An event is a frame or background frame that comes, service of a class, an opportunity of a trace, or a switch of the settings.
 """
@@ -633,8 +633,10 @@ class QueueEngine(LiteXModule):
         fsm, arrivals, space, queue, after = self.fsm, self.arrivals, self.space, self.queue, self.after
         is_in    = Signal()
         is_taken = Signal()
-        is_counted, was_counted       = Signal(), Signal() # To the counters,
-        is_decided, was_decided = Signal(), Signal() # and the verdict to whoever has the octets.
+        is_counted  = Signal() # It was reported to the counters,
+        was_counted = Signal() # before this cycle;
+        is_decided  = Signal() # and the verdict to whoever has the octets,
+        was_decided = Signal() # likewise.
         verdicts, counted = self.verdicts, self.counted
         self.arrive_counts = [
             counted.number.eq(self.number),

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Frames that leave the emulated network, as a program of a transmit port."""
+"""Lets frames leave the emulated network, as a program of a transmit port."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Random draws of the classes, and the impairments that each frame draws before its queue: loss, duplication, corruption, delay."""
+"""Draws the impairments of each frame before its queue, from the random state of its class: loss, duplicates, corruption, delay."""
 
 from enum import IntEnum, auto
 
@@ -37,7 +37,7 @@ class_layout = [ # State of a class from frame to frame.
 ]
 
 class Step(IntEnum):
-    """What is done with a frame, a cycle each. The word that a step reads is there in the next one."""
+    """Numbers the steps for a frame, a cycle each. The word that a step reads is there in the next one."""
     READ_FLAGS  = 0
     READ_CHANGE = auto()
     STATE       = auto()

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where frames wait for their departure, once it is settled."""
+"""Holds frames until their departure, once it is settled."""
 
 from migen import *
 
@@ -122,7 +122,8 @@ class DelayLanes(LiteXModule):
 
     def add_memories(self):
         """Keep the due tick of the first frame of each lane, and where their octets are."""
-        self.puts_first, self.clears = Signal(), Signal()
+        self.puts_first = Signal()
+        self.clears     = Signal()
         self.first_due = Signal(DUE_BITS)
         self.looked    = Signal(LANE_BITS)
         self.passes    = Signal()

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the stages of the emulator tell each other of a frame; see docs/design/emulator.md."""
+"""Lays out what the stages of the emulator pass on of a frame; see docs/design/emulator.md."""
 
 from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Memories of the stages: words in LUT RAM, the state of each class, and lists of entries in one block RAM.
+"""Keeps words in LUT RAM, the state of each class, and lists of entries in one block RAM, for the stages of the emulator.
 
 A word in LUT RAM is shown at once, and changed at the end of the cycle.
 """

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Where the host describes a direction, and when what it wrote holds."""
+"""Holds the settings of a direction in two banks, and switches between them at a tick."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The memories of a direction, each in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
+"""Stores what a direction has in block RAM or in the SDRAM: octets of frames in rings, a lane each, and a bandwidth trace."""
 
 from migen import *
 
@@ -61,7 +61,8 @@ class RingPlaces(LiteXModule):
 
         bits        = log2_int(line)
         write, read = lut_ports(self, "places", ADDRESS_BITS + RING_BITS, LANES)
-        base, size = Signal(ADDRESS_BITS), Signal(RING_BITS)
+        base       = Signal(ADDRESS_BITS)
+        size       = Signal(RING_BITS)
         mask       = Signal(ADDRESS_BITS, reset_less=True)
         place      = Signal(ADDRESS_BITS, reset_less=True) # Of the ring.
         position   = Signal(POSITION_BITS, reset_less=True)
@@ -170,7 +171,8 @@ class BlockStore(RingStore):
         put, get    = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
         self.specials += memory, put, get
         into, out   = self.writer.source, self.reader.source
-        put_rest, get_rest = Signal(LINE_BITS), Signal(LINE_BITS) # Words of the piece that are through.
+        put_rest    = Signal(LINE_BITS) # Words of the piece that are through,
+        get_rest    = Signal(LINE_BITS) # and of the one that is read.
         is_there    = Signal()
         has_space    = Signal()
         self.comb += [

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of all that leaves a probe or comes to it. No Migen, so that host, models and firmware share them.
+"""Lays out all that leaves a probe or comes to it. No Migen, so that host, models and firmware share it.
 
 A file a matter; all names are here.
 """

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is known of a probe's time."""
+"""Defines the states, errors and units of a probe's clock and of its PPS: a table of data, as all files here are."""
 
 from enum import IntEnum, IntFlag
 from typing import Final

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The emulator: the words in which a host describes a degraded network, and what is counted of it.
+"""Defines the words in which a host describes a degraded network to the emulator, and what is counted of it.
 
 A direction goes from one port to another. What its words do, event by event, is in docs/design/emulator.md. A share is a
 number of 32 bits in parts of 2^32; all ones is 1. Times are ticks; a *fine* time is in parts of 2^16 ticks.
@@ -48,7 +48,7 @@ class ClassFlag(IntFlag):
 
 
 class BackgroundKind(IntEnum):
-    """How the background frames of a class follow each other."""
+    """Names the ways in which the background frames of a class follow each other."""
 
     NONE = 0
     CONSTANT = 1  # At each interval.
@@ -59,7 +59,7 @@ class BackgroundKind(IntEnum):
 
 
 class Service(IntEnum):
-    """Which class the link serves next."""
+    """Names the orders in which the link serves classes."""
 
     STRICT = 0  # The lowest number that can be served.
     WEIGHTED = 1  # So many frames of each in turn.
@@ -158,7 +158,7 @@ def next_random64(state: int) -> int:
 
 
 class Outcome(IntEnum):
-    """What becomes of a frame."""
+    """Names what becomes of a frame."""
 
     SENT = 0
     DISCARDED = 1  # By its class.

@@ -1,14 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a port measures without keeping frames."""
+"""Lays out what a port measures without keeping frames."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 #: Of a port that measures: slot 0 has the port and the probe frames of no stream, each other slot has a stream. A small
-#: build has `STREAM_SLOTS`, one with room more of them, up to `STREAM_SLOTS_MAX`.
+#: build has `STREAM_SLOTS`, one with space more of them, up to `STREAM_SLOTS_MAX`.
 STREAM_SLOTS: Final = 8
 STREAM_SLOTS_MAX: Final = 32
 STREAM_SLOT_COUNTS: Final = (8, 16, 32)
@@ -17,7 +17,7 @@ STREAM_WINDOW: Final = 128  # Frames that the memory of a slot's sequence number
 
 
 class Accumulator(NamedTuple):
-    """Where an accumulator lies in its slot: ``words`` of 32 bits from ``first``, the lowest word first."""
+    """Places an accumulator in its slot: ``words`` of 32 bits from ``first``, the lowest word first."""
 
     first: int
     words: int = 1
@@ -76,7 +76,7 @@ PLACE_FIELDS: Final = {"offset": (0, 8), "octets": (8, 3), "shift": (11, 4), "ni
 
 
 class StampPlace(NamedTuple):
-    """Where a frame has its TX stamp, in the place of a probe's header: ``octets`` octets from octet ``offset`` on.
+    """Places the TX stamp of a frame, in the place of a probe's header: ``octets`` octets from octet ``offset`` on.
 
     The field has bits from 4 * ``shift`` on of the stamp (ns), the highest first. With ``is_nibble`` the upper half of its
     first octet belongs to something else.
@@ -100,7 +100,7 @@ class StampPlace(NamedTuple):
 
 
 class BinKind(IntEnum):
-    """What a histogram is of."""
+    """Names the quantities of histograms."""
 
     LENGTH = 0  # Octets without FCS.
     DELAY = 1  # RX stamp less TX stamp (ns), signed. In slot 0: of the good probe frames of all streams.
@@ -108,7 +108,7 @@ class BinKind(IntEnum):
 
 
 class Bins(NamedTuple):
-    """Where a histogram lies in its slot: ``words`` words from ``first``; the first bin is "below", the last one "above"."""
+    """Places a histogram in its slot: ``words`` words from ``first``; the first bin is "below", the last one "above"."""
 
     first: int
     words: int

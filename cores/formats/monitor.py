@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A monitor's layouts: the unified header of a frame, words of the filter's tables, records, blocks and channels of a capture."""
+"""Lays out a monitor's unified header of a frame, words of the filter's tables, records, blocks and channels of a capture."""
 
 from enum import IntEnum, IntFlag
 from typing import Final
@@ -51,7 +51,7 @@ EXTENSIONS_MAX: Final = 2  # Extension headers of IPv6 that are walked through.
 EXTENSION: Final = 0x80  # Beside the number of an extension header: number 0 (hop by hop) is one, too.
 
 
-class Protocol(IntEnum):
+class IpProtocol(IntEnum):
     """Numbers of IP, next header or protocol, that the parser walks through or takes fields of."""
 
     HOP_BY_HOP = 0
@@ -68,11 +68,11 @@ class Protocol(IntEnum):
 
 #: Extension headers of IPv6 that the parser walks through.
 EXTENSION_HEADERS: Final = (
-    Protocol.HOP_BY_HOP,
-    Protocol.ROUTING,
-    Protocol.FRAGMENT,
-    Protocol.AUTHENTICATION,
-    Protocol.DESTINATION_OPTIONS,
+    IpProtocol.HOP_BY_HOP,
+    IpProtocol.ROUTING,
+    IpProtocol.FRAGMENT,
+    IpProtocol.AUTHENTICATION,
+    IpProtocol.DESTINATION_OPTIONS,
 )
 
 
@@ -146,7 +146,7 @@ FILTER_MACS: Final = ((0x1850, 0x1854), (0x1858, 0x185C))
 
 
 class FilterCondition(IntEnum):
-    """What a term asks of a set."""
+    """Names what a term asks of a set."""
 
     IGNORED = 0
     IN = 1
@@ -221,7 +221,7 @@ class ChannelWord(IntEnum):
     TAKEN = 6
     NUMBER = 7  # Blocks closed, whether they are in the memory yet or not.
     POSITION = 8  # In the open block.
-    TOLD = 9  # Drops that gap records have reported.
+    REPORTED = 9  # Drops that gap records have reported.
     STAMP_LOW = 10  # Of the first drop that none has reported.
     STAMP_HIGH = 11
     OPENED = 12  # When the first word came into the open block (us).

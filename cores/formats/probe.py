@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A probe as a whole: its parts and what tells one build from another, the lease, its window in PCIe, and firmware in flash."""
+"""Names the parts of a probe and its map, and lays out the lease, the window in PCIe, and firmware in flash."""
 
 import json
 import zlib

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a host streams to a probe while it sends: datagrams into a ring, the records of a trace, configuration sets.
+"""Lays out what a host streams to a probe while it sends: datagrams into a ring, records of a trace, configuration sets.
 
 All words are 32 bits, little-endian: octet 0 of a datagram's payload, of a frame, of a set is in bits 7..0 of its word.
 See docs/design/replay.md.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Trains and streams: the payload of a probe frame and its record, a port's states, the words in which a host describes streams.
+"""Lays out trains and streams: payload of a probe frame and its record, states of a port, the words that describe streams.
 
 Bus memories of 32-bit words: ``port<n>_schedule`` (`STREAM_FIELDS`), ``port<n>_modifiers`` (`MODIFIER_FIELDS`),
 ``port<n>_lists`` and ``port<n>_header``. What is *state* is written by the host once and kept by the gateware.
@@ -40,7 +40,7 @@ NO_SEQUENCE: Final = 0xFFFFFFFF  # ``first_late`` while no frame was late.
 
 
 class Fill(IntEnum):
-    """What stands behind the TX stamp, to the end of the frame; starts anew in each frame."""
+    """Names what stands after the TX stamp, to the end of the frame; it starts anew in each frame."""
 
     ZERO = 0
     COUNTING = 1  # Octet k of the fill is k mod 256.
@@ -119,7 +119,7 @@ STAMP_OFFSET_MIN: Final = 15
 
 
 class LengthKind(IntEnum):
-    """How the length of each frame of a stream is chosen."""
+    """Names the ways in which the length of each frame of a stream is chosen."""
 
     FIXED = 0
     STEPPED = 1  # Each is the one before and a step, or the least when that is above the greatest.
@@ -128,7 +128,7 @@ class LengthKind(IntEnum):
 
 
 class ModifierOp(IntEnum):
-    """What a modifier puts into its window of 32 bits."""
+    """Names what a modifier puts into its window of 32 bits."""
 
     NONE = 0  # No more modifiers of this stream.
     STEP = 1  # Its value, to which the step is added then; the first value again after a number of frames.
@@ -138,7 +138,7 @@ class ModifierOp(IntEnum):
 
 
 class WordField(NamedTuple):
-    """Where a number lies in the words of a stream or of a modifier: ``bits`` of ``word`` from bit ``low``."""
+    """Places a number in the words of a stream or of a modifier: ``bits`` of ``word`` from bit ``low``."""
 
     word: int
     low: int = 0

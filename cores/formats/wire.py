@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Octets and ticks of the wire: the one place where gateware, host and firmware have them from. Lengths are in octets.
+"""Gives gateware, host and firmware the octets and ticks of the wire, from one place. Lengths are in octets.
 
 Source: IEEE 802.3-2022, clauses 3.1.1 (frame), 4.4.2 (interPacketGap, minFrameSize), 35.2.3 (GMII).
 """

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who may write to the probe: one host at a time, for as long as it is heard."""
+"""Grants exclusive write access to one host, for as long as it is heard.
+
+It stands alone because it is a contract with hosts of its own, whatever the management link.
+"""
 
 from math import ceil
 
@@ -16,9 +19,9 @@ from liteprobe.cores.bus import WriteOnlyCSR
 
 TIMEOUT_S = 2.0
 
-# Lease --------------------------------------------------------------------------------------------
+# Write Lease ----------------------------------------------------------------------------------------
 
-class Lease(LiteXModule):
+class WriteLease(LiteXModule):
     """Grants the probe to one host at a time, and takes it back from a host that has fallen silent.
 
     A claim names the number of the present lease, which each claim and each end changes. So of two hosts that claim at once

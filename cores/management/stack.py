@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The management stack answers ARP, ping and Etherbone over two frame streams, a request after the other; a port can be its own."""
+"""Answers ARP, ping and Etherbone over two frame streams, a request after the other; a port can be its own."""
 
 import ipaddress
 
@@ -25,7 +25,7 @@ SHARE_BITS     = 3   # Every eighth word that is read, the bus is left to others
 
 # Request ------------------------------------------------------------------------------------------
 
-class Request(LiteXModule):
+class ManagementRequest(LiteXModule):
     """Looks at the words of a frame as they pass, and knows at its end what is asked.
 
     Frames come aligned: word k holds octets 4*k + 2 to 4*k + 5, so that IP, UDP and Etherbone fall on words.
@@ -132,8 +132,8 @@ class Request(LiteXModule):
 
 # Answer -------------------------------------------------------------------------------------------
 
-class Answer(LiteXModule):
-    """Makes the words of an answer, of what the request told and what the store holds.
+class ManagementAnswer(LiteXModule):
+    """Makes the words of an answer, of what the request says and what the store holds.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Answer(LiteXModule):
     last_line, last_be : Signal(9), Signal(4), out
         Of the frame on the wire; right three cycles after the request was.
 
-    Source: as of `Request`; RFC 1071 for the checksums.
+    Source: as of `ManagementRequest`; RFC 1071 for the checksums.
     """
     def __init__(self, mac, ip, request):
         self.line      = Signal(9)
@@ -246,7 +246,7 @@ class ManagementStack(LiteXModule):
     lease : Signal(16), in
         Number of the present lease.
     is_held, granted : Signal(), in
-        As of `Lease`.
+        As of `WriteLease`.
     heard : Signal(), out
         One pulse for each request of the present lease.
     skipped : Signal(), out
@@ -268,8 +268,8 @@ class ManagementStack(LiteXModule):
 
         mac          = mac_address.to_bytes(6, "big")
         ip           = ipaddress.IPv4Address(ip_address).packed
-        self.request = Request(mac, ip)
-        self.answer  = Answer(mac, ip, self.request)
+        self.request = ManagementRequest(mac, ip)
+        self.answer  = ManagementAnswer(mac, ip, self.request)
         self.fsm     = FSM(reset_state="RECEIVE")
         self.add_store()
         self.add_receive()
@@ -538,10 +538,10 @@ class ManagementPort(LiteXModule):
         self.source   = receive.source
         self.sink     = transmit.sink
         self.received         = CSRStatus(count_bits, description="Frames received and kept. Wraps, as all below.")
-        self.receive_dropped  = CSRStatus(count_bits, description="Good frames that found no room.")
+        self.receive_dropped  = CSRStatus(count_bits, description="Good frames that found no space.")
         self.receive_cut      = CSRStatus(count_bits, description="Frames cut because sys was too slow.")
         self.receive_refused  = CSRStatus(count_bits, description="Carriers without an SFD.")
-        self.transmit_dropped = CSRStatus(count_bits, description="Answers that found no room, or were too long.")
+        self.transmit_dropped = CSRStatus(count_bits, description="Answers that found no space, or were too long.")
 
         # # #
 

@@ -134,7 +134,7 @@ class RateMeter(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now``, and tells of its steps.
     ports : int
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A SDRAM for many users: burst ports that take turns, and a clock of its own for the controller."""
+"""Shares a SDRAM between many users: burst ports that take turns, and a clock of its own for the controller."""
 
 from migen import *
 from migen.genlib.roundrobin import SP_CE, RoundRobin
@@ -20,7 +20,7 @@ QUEUE    = 512 # Words: those of REQUESTS that write; those of READS, so that no
 # Queued Port --------------------------------------------------------------------------------------
 
 class QueuedPort(BurstPort):
-    """Is a burst port that takes requests before the one before is through.
+    """Takes requests of a burst port before the one before is through.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class MemoryCrossing(LiteXModule):
     bus : wishbone.Interface(32)
         An access takes 3 cycles of ``sys`` and 3 of ``memory`` more than it takes the controller.
     burst : QueuedPort
-        Takes and gives up to a word a cycle of ``sys``; up to 8 requests are under way. For `BurstPorts`: there is room for the
+        Takes and gives up to a word a cycle of ``sys``; up to 8 requests are under way. For `BurstPorts`: there is space for the
         words of 8 requests.
     ready : Signal(), out
         As of the controller.

@@ -18,7 +18,7 @@ AHEAD_BITS    = log2_int(RING_WORDS) + 1 # Of the distance of two positions in a
 # Ring Reader --------------------------------------------------------------------------------------
 
 class RingReader(LiteXModule):
-    """Gives the words of a ring in their order, read ahead as far as they are written and the buffer has room.
+    """Gives the words of a ring in their order, read ahead as far as they are written and the buffer has space.
 
     A position counts the words of a session from 0; position p lies in word p modulo ``words`` of the ring. A burst ends
     where the next multiple of 64 words begins, or what is written. The next one is asked for while the words of the one
@@ -88,7 +88,7 @@ class RingReader(LiteXModule):
         ]
 
     def add_bursts(self, address, words):
-        """Ask for a burst where there is a word to read, and room for a whole one."""
+        """Ask for a burst where there is a word to read, and space for a whole one."""
         request, position, written = self.port.request, self.position, self.written[:AHEAD_BITS]
         line     = log2_int(BURST_WORDS)
         rest     = request.rest

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Pieces of several rings, written into a memory by bursts."""
+"""Writes pieces of several rings into a memory by bursts."""
 
 from migen import *
 

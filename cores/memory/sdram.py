@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""SDRAM as main RAM: a word at a time, any octets of it, on chips whose data masks are tied."""
+"""Controls SDRAM as main RAM: a word at a time, any octets of it, on chips whose data masks are tied."""
 
 from math import ceil
 

@@ -30,7 +30,7 @@ class Arrivals(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now`` (ns) in timebase.
     with_headers : bool
         As of `UnifiedParser`.

@@ -26,7 +26,7 @@ class MeasurePath(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now`` (ns) in timebase.
     with_management : bool
         Gives good frames that carry no probe signature to ``management_source``.

@@ -1,4 +1,4 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""One time for the whole probe."""
+"""Keeps one time for the whole probe."""

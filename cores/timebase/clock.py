@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The one time of the whole probe."""
+"""Keeps the one time of the whole probe."""
 
 from migen import *
 
@@ -19,7 +19,7 @@ HIGH_BITS     = 64 + FRACTION_BITS - LOW_BITS
 
 # Clock --------------------------------------------------------------------------------------------
 
-class Clock(LiteXModule):
+class ProbeClock(LiteXModule):
     """Counts nanoseconds and ticks; all in ``timebase``.
 
     ``now`` advances by ``increment`` each tick. The sum is cut in two so that it closes timing; the

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The clock of a line against the time of the probe."""
+"""Measures the clock of a line against the time of the probe."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The PPS input: each edge of a reference, in the time and in the ticks of the probe."""
+"""Stamps each edge of the PPS input in the time and in the ticks of the probe."""
 
 from migen import *
 from migen.genlib.cdc import MultiReg
@@ -271,7 +271,7 @@ class PpsInput(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now``, ``fraction`` and ``ticks``.
     samples : int
         Samples of the pin a tick: 1, 2 or 4.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The PPS output: edges of the probe's own time."""
+"""Gives out a PPS: edges of the probe's own time."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""PPS input and output with their registers."""
+"""Gives the PPS input and output their registers."""
 
 from migen import *
 
@@ -27,7 +27,7 @@ class Pps(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
     samples : int
         Samples of the input a tick: 1, 2 or 4.
 

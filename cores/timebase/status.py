@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the firmware tells of the time, and whether it still does."""
+"""Shows the host what firmware reports of the time, and whether firmware is still alive.
+
+It stands alone because it is firmware's own block: words that the clock itself knows nothing of.
+"""
 
 from migen import *
 
@@ -32,7 +35,7 @@ WORDS = [
 
 # Clock Status -------------------------------------------------------------------------------------
 
-class ClockStatus(LiteXModule):
+class ClockStatusBlock(LiteXModule):
     """Shows what the firmware published last, and forgets the state when it falls silent; in ``sys``.
 
     The firmware writes words and then ``update``: all of them appear at once. A read always gives what was published. When no

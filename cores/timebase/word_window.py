@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Registers that are words of a memory."""
+"""Shows words of a memory as registers."""
 
 from migen import *
 

@@ -41,7 +41,7 @@ class TransmitPath(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Shared by all ports.
     data_width : int
         Of the ``sys`` side, 32 or 64.

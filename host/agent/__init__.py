@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The agent at a device under test: a measuring script sets and reads the device, and keeps what it did with its times."""
+"""Lets a measuring script set and read a device under test, through an agent there, and records what it did with its times."""
 
 from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.client import AgentClient, AgentError

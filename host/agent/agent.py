@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The agent at a device under test: takes requests, runs callbacks, answers with the device's time, pushes values."""
+"""Runs the agent at a device under test: takes requests, runs callbacks, answers with the device's time, pushes values."""
 
 import secrets
 import signal
@@ -15,9 +15,8 @@ from typing import Self
 from liteprobe.host.agent import message
 from liteprobe.host.agent.items import OWN_PREFIX, Callback, Item, type_of_setting, type_of_value
 from liteprobe.host.agent.keys import Keys, check_address, public_keys
-from liteprobe.host.agent.message import Answer, Kind, MessageError, Request, Scalar, Status, Type
-from liteprobe.host.agent.runner import Job, Runner, busy, now
-from liteprobe.host.agent.sessions import Sessions
+from liteprobe.host.agent.message import AgentAnswer, AgentRequest, AgentStatus, MessageError, MessageKind, Scalar, Type
+from liteprobe.host.agent.runner import CallbackJob, Runner, Sessions, busy, now
 from liteprobe.host.agent.sockets import Sockets
 from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.errors import UsageError
@@ -238,7 +237,7 @@ class Agent:
             request = message.request_of(frames)
             again = self._sessions.take(request, frames, identity)
         except MessageError as error:
-            self._malformed += error.status in (Status.MALFORMED, Status.VERSION)
+            self._malformed += error.status in (AgentStatus.MALFORMED, AgentStatus.VERSION)
             _, _, kind, _, session, number = message.REQUEST.unpack_from(frames[0])
             self._send(identity, _error(kind, session, number, error.status, str(error)))
             return
@@ -251,28 +250,32 @@ class Agent:
         except MessageError as error:
             self._answer(_error(request.kind, request.session, request.number, error.status, str(error)))
 
-    def _serve(self, request: Request) -> None:
+    def _serve(self, request: AgentRequest) -> None:
         """Answer a request, or have its callback run."""
-        if request.kind == Kind.HELLO:
-            self._answer(Answer(Kind.HELLO, Status.OK, request.session, request.number, now(), self._description()))
+        if request.kind == MessageKind.HELLO:
+            self._answer(
+                AgentAnswer(
+                    MessageKind.HELLO, AgentStatus.OK, request.session, request.number, now(), self._description()
+                )
+            )
             return
         item = self._items.get(request.name)
         if item is None:
-            raise MessageError(f"this device has no '{request.name}': HELLO lists what it has", Status.UNKNOWN)
-        if request.kind == Kind.SET and not item.is_setting:
-            raise MessageError(f"'{item.name}' is a value, which is only read", Status.READ_ONLY)
+            raise MessageError(f"this device has no '{request.name}': HELLO lists what it has", AgentStatus.UNKNOWN)
+        if request.kind == MessageKind.SET and not item.is_setting:
+            raise MessageError(f"'{item.name}' is a value, which is only read", AgentStatus.READ_ONLY)
         if request.value is not None:
             item.check(request.value)
-        if request.kind == Kind.GET and (item.is_setting or item.is_own):
+        if request.kind == MessageKind.GET and (item.is_setting or item.is_own):
             found: Scalar | None = item.last if item.is_setting else item.call()
             if found is None:
-                raise MessageError(f"'{item.name}' was not set yet: set it first", Status.NOT_SET)
+                raise MessageError(f"'{item.name}' was not set yet: set it first", AgentStatus.NOT_SET)
             frame = message.value_frame(found)
-            self._answer(Answer(request.kind, Status.OK, request.session, request.number, now(), (frame,)))
+            self._answer(AgentAnswer(request.kind, AgentStatus.OK, request.session, request.number, now(), (frame,)))
         elif item.hangs_since_ns is not None:
-            raise MessageError(busy(item)[1], Status.BUSY)
+            raise MessageError(busy(item)[1], AgentStatus.BUSY)
         else:
-            self._runner.submit(Job(item, request, time.monotonic_ns() + self._limit_ns))
+            self._runner.submit(CallbackJob(item, request, time.monotonic_ns() + self._limit_ns))
 
     def _description(self) -> tuple[bytes, ...]:
         head = message.DESCRIPTION.pack(-(-self._limit_ns // 10**6), self._sockets.values_port, len(self._items))
@@ -282,19 +285,19 @@ class Agent:
         )
         return (head, self.name.encode(), *items)
 
-    def _done(self, job: Job) -> None:
+    def _done(self, job: CallbackJob) -> None:
         body = (message.value_frame(job.value),) if job.value is not None else (message.why_frame(job.why),)
         if job.request is None:
             self._push(job, body)
             return
         request = job.request
-        self._answer(Answer(request.kind, job.status, request.session, request.number, job.times, body))
+        self._answer(AgentAnswer(request.kind, job.status, request.session, request.number, job.times, body))
 
-    def _answer(self, answer: Answer) -> None:
+    def _answer(self, answer: AgentAnswer) -> None:
         frames = message.answer_frames(answer)
         self._sockets.send(self._sessions.answer(answer.session, frames), frames)
 
-    def _send(self, identity: bytes, answer: Answer) -> None:
+    def _send(self, identity: bytes, answer: AgentAnswer) -> None:
         self._sockets.send(identity, message.answer_frames(answer))
 
     # Pushes ---------------------------------------------------------------------------------------
@@ -319,15 +322,15 @@ class Agent:
                 self._skipped += 1
             else:
                 self._pushing.add(name)
-                self._runner.submit(Job(item, None, time_ns + self._limit_ns))
+                self._runner.submit(CallbackJob(item, None, time_ns + self._limit_ns))
 
-    def _push(self, job: Job, body: tuple[bytes, ...]) -> None:
+    def _push(self, job: CallbackJob, body: tuple[bytes, ...]) -> None:
         name = job.item.name
         self._pushing.discard(name)
         self._pushes[name] = self._pushes.get(name, 0) + 1
-        answer = Answer(Kind.PUSH, job.status, self._instance, self._pushes[name], job.times, body)
+        answer = AgentAnswer(MessageKind.PUSH, job.status, self._instance, self._pushes[name], job.times, body)
         self._sockets.push([name.encode() + message.TOPIC_END, *message.answer_frames(answer)])
 
 
-def _error(kind: int, session: int, number: int, status: Status, why: str) -> Answer:
-    return Answer(kind, status, session, number, now(), (message.why_frame(why),))
+def _error(kind: int, session: int, number: int, status: AgentStatus, why: str) -> AgentAnswer:
+    return AgentAnswer(kind, status, session, number, now(), (message.why_frame(why),))

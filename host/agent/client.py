@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a measuring script talks to an agent with: it sets, reads and watches, and keeps all of it with its times."""
+"""Talks to an agent for a measuring script: sets, reads and watches, and records all of it with its times."""
 
 import secrets
 import struct
@@ -8,14 +8,97 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from liteprobe.host.agent import message
 from liteprobe.host.agent.connection import AgentUnreachableError, Connection
-from liteprobe.host.agent.events import Event
 from liteprobe.host.agent.keys import Keys, public_key
-from liteprobe.host.agent.message import Answer, Kind, MessageError, Request, Scalar, Status, Type
+from liteprobe.host.agent.message import (
+    AgentAnswer,
+    AgentRequest,
+    AgentStatus,
+    MessageError,
+    MessageKind,
+    Scalar,
+    Times,
+    Type,
+    type_of,
+)
 from liteprobe.host.errors import ProbeError, UsageError
+
+
+@dataclass(frozen=True)
+class Event:
+    """Records a setting that was set, a value that was read or pushed, or why not.
+
+    Attributes
+    ----------
+    action : str
+        "set", "get" or "push".
+    name : str
+    asked : bool, int, float, str or bytes, or None
+        What was asked for, of a set.
+    value : bool, int, float, str or bytes, or None
+        What the device took, or has; None: an error.
+    status : AgentStatus
+    why : str
+        The text of an error.
+    times : Times
+        Of the device, when its callback had ended; of an error that no callback made, when it was found.
+    sent_ns, received_ns : int or None
+        Time of this host (UTC, ns) just before the request was sent, and just after its answer came; None of a push.
+    number : int
+        Of the request, or of a push since the agent's start.
+    missed : int
+        Pushes of this value that are missing before this one.
+    """
+
+    action: str
+    name: str
+    asked: Scalar | None
+    value: Scalar | None
+    status: AgentStatus
+    why: str
+    times: Times
+    sent_ns: int | None
+    received_ns: int | None
+    number: int
+    missed: int = 0
+
+    @property
+    def offset_bounds_ns(self) -> tuple[int, int] | None:
+        """Least and greatest difference of the device's clock to this host's (UTC, ns); None of a push.
+
+        The callback ended after the request was sent and before the answer came, so the difference lies between.
+        """
+        if self.sent_ns is None or self.received_ns is None:
+            return None
+        return self.times.utc_ns - self.received_ns, self.times.utc_ns - self.sent_ns
+
+
+def row(event: Event) -> dict[str, Any]:
+    """Return an event as plain data that JSON can hold: octets are hexadecimal text, times whole nanoseconds."""
+    return {
+        "action": event.action,
+        "name": event.name,
+        "type": None if event.value is None else type_of(event.value).name.lower(),
+        "asked": _plain(event.asked),
+        "value": _plain(event.value),
+        "status": event.status.name.lower(),
+        "error": event.why or None,
+        "sent_utc_ns": event.sent_ns,
+        "received_utc_ns": event.received_ns,
+        "agent_utc_ns": event.times.utc_ns,
+        "agent_monotonic_ns": event.times.monotonic_ns,
+        "agent_duration_ns": event.times.duration_ns,
+        "number": event.number,
+        "missed": event.missed,
+    }
+
+
+def _plain(value: Scalar | None) -> int | float | bool | str | None:
+    return value.hex() if isinstance(value, bytes) else value
+
 
 CONNECT_S = 5.0
 MARGIN_S = 2.0  # For the way, over the time limit of the device.
@@ -27,17 +110,17 @@ class AgentError(ProbeError):
 
     Attributes
     ----------
-    status : Status
+    status : AgentStatus
     """
 
-    def __init__(self, why: str, status: Status) -> None:
+    def __init__(self, why: str, status: AgentStatus) -> None:
         super().__init__(why)
         self.status = status
 
 
 @dataclass(frozen=True)
 class Description:
-    """What an agent says of its device.
+    """Describes a device as its agent does.
 
     Attributes
     ----------
@@ -103,7 +186,7 @@ class AgentClient:
         self._pushed: dict[str, tuple[int, int]] = {}  # Of each value: the agent's session, and the last number.
         self._connection = Connection(address, keys, key)
         try:
-            self.device = _description(self._ask(Kind.HELLO, limit_s=connect_s))
+            self.device = _description(self._ask(MessageKind.HELLO, limit_s=connect_s))
         except BaseException:
             self.close()
             raise
@@ -176,15 +259,15 @@ class AgentClient:
 
     # # #
 
-    def _ask(self, kind: Kind, name: str = "", value: Scalar | None = None, limit_s: float = 0.0) -> Answer:
+    def _ask(self, kind: MessageKind, name: str = "", value: Scalar | None = None, limit_s: float = 0.0) -> AgentAnswer:
         self._number += 1
-        request = Request(kind, self._session, self._number, name, value)
+        request = AgentRequest(kind, self._session, self._number, name, value)
         try:
             answer = self._connection.ask(request, limit_s or self.device.limit_s + MARGIN_S)
         except AgentUnreachableError:
             self._session = _new_session()  # The agent may still have this request: the next one doesn't wait for it.
             raise
-        if answer.status == Status.VERSION:
+        if answer.status == AgentStatus.VERSION:
             raise AgentUnreachableError(answer.why)
         return answer
 
@@ -192,9 +275,9 @@ class AgentClient:
         """Set or get, and keep what comes of it."""
         _check_name(name)
         sent_ns = time.time_ns()
-        answer = self._ask(Kind.GET if asked is None else Kind.SET, name, asked)
+        answer = self._ask(MessageKind.GET if asked is None else MessageKind.SET, name, asked)
         received_ns = time.time_ns()
-        is_good = answer.status == Status.OK
+        is_good = answer.status == AgentStatus.OK
         value, why = (answer.value, "") if is_good else (None, answer.why)
         self.events.append(
             Event(action, name, asked, value, answer.status, why, answer.times, sent_ns, received_ns, answer.number)
@@ -205,13 +288,13 @@ class AgentClient:
 
     def _push(self, frames: list[bytes]) -> Event:
         answer = message.answer_of(frames[1:])
-        if answer.kind != Kind.PUSH:
-            raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(Kind.PUSH)}")
+        if answer.kind != MessageKind.PUSH:
+            raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(MessageKind.PUSH)}")
         name = frames[0].removesuffix(message.TOPIC_END).decode("ascii", "replace")
         session, last = self._pushed.get(name, (0, 0))
         missed = max(answer.number - last - 1, 0) if session == answer.session else 0
         self._pushed[name] = answer.session, answer.number
-        is_good = answer.status == Status.OK
+        is_good = answer.status == AgentStatus.OK
         value, why = (answer.value, "") if is_good else (None, answer.why)
         return Event("push", name, None, value, answer.status, why, answer.times, None, None, answer.number, missed)
 
@@ -229,8 +312,8 @@ def _check_name(name: str) -> None:
         raise UsageError(f"'{name}' is not a name: a letter, then up to 62 letters, digits, and _ . -")
 
 
-def _description(answer: Answer) -> Description:
-    if answer.status != Status.OK:
+def _description(answer: AgentAnswer) -> Description:
+    if answer.status != AgentStatus.OK:
         raise AgentError(answer.why, answer.status)
     try:
         head, name, *items = answer.body

@@ -1,17 +1,42 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A connection to an agent: requests and their answers, and in words why there is none."""
+"""Connects to an agent: sends requests, returns their answers, and says in words why there is none."""
 
+import socket
 import time
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from liteprobe.host.agent import message
-from liteprobe.host.agent.greeting import mechanism_at
 from liteprobe.host.agent.keys import HOW, Keys, check_address
-from liteprobe.host.agent.message import Answer, Request
+from liteprobe.host.agent.message import AgentAnswer, AgentRequest
 from liteprobe.host.errors import ProbeError, UsageError
+
+SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
+MAJOR = 3
+MECHANISM = slice(12, 32)
+TIME_S = 1.0
+
+
+def mechanism_at(host: str, port: int) -> str | None:
+    """Return the security mechanism of a ZeroMQ socket, such as "CURVE" or "NULL"; None: it is not one, or doesn't say.
+
+    Source: ZMTP 3.1 (ZeroMQ RFC 37), greeting: each end says its mechanism, whatever that of the other is.
+    """
+    greeting = b""
+    try:
+        with socket.create_connection((host.strip("[]"), port), TIME_S) as stream:
+            stream.settimeout(TIME_S)
+            stream.sendall(SIGNATURE + bytes([MAJOR]))
+            while len(greeting) < MECHANISM.stop and (octets := stream.recv(MECHANISM.stop - len(greeting))):
+                greeting += octets
+    except OSError:
+        return None
+    if len(greeting) < MECHANISM.stop or (greeting[0], greeting[9]) != (SIGNATURE[0], SIGNATURE[9]):
+        return None
+    return greeting[MECHANISM].rstrip(b"\0").decode("ascii", "replace")
+
 
 FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
 PUSHES_KEPT = 100_000  # Not yet taken by the script.
@@ -59,7 +84,7 @@ class Connection:
         self._values: zmq.Socket[bytes] | None = None
         self._socket.connect(address)
 
-    def ask(self, request: Request, limit_s: float) -> Answer:
+    def ask(self, request: AgentRequest, limit_s: float) -> AgentAnswer:
         """Send a request and return its answer, which may be an error of the device.
 
         Raises

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a device offers: settings that are set, values that are read, each with its name, type, range and callback."""
+"""Describes what a device offers: settings and values, each with its name, type, range and callback."""
 
 import math
 import typing
@@ -8,7 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from liteprobe.host.agent.message import NAME, PYTHON_TYPES, MessageError, Scalar, Status, Type, type_of, value_frame
+from liteprobe.host.agent.message import (
+    NAME,
+    PYTHON_TYPES,
+    AgentStatus,
+    MessageError,
+    Scalar,
+    Type,
+    type_of,
+    value_frame,
+)
 from liteprobe.host.errors import UsageError
 
 OWN_PREFIX = "agent."  # Of the agent's own counters.
@@ -18,7 +27,7 @@ Callback = Callable[..., Any]
 
 @dataclass
 class Item:
-    """A setting or a value.
+    """Describes a setting or a value.
 
     Attributes
     ----------
@@ -72,12 +81,12 @@ class Item:
         """Raise MessageError when a value that is asked for is of another type or out of range."""
         if type_of(value) != self.type:
             kinds = self.type.name.lower(), type_of(value).name.lower()
-            raise MessageError(f"'{self.name}' is of type {kinds[0]}, not {kinds[1]}", Status.TYPE)
+            raise MessageError(f"'{self.name}' is of type {kinds[0]}, not {kinds[1]}", AgentStatus.TYPE)
         if not isinstance(value, str | bytes):
             low = -math.inf if self.minimum is None else self.minimum
             high = math.inf if self.maximum is None else self.maximum
             if not low <= value <= high:
-                raise MessageError(f"{value} is out of range: '{self.name}' is {low} to {high}", Status.RANGE)
+                raise MessageError(f"{value} is out of range: '{self.name}' is {low} to {high}", AgentStatus.RANGE)
 
     def taken(self, asked: Scalar | None, returned: Any) -> Scalar:
         """Return the value that a callback has made, sure that it can be sent.
@@ -93,7 +102,7 @@ class Item:
         if PYTHON_TYPES.get(type(found)) != self.type:
             kind = self.type.name.lower()
             raise MessageError(
-                f"the callback of '{self.name}' returned a {type(found).__name__}, not {kind}", Status.REFUSED
+                f"the callback of '{self.name}' returned a {type(found).__name__}, not {kind}", AgentStatus.REFUSED
             )
         value = typing.cast(Scalar, found)
         value_frame(value)

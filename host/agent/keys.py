@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""CURVE keys of agents and of those who talk to them: made, read, and asked for wherever others could listen."""
+"""Makes and reads the CURVE keys of agents and of those who talk to them, and asks for them wherever others could listen."""
 
 import ipaddress
 import os

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Messages between a measuring script and the agent at a device: frames of ZeroMQ, read and made (docs/agent.md).
+"""Reads and makes messages between a measuring script and the agent at a device: frames of ZeroMQ (docs/agent.md).
 
 A frame of ZeroMQ has its own length, so no field of a message says how long something is. Numbers are little-endian.
 """
@@ -33,8 +33,8 @@ ANSWER_BIT = 0x80
 Scalar = int | float | bool | str | bytes
 
 
-class Kind(IntEnum):
-    """What a message is for; an answer has `ANSWER_BIT`, too."""
+class MessageKind(IntEnum):
+    """Names what a message is for; an answer has `ANSWER_BIT`, too."""
 
     HELLO = 1
     SET = 2
@@ -43,11 +43,11 @@ class Kind(IntEnum):
 
 
 #: Frames of a request.
-FRAMES = {Kind.HELLO: 1, Kind.SET: 3, Kind.GET: 2}
+FRAMES = {MessageKind.HELLO: 1, MessageKind.SET: 3, MessageKind.GET: 2}
 
 
-class Status(IntEnum):
-    """How a request ended."""
+class AgentStatus(IntEnum):
+    """Names how a request ended."""
 
     OK = 0
     MALFORMED = 1
@@ -64,7 +64,7 @@ class Status(IntEnum):
 
 
 class Type(IntEnum):
-    """Type of a value."""
+    """Names the type of a value."""
 
     INT = 1
     FLOAT = 2
@@ -85,18 +85,18 @@ PYTHON_TYPES: dict[type, Type] = {
 class MessageError(ProbeError):
     """A message, or a value that is to stand in one, is not as the protocol says."""
 
-    def __init__(self, why: str, status: Status = Status.MALFORMED) -> None:
+    def __init__(self, why: str, status: AgentStatus = AgentStatus.MALFORMED) -> None:
         super().__init__(why)
         self.status = status
 
 
 @dataclass(frozen=True)
-class Request:
-    """What a controller asks for.
+class AgentRequest:
+    """Holds what a controller asks for.
 
     Attributes
     ----------
-    kind : Kind
+    kind : MessageKind
         HELLO, SET or GET.
     session : int
         Number that a controller draws at its start, 1 to 2**64 - 1.
@@ -108,7 +108,7 @@ class Request:
         Of a SET.
     """
 
-    kind: Kind
+    kind: MessageKind
     session: int
     number: int
     name: str = ""
@@ -117,7 +117,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Times:
-    """When a callback ended at the device, on its clocks, and how long it ran (ns)."""
+    """Tells when a callback ended at the device, on its clocks, and how long it ran (ns)."""
 
     monotonic_ns: int
     utc_ns: int
@@ -125,14 +125,14 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an agent answers, or pushes: a value, a description, or an error with its text.
+class AgentAnswer:
+    """Holds what an agent answers, or pushes: a value, a description, or an error with its text.
 
     Attributes
     ----------
     kind : int
         Of the request.
-    status : Status
+    status : AgentStatus
     session, number : int
         Of the request; of a push: those of the agent, and of this value since its start.
     times : Times
@@ -141,7 +141,7 @@ class Answer:
     """
 
     kind: int
-    status: Status
+    status: AgentStatus
     session: int
     number: int
     times: Times
@@ -156,7 +156,7 @@ class Answer:
         MessageError
             When there isn't one, or not as the protocol says.
         """
-        if self.status != Status.OK or len(self.body) != 1:
+        if self.status != AgentStatus.OK or len(self.body) != 1:
             raise MessageError("the answer has no value")
         return value_of(self.body[0])
 
@@ -172,7 +172,9 @@ class Answer:
 def type_of(value: Scalar) -> Type:
     """Return the type of a value; raises MessageError for one that no message can hold."""
     if type(value) not in PYTHON_TYPES:
-        raise MessageError(f"a {type(value).__name__} is not a value: give int, float, bool, str or bytes", Status.TYPE)
+        raise MessageError(
+            f"a {type(value).__name__} is not a value: give int, float, bool, str or bytes", AgentStatus.TYPE
+        )
     return PYTHON_TYPES[type(value)]
 
 
@@ -190,17 +192,17 @@ def value_frame(value: Scalar) -> bytes:
         return head + bytes([value])
     if isinstance(value, int):
         if not INTEGER_LEAST <= value <= INTEGER_MOST:
-            raise MessageError(f"{value} has more than 64 bits: give a float or a text", Status.RANGE)
+            raise MessageError(f"{value} has more than 64 bits: give a float or a text", AgentStatus.RANGE)
         return head + struct.pack("<q", value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise MessageError(f"{value} is not a number that can be sent: give a finite one", Status.RANGE)
+            raise MessageError(f"{value} is not a number that can be sent: give a finite one", AgentStatus.RANGE)
         return head + struct.pack("<d", value)
     octets = value.encode() if isinstance(value, str) else value
     if len(octets) > OCTETS_MOST:
-        raise MessageError(f"{len(octets)} octets are too many for a value: {OCTETS_MOST} at most", Status.RANGE)
+        raise MessageError(f"{len(octets)} octets are too many for a value: {OCTETS_MOST} at most", AgentStatus.RANGE)
     if isinstance(value, str) and "\0" in value:
-        raise MessageError("a text has no NUL: send octets", Status.RANGE)
+        raise MessageError("a text has no NUL: send octets", AgentStatus.RANGE)
     return head + octets
 
 
@@ -230,10 +232,10 @@ def value_of(frame: bytes) -> Scalar:
 # Requests -----------------------------------------------------------------------------------------
 
 
-def request_frames(request: Request) -> list[bytes]:
+def request_frames(request: AgentRequest) -> list[bytes]:
     """Return a request as frames."""
     frames = [REQUEST.pack(MAGIC, VERSION, request.kind, 0, request.session, request.number)]
-    if request.kind != Kind.HELLO:
+    if request.kind != MessageKind.HELLO:
         frames.append(request.name.encode())
     if request.value is not None:
         frames.append(value_frame(request.value))
@@ -245,7 +247,7 @@ def is_addressed(frames: Sequence[bytes]) -> bool:
     return bool(frames) and len(frames[0]) >= REQUEST.size and frames[0][:4] == MAGIC
 
 
-def request_of(frames: Sequence[bytes]) -> Request:
+def request_of(frames: Sequence[bytes]) -> AgentRequest:
     """Return the request of a message that `is_addressed`.
 
     Raises
@@ -256,23 +258,26 @@ def request_of(frames: Sequence[bytes]) -> Request:
     _, version, kind, zero, session, number = REQUEST.unpack_from(frames[0])
     if version != VERSION:
         raise MessageError(
-            f"this agent speaks version {VERSION}, not {version}: install the same version at both ends", Status.VERSION
+            f"this agent speaks version {VERSION}, not {version}: install the same version at both ends",
+            AgentStatus.VERSION,
         )
     if len(frames[0]) != REQUEST.size or zero or not session or not number or kind not in FRAMES:
         raise MessageError("the header is not one of a request")
-    if len(frames) != FRAMES[Kind(kind)]:
-        raise MessageError(f"a request of kind {kind} has {FRAMES[Kind(kind)]} frames, not {len(frames)}")
-    if kind == Kind.HELLO:
-        return Request(Kind(kind), session, number)
+    if len(frames) != FRAMES[MessageKind(kind)]:
+        raise MessageError(f"a request of kind {kind} has {FRAMES[MessageKind(kind)]} frames, not {len(frames)}")
+    if kind == MessageKind.HELLO:
+        return AgentRequest(MessageKind(kind), session, number)
     if not NAME.fullmatch(frames[1]):
         raise MessageError("a name is a letter, then up to 62 letters, digits, and _ . -")
-    return Request(Kind(kind), session, number, frames[1].decode(), value_of(frames[2]) if kind == Kind.SET else None)
+    return AgentRequest(
+        MessageKind(kind), session, number, frames[1].decode(), value_of(frames[2]) if kind == MessageKind.SET else None
+    )
 
 
 # Answers ------------------------------------------------------------------------------------------
 
 
-def answer_frames(answer: Answer) -> list[bytes]:
+def answer_frames(answer: AgentAnswer) -> list[bytes]:
     """Return an answer as frames."""
     times = (answer.times.monotonic_ns, answer.times.utc_ns, answer.times.duration_ns)
     kind = answer.kind | ANSWER_BIT
@@ -282,16 +287,16 @@ def answer_frames(answer: Answer) -> list[bytes]:
     ]
 
 
-def answer_of(frames: Sequence[bytes]) -> Answer:
+def answer_of(frames: Sequence[bytes]) -> AgentAnswer:
     """Return an answer or a push; raises MessageError where it is none."""
     if not frames or len(frames[0]) != ANSWER.size or frames[0][:4] != MAGIC:
         raise MessageError("what came is not of a LiteProbe agent: is the address that of another program?")
     _, version, kind, status, session, number, *times = ANSWER.unpack(frames[0])
     if version != VERSION:
         raise MessageError(f"the agent speaks version {version}, not {VERSION}: install the same version at both ends")
-    if not kind & ANSWER_BIT or status not in list(Status):
+    if not kind & ANSWER_BIT or status not in list(AgentStatus):
         raise MessageError(f"the agent's answer of kind {kind} and status {status} is not known here")
-    return Answer(kind & ~ANSWER_BIT, Status(status), session, number, Times(*times), tuple(frames[1:]))
+    return AgentAnswer(kind & ~ANSWER_BIT, AgentStatus(status), session, number, Times(*times), tuple(frames[1:]))
 
 
 def why_frame(why: str) -> bytes:

@@ -1,31 +1,103 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the callbacks of a device, one at a time, and goes on without one that does not return."""
+"""Runs the callbacks of a device, one at a time, once for a request that comes twice, and goes on without one that hangs."""
 
 import contextlib
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 from liteprobe.host.agent.items import Item
-from liteprobe.host.agent.message import Kind, Request, Scalar, Status, Times
+from liteprobe.host.agent.message import AgentRequest, AgentStatus, MessageError, MessageKind, Scalar, Times
 from liteprobe.host.errors import ProbeError
+
+SESSIONS_MOST = 64  # More than jobs, so one that waits for nothing can always be forgotten.
+
+
+@dataclass
+class ControllerSession:
+    """Remembers the last request of a controller.
+
+    Attributes
+    ----------
+    number : int
+        Of its last request.
+    frames : list of bytes
+        The last request.
+    identity : bytes
+        Where its answer goes.
+    answer : list of bytes
+        The answer; empty while it is under way.
+    """
+
+    number: int = 0
+    frames: list[bytes] = field(default_factory=list)
+    identity: bytes = b""
+    answer: list[bytes] = field(default_factory=list)
+
+
+class Sessions:
+    """Remembers the last request of the controllers that asked last.
+
+    Attributes
+    ----------
+    duplicates : int
+        Requests that came again.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[int, ControllerSession] = OrderedDict()
+        self.duplicates = 0
+
+    def take(self, request: AgentRequest, frames: Sequence[bytes], identity: bytes) -> list[bytes] | None:
+        """Return None for a request that is new, else what is to be sent again: nothing while it is under way.
+
+        Raises
+        ------
+        MessageError
+            When its number was used before for something else.
+        """
+        known = self._sessions.get(request.session)
+        if known is None:
+            if len(self._sessions) >= SESSIONS_MOST:
+                del self._sessions[next(number for number, one in self._sessions.items() if one.answer)]
+            known = ControllerSession()
+        elif request.number == known.number and list(frames) == known.frames:
+            self.duplicates += 1
+            known.identity = identity
+            return known.answer
+        elif request.number <= known.number:
+            raise MessageError(
+                f"number {request.number} was used before: the next one is above {known.number}", AgentStatus.NUMBER
+            )
+        elif not known.answer:
+            raise MessageError(f"request {known.number} is not answered yet: wait for it", AgentStatus.NUMBER)
+        self._sessions[request.session] = ControllerSession(request.number, list(frames), identity)
+        self._sessions.move_to_end(request.session)
+        return None
+
+    def answer(self, session: int, frames: list[bytes]) -> bytes:
+        """Keep the answer to the last request of a session, and return where it goes."""
+        known = self._sessions[session]
+        known.answer = frames
+        return known.identity
+
 
 JOBS_MOST = 32
 
 
 @dataclass
-class Job:
-    """A callback that is to be run.
+class CallbackJob:
+    """Holds a callback that is to be run.
 
     Attributes
     ----------
     item : Item
-    request : Request or None
+    request : AgentRequest or None
         Who asks; None: it is read to be pushed.
     deadline_ns : int
         Monotonic time at which it is given up.
@@ -34,9 +106,9 @@ class Job:
     """
 
     item: Item
-    request: Request | None
+    request: AgentRequest | None
     deadline_ns: int
-    status: Status = Status.OK
+    status: AgentStatus = AgentStatus.OK
     value: Scalar | None = None
     why: str = ""
     times: Times = field(default_factory=lambda: Times(0, 0))
@@ -44,9 +116,9 @@ class Job:
     @property
     def asked(self) -> Scalar | None:
         """The value that is to be set; None where one is read."""
-        return self.request.value if self.request and self.request.kind == Kind.SET else None
+        return self.request.value if self.request and self.request.kind == MessageKind.SET else None
 
-    def fail(self, status: Status, why: str) -> None:
+    def fail(self, status: AgentStatus, why: str) -> None:
         """Let it end with an error, now."""
         self.status, self.why, self.times = status, why, now()
 
@@ -75,11 +147,11 @@ class Runner:
         Jobs that were given up; callbacks that returned after that.
     """
 
-    def __init__(self, answer: Callable[[Job], None]) -> None:
+    def __init__(self, answer: Callable[[CallbackJob], None]) -> None:
         self._answer = answer
-        self._waiting: deque[Job] = deque()
-        self._running: Job | None = None
-        self._done: SimpleQueue[Job] = SimpleQueue()
+        self._waiting: deque[CallbackJob] = deque()
+        self._running: CallbackJob | None = None
+        self._done: SimpleQueue[CallbackJob] = SimpleQueue()
         self.fd, self.wake_fd = os.pipe()
         os.set_blocking(self.wake_fd, False)
         self._pipe = threading.RLock()  # The handler of a signal may wake it, too.
@@ -98,7 +170,7 @@ class Runner:
         jobs = [*self._waiting, *([self._running] if self._running else [])]
         return min((job.deadline_ns for job in jobs), default=None)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: CallbackJob) -> None:
         """Have a job run when those before it are done."""
         self._waiting.append(job)
         self._next()
@@ -108,7 +180,7 @@ class Runner:
         os.read(self.fd, 4096)
         while not self._done.empty():
             job = self._done.get()
-            if job.item.is_setting and job.status == Status.OK:
+            if job.item.is_setting and job.status == AgentStatus.OK:
                 job.item.last = job.value
             is_awaited = job is self._running
             if is_awaited:
@@ -131,7 +203,7 @@ class Runner:
             self._running = None
             self._jobs.put(None)  # The thread ends when the callback returns.
             self._jobs = self._thread()
-            given_up = Job(
+            given_up = CallbackJob(
                 running.item, running.request, running.deadline_ns
             )  # The callback may still write into its own.
             self._give_up(given_up, "its callback still runs at the device")
@@ -163,39 +235,42 @@ class Runner:
                 self._running = job
                 self._jobs.put(job)
 
-    def _give_up(self, job: Job, why: str) -> None:
+    def _give_up(self, job: CallbackJob, why: str) -> None:
         self.timeouts += 1
-        job.fail(Status.TIMEOUT, f"'{job.item.name}' is over its time limit: {why}")
+        job.fail(AgentStatus.TIMEOUT, f"'{job.item.name}' is over its time limit: {why}")
         self._answer(job)
 
-    def _thread(self) -> "SimpleQueue[Job | None]":
-        jobs: SimpleQueue[Job | None] = SimpleQueue()
+    def _thread(self) -> "SimpleQueue[CallbackJob | None]":
+        jobs: SimpleQueue[CallbackJob | None] = SimpleQueue()
         threading.Thread(target=self._work, args=(jobs,), daemon=True, name="liteprobe agent callbacks").start()
         return jobs
 
-    def _work(self, jobs: "SimpleQueue[Job | None]") -> None:
+    def _work(self, jobs: "SimpleQueue[CallbackJob | None]") -> None:
         while (job := jobs.get()) is not None:
             _run(job)
             self._done.put(job)
             self.wake()
 
 
-def busy(item: Item) -> tuple[Status, str]:
+def busy(item: Item) -> tuple[AgentStatus, str]:
     """Return how a request for an item ends whose callback hangs."""
     since_s = (time.monotonic_ns() - (item.hangs_since_ns or 0)) / 1e9
-    return Status.BUSY, f"the callback of '{item.name}' went over its time limit {since_s:.1f} s ago, and still runs"
+    return (
+        AgentStatus.BUSY,
+        f"the callback of '{item.name}' went over its time limit {since_s:.1f} s ago, and still runs",
+    )
 
 
-def _run(job: Job) -> None:
+def _run(job: CallbackJob) -> None:
     began_ns = time.monotonic_ns()
     try:
         returned = job.item.call() if job.asked is None else job.item.call(job.asked)
         job.value = job.item.taken(job.asked, returned)
     except (ProbeError, ValueError) as error:
-        job.status, job.why = Status.REFUSED, str(error) or type(error).__name__
+        job.status, job.why = AgentStatus.REFUSED, str(error) or type(error).__name__
     except BaseException as error:
         job.status, job.why = (
-            Status.REFUSED,
+            AgentStatus.REFUSED,
             f"the callback of '{job.item.name}' failed: {type(error).__name__}: {error}",
         )
     ended = now()

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The sockets of an agent: one for requests, one for values that are pushed, one that says whose keys are good."""
+"""Opens the sockets of an agent: for requests, for values that are pushed, and one that says whose keys are good."""
 
 import os
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Files and commands of a device as settings and values: only files of a list, and never a shell."""
+"""Makes settings and values of a device's files and commands: only files of a list, and never a shell."""
 
 import glob
 import os
@@ -45,7 +45,7 @@ def pattern_of(written: str) -> "re.Pattern[str]":
 
 
 class AllowList:
-    """The files that may be read and written.
+    """Lists the files that may be read and written.
 
     Parameters
     ----------

@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What arrays of stamps and sequence numbers say: capacity, delay, loss, calibration. Knows no probe."""
+"""Works out capacity, delay, loss and calibration from arrays of stamps and sequence numbers. Knows no probe."""

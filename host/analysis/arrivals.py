@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The packets of a program that count, out of the records of all that came."""
+"""Finds the packets of a program that count among the records of all that came."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM
 
 
 @dataclass(frozen=True)
-class Packets:
-    """The packets of a program that arrived whole and in time, each once, in order of arrival.
+class ArrivedPackets:
+    """Holds the packets of a program that arrived whole and in time, each once, in order of arrival.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Packets:
     expired: int
 
 
-def packets(result: TrainResult, waiting_time_ns: int | None = None) -> Packets:
+def packets(result: TrainResult, waiting_time_ns: int | None = None) -> ArrivedPackets:
     """Return the packets of ``result`` that count: whole, of this program, each once, within the waiting time T_max.
 
     A packet that arrived twice counts once, at its first arrival; one beyond ``waiting_time_ns`` is lost (RFC 7680).
@@ -53,7 +53,7 @@ def packets(result: TrainResult, waiting_time_ns: int | None = None) -> Packets:
     owd_ns = delay.owd(firsts["tx_stamp"], firsts["rx_stamp"])
     is_in_time = sequence.in_time(owd_ns, waiting_time_ns)
     firsts = firsts[is_in_time]
-    return Packets(
+    return ArrivedPackets(
         sequence=firsts["sequence"].astype(np.int64),
         tx_stamp=firsts["tx_stamp"],
         rx_stamp=firsts["rx_stamp"],
@@ -73,7 +73,7 @@ def has_all_records(result: TrainResult) -> bool:
     return held(result) == result.counters.get("frames", held(result))
 
 
-def trains(result: TrainResult, arrived: Packets) -> list[NDArray[np.intp]]:
+def trains(result: TrainResult, arrived: ArrivedPackets) -> list[NDArray[np.intp]]:
     """Return the rows of ``arrived`` that belong to each train of the program, in order of arrival."""
     number = arrived.sequence // result.program.count
     order = np.argsort(number, kind="stable")

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Calibration: what the set-up itself adds to a delay, as a line over the frame length, and taking it out again."""
+"""Fits what the set-up itself adds to a delay, as a line over the frame length, and takes it out again."""
 
 import copy
 import json
@@ -8,25 +8,91 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from liteprobe.host.analysis.regression import Line, fit_line
+from liteprobe.host.analysis.confidence import student
 from liteprobe.host.analysis.rows import Row, shifted
 from liteprobe.host.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """A measured line and the theory that it was held against.
+class FittedLine:
+    """Holds a least-squares line delay = intercept + slope x length.
 
     Attributes
     ----------
-    line : Line
+    slope : float
+        Delay an octet (ns/B).
+    intercept : float
+        Delay of a frame of no length (ns).
+    slope_error, intercept_error : float
+        Standard errors (ns/B, ns); NaN with two points.
+    residual_std : float
+        Standard deviation of the points about the line (ns); NaN with two points.
+    points : int
+        Points fitted.
+    """
+
+    slope: float
+    intercept: float
+    slope_error: float
+    intercept_error: float
+    residual_std: float
+    points: int
+
+    def at(self, lengths: NDArray[np.number] | float) -> NDArray[np.float64]:
+        """Return the line's delay (ns) at these lengths."""
+        return np.asarray(self.intercept + self.slope * np.asarray(lengths, dtype=np.float64))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return half the width of the confidence intervals of slope (ns/B) and intercept (ns)."""
+        factor = student((1 + confidence) / 2, self.points - 2) if self.points > 2 else float("nan")
+        return factor * self.slope_error, factor * self.intercept_error
+
+
+def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> FittedLine:
+    """Fit a line to delays (ns) against lengths (octets) by least squares.
+
+    Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two different lengths: they give no line.
+    """
+    x = np.asarray(lengths, dtype=np.float64)
+    y = np.asarray(delays_ns, dtype=np.float64)
+    if len(np.unique(x)) < 2:
+        raise ValueError("a line needs two different lengths")
+    x_mean, y_mean = x.mean(), y.mean()  # Centred: no digits are lost to a large offset.
+    spread = float(((x - x_mean) ** 2).sum())
+    slope = float(((x - x_mean) * (y - y_mean)).sum()) / spread
+    residuals = (y - y_mean) - slope * (x - x_mean)
+    freedom = len(x) - 2
+    variance = float((residuals**2).sum()) / freedom if freedom else float("nan")
+    return FittedLine(
+        slope=slope,
+        intercept=float(y_mean - slope * x_mean),
+        slope_error=float(np.sqrt(variance / spread)),
+        intercept_error=float(np.sqrt(variance * (1 / len(x) + x_mean**2 / spread))),
+        residual_std=float(np.sqrt(variance)),
+        points=len(x),
+    )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Holds a measured line and the theory that it was compared with.
+
+    Attributes
+    ----------
+    line : FittedLine
         Mean delay of each train against its frame length.
     slope, intercept : float
         What theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire loop.
     """
 
-    line: Line
+    line: FittedLine
     slope: float = 0.0
     intercept: float = 0.0
 
@@ -60,7 +126,7 @@ def load(path: Path) -> Calibration:
     """
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
-        return Calibration(Line(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
+        return Calibration(FittedLine(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path} is not a calibration ({error}): make one with 'liteprobe calibrate --json {path}'"

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the dispersion of packet trains says: the rate of a train, and the capacity by the pairs that were not queued."""
+"""Estimates from the dispersion of packet trains the rate of a train, and the capacity by the pairs that were not queued."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,7 @@ def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What pairs of packets say of the narrowest link.
+    """Says what pairs of packets tell of the narrowest link.
 
     Attributes
     ----------

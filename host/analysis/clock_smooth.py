@@ -20,7 +20,7 @@ EVEN = 12**0.5  # The width of an even spread over its standard deviation.
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """What is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo.
+    """States what is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class NoiseModel:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """The estimate at each edge; each array has shape (edges,).
+    """Holds the estimate at each edge; each array has shape (edges,).
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ def _backward(forward: _Forward) -> Smoothed:
 
 @dataclass(frozen=True)
 class Correction:
-    """What takes the error of a clock out of stamps that were made between two edges of its log.
+    """Takes the error of a clock out of stamps that were made between two edges of its log.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Allan deviation, time deviation and MTIE of an oscillator, and of the clock that is made of it, from the log of a PPS."""
+"""Computes Allan deviation, time deviation and MTIE of an oscillator, and of the clock made of it, from the log of a PPS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LEAST = 4  # Edges from which there is a deviation at all.
 
 @dataclass(frozen=True)
 class Stability:
-    """Overlapping Allan deviation; each array has shape (averaging times,).
+    """Holds the overlapping Allan deviation; each array has shape (averaging times,).
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
 
 @dataclass(frozen=True)
 class Wander:
-    """How far a phase strays in a time, in ns; each array has shape (times,).
+    """Tells how far a phase strays in a time, in ns; each array has shape (times,).
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Confidence intervals: how far a figure may be from what an endless run would give."""
+"""Computes confidence intervals: how far a figure may be from what an endless run would give."""
 
 import math
 from bisect import bisect_left, bisect_right

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""One-way delay and its variation, packet by packet."""
+"""Computes one-way delay and its variation, packet by packet."""
 
 import math
 from fractions import Fraction

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The clock of a line against the time of the probe, and what it takes out of receive stamps.
+"""Fits the clock of a line to the time of the probe, and takes its steps out of receive stamps.
 
 A receive stamp is the beginning of the tick of 8 ns in which the SFD came, so it is up to a tick early. The octets of a
 line come in its own clock: where that is known well enough, the stamp says which octet it was, and the line when.
@@ -23,7 +23,7 @@ SLACK = 1e-3  # Of the half tick that no residual of a sound line is above (ns):
 
 @dataclass(frozen=True)
 class LineClock:
-    """When each tick of a line began, as the probe's clock tells time.
+    """Tells when each tick of a line began, as the probe's clock tells time.
 
     Attributes
     ----------

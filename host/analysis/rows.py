@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A row of figures: what is known of one program of trains, as tables, JSON, CSV and reports have it.
+"""Holds a row of figures: what is known of one program of trains, as tables, JSON, CSV and reports have it.
 
 Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. JSON has the same names.
 """
@@ -54,7 +54,7 @@ class Dispersion(TypedDict):
 
 
 class TrainFigures(TypedDict):
-    """What is known of one train of a program."""
+    """Holds what is known of one train of a program."""
 
     number: int
     received: int | None
@@ -75,8 +75,8 @@ class Counts(TypedDict):
     expired: int | None
 
 
-class Measured(Counts):
-    """What records, or accumulators in their place, say; ``source`` says which."""
+class MeasuredFigures(Counts):
+    """Holds what records, or accumulators in their place, say; ``source`` says which."""
 
     dispersion_rate_bps: Rates
     capacity: CapacityFigures
@@ -111,7 +111,7 @@ class PinFigures(TypedDict):
 
 
 class WireFigures(TypedDict):
-    """What the simulated wire did to a program's packets."""
+    """Counts what the simulated wire did to a program's packets."""
 
     capacity_bps: NotRequired[float | None]
     owd_ns: float | None
@@ -140,7 +140,7 @@ class ClockFigures(TypedDict):
 
 
 class Asked(TypedDict):
-    """What was asked for, and what theory says of it."""
+    """Holds what was asked for, and what theory says of it."""
 
     length: int
     count: int
@@ -162,7 +162,7 @@ class ProbeCounts(TypedDict):
     records_lost: int
 
 
-class TrainRow(Measured, Asked, ProbeCounts):
+class TrainRow(MeasuredFigures, Asked, ProbeCounts):
     """All figures of a program that need no path to be known."""
 
     frame_bps: float | None

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Loss, duplication and reordering, from the sequence numbers in order of arrival."""
+"""Counts loss, duplication and reordering, from the sequence numbers in order of arrival."""
 
 from dataclasses import dataclass
 

@@ -1,18 +1,95 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""One row of figures from the result of one program of trains: what tables, JSON, CSV and reports show."""
+"""Makes one row of figures from the result of one program of trains: what tables, JSON, CSV and reports show."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS
-from liteprobe.host.analysis import arrivals, capacity, delay, partial, sequence, theory
-from liteprobe.host.analysis.arrivals import Packets
-from liteprobe.host.analysis.rows import Asked, Measured, ProbeCounts, Row, TrainRow, finite
-from liteprobe.host.analysis.samples import capacity_of, of_train, rates, sample
+from liteprobe.host.analysis import arrivals, capacity, confidence, delay, sequence, theory
+from liteprobe.host.analysis.arrivals import ArrivedPackets
+from liteprobe.host.analysis.rows import (
+    Asked,
+    CapacityFigures,
+    Counts,
+    Dispersion,
+    MeasuredFigures,
+    ProbeCounts,
+    Rates,
+    Row,
+    Sample,
+    TrainFigures,
+    TrainRow,
+    finite,
+)
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+
+SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
+SOURCE = (
+    "accumulators: counts, delay mean, std, least and greatest; records that are there: trains that are whole, and "
+    "pairs for the capacity"
+)
+#: Figures of a sample of delays, in the order of tables.
+NO_SAMPLE = cast(Sample, dict.fromkeys(Sample.__annotations__))
+NO_RATES = cast(Rates, dict.fromkeys(Rates.__annotations__))
+
+
+def sample(values: NDArray[np.number]) -> Sample:
+    """Return the figures of a sample of delays (ns); all None when it is empty."""
+    if not len(values):
+        return NO_SAMPLE.copy()
+    return {
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        "min": int(values.min()),
+        "max": int(values.max()),
+        "p50": delay.percentile(values, 50),
+        "p99": delay.percentile(values, 99),
+        "p99_9": delay.percentile(values, 99.9),
+    }
+
+
+def rates(values: NDArray[np.floating]) -> Rates:
+    """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return NO_RATES.copy()
+    low, high = confidence.mean_interval(known)
+    return {
+        "mean": float(np.mean(known)),
+        "std": float(np.std(known, ddof=1)) if len(known) > 1 else 0.0,
+        "median": float(np.median(known)),
+        "ci95_low": finite(low),
+        "ci95_high": finite(high),
+    }
+
+
+def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> CapacityFigures:
+    """Return the capacity by the least sum of delays, as a row has it."""
+    stamps = arrived.tx_stamp, arrived.rx_stamp
+    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
+
+
+def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> TrainFigures:
+    """Return the figures of one train of which every record is there; ``train`` are its rows of ``arrived``."""
+    dispersion = capacity.dispersions(arrived.rx_stamp[train])
+    return {
+        "number": number,
+        "received": len(train),
+        "dispersion_rate_bps": finite(rate_bps),
+        "owd_mean_ns": float(arrived.owd_ns[train].mean()) if len(train) else None,
+        "dispersion_ns": {
+            "total": int(dispersion.sum()),
+            "mean": float(dispersion.mean()) if len(dispersion) else None,
+            "std": float(dispersion.std(ddof=1)) if len(dispersion) > 1 else None,
+            "min": int(dispersion.min()) if len(dispersion) else None,
+            "max": int(dispersion.max()) if len(dispersion) else None,
+        },
+    }
 
 
 def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
@@ -35,7 +112,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     arrived = arrivals.packets(result, waiting_time_ns)
     program = result.program
     is_whole, held = arrivals.has_all_records(result), arrivals.held(result)
-    measured = _of_records(result, arrived) if is_whole else partial.figures(result, arrived, waiting_time_ns)
+    measured = _of_records(result, arrived) if is_whole else _partial_figures(result, arrived, waiting_time_ns)
     per_octet = measured["dispersion_rate_bps"]["mean"]
     figures: TrainRow = {
         **_asked(program),
@@ -55,7 +132,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     return cast(Row, figures)
 
 
-def _of_records(result: TrainResult, arrived: Packets) -> Measured:
+def _of_records(result: TrainResult, arrived: ArrivedPackets) -> MeasuredFigures:
     """Return the figures of a program of which every record is there."""
     program = result.program
     per_train = arrivals.trains(result, arrived)
@@ -100,7 +177,7 @@ def _probe_counts(result: TrainResult) -> ProbeCounts:
     return cast(ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}})
 
 
-def _ipdv(arrived: Packets, program: TrainProgram) -> NDArray[np.int64]:
+def _ipdv(arrived: ArrivedPackets, program: TrainProgram) -> NDArray[np.int64]:
     """Return the IPDV within trains: from one train to the next there is no interval that was asked for."""
     # One number left out between trains keeps the pairs of two trains apart.
     return delay.ipdv(arrived.sequence + arrived.sequence // program.count, arrived.owd_ns)
@@ -112,3 +189,170 @@ def _scaled(rate_bps: float | None, program: TrainProgram, octets: int) -> float
 
 def _last(values: NDArray[np.float64]) -> float | None:
     return float(values[-1]) if len(values) else None
+
+
+# Missing records ----------------------------------------------------------------------------------
+#
+# The probe's accumulators count every frame, but know neither packets that came twice from those that came once, nor a
+# waiting time, nor trains. So each figure has its own condition.
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program, and what may be said of it without all of its records."""
+
+    result: TrainResult
+    arrived: ArrivedPackets
+    waiting_time_ns: int | None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self.result.counters
+
+    @cached_property
+    def is_ours(self) -> bool:
+        """Whether all that was counted can be of this program."""
+        return self.counters["expected"] <= self.result.program.total
+
+    @cached_property
+    def is_tracked(self) -> bool:
+        """Whether each frame was told from a copy: none came later than the probe remembers."""
+        return self.is_ours and self.counters["beyond_window"] == 0
+
+    @cached_property
+    def is_in_time(self) -> bool:
+        return self.waiting_time_ns is None or self.counters["delay_max"] <= self.waiting_time_ns
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every frame counted is a packet that counts: accumulators and records are of the same packets."""
+        return self.is_tracked and self.is_in_time and self.counters["duplicated"] == 0
+
+    @cached_property
+    def received(self) -> int | None:
+        if not (self.is_tracked and self.is_in_time):
+            return None
+        return self.counters["frames"] - self.counters["duplicated"]
+
+
+def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> MeasuredFigures:
+    """Return the figures of a program of which records are missing.
+
+    Parameters
+    ----------
+    result : TrainResult
+        With the probe's accumulators.
+    arrived : ArrivedPackets
+        Those of the records that are there.
+    waiting_time_ns : int or None
+        T_max of RFC 7680; None: as long as the probe listened.
+    """
+    program = _Program(result, arrived, waiting_time_ns)
+    owd = _delays(program)
+    trains = _trains(program, owd["mean"])
+    return {
+        "dispersion_rate_bps": _rates(trains),
+        "capacity": _capacity(program),
+        "owd_ns": owd,
+        "ipdv_ns": NO_SAMPLE.copy(),
+        "pdv_ns": _over_least(owd),
+        "jitter_ns": None,
+        **_counts(program),
+        "source": SOURCE,
+        "trains": trains,
+    }
+
+
+def _counts(program: _Program) -> Counts:
+    counters, sent, received = program.counters, program.result.sent, program.received
+    reordered = counters["reordered"] if program.is_tracked and program.is_in_time else None
+    return {
+        "sent": sent,
+        "received": received,
+        "lost": None if received is None else sent - received,
+        "duplicated": counters["duplicated"] if program.is_tracked else None,
+        "reordered": reordered,
+        "reordering_extent_max": 0 if reordered == 0 else None,
+        "expired": 0 if program.is_in_time else None,
+    }
+
+
+def _delays(program: _Program) -> Sample:
+    """Return the figures of the delays; a copy never comes sooner than its packet, so the least holds with copies."""
+    found: Sample = NO_SAMPLE.copy()
+    counters, waiting_ns = program.counters, program.waiting_time_ns
+    frames = counters["frames"]
+    if frames and program.is_ours and (waiting_ns is None or counters["delay_min"] <= waiting_ns):
+        found["min"] = counters["delay_min"]
+    if frames and program.is_plain:
+        found["mean"] = counters["delay_sum"] / frames
+        found["max"] = counters["delay_max"]
+        square = counters["delay_square_sum"] * frames - counters["delay_sum"] ** 2  # Exact: these are integers.
+        if max(abs(counters["delay_min"]), abs(counters["delay_max"])) < SQUARE_LIMIT_NS:
+            found["std"] = (square / (frames * (frames - 1))) ** 0.5 if frames > 1 else 0.0
+    return found
+
+
+def _over_least(owd: Sample) -> Sample:
+    """Return the figures of the PDV: delays over their least."""
+    least, mean, most = owd["min"], owd["mean"], owd["max"]
+    found: Sample = NO_SAMPLE.copy()
+    if least is not None and mean is not None and most is not None:
+        found |= {"mean": mean - least, "std": owd["std"], "min": 0, "max": most - least}
+    return found
+
+
+def _capacity(program: _Program) -> CapacityFigures:
+    """Return the capacity by the pairs that are there; without copies a missing record can't make a wrong pair."""
+    if program.is_plain:
+        return capacity_of(program.result.program, program.arrived)
+    return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
+
+
+def _rates(trains: list[TrainFigures]) -> Rates:
+    """Return the dispersion rates of all trains, or none: those of some would be another sample."""
+    known = [train["dispersion_rate_bps"] for train in trains]
+    return rates(np.array([] if None in known else known, dtype=np.float64))
+
+
+def _trains(program: _Program, owd_mean_ns: float | None) -> list[TrainFigures]:
+    of_trains = arrivals.trains(program.result, program.arrived)
+    return [_train(program, number, train, owd_mean_ns) for number, train in enumerate(of_trains)]
+
+
+def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns: float | None) -> TrainFigures:
+    """Return what is known of one train: all, when its records are all there; its span, when its ends are known."""
+    asked, counters = program.result.program, program.counters
+    stamps = program.arrived.rx_stamp[train]
+    if program.is_plain and len(train) == asked.count:
+        return of_train(number, program.arrived, train, capacity.dispersion_rate(stamps, asked.length))
+    if program.is_plain and asked.repeats == 1:
+        return _spanned(
+            number, counters["frames"], counters["last_stamp"] - counters["first_stamp"], asked.length, owd_mean_ns
+        )
+    places = program.arrived.sequence[train] - number * asked.count
+    has_ends = {0, asked.count - 1} <= set(places.tolist())
+    is_all = program.is_plain and counters["frames"] == asked.total and counters["reordered"] == 0
+    if is_all:
+        span_ns = int(stamps.max()) - int(stamps.min()) if has_ends else None
+        return _spanned(number, asked.count, span_ns, asked.length, None)
+    return _spanned(number, None, None, asked.length, None)
+
+
+def _spanned(
+    number: int, frames: int | None, span_ns: int | None, length: int, owd_mean_ns: float | None
+) -> TrainFigures:
+    """Return the figures of a train of which the count of its frames and the time that they took are known, or not."""
+    is_known = frames is not None and frames > 1 and span_ns is not None
+    dispersion: Dispersion = {"total": None, "mean": None, "std": None, "min": None, "max": None}
+    rate = None
+    if frames is not None and is_known and span_ns is not None:
+        rate = finite(capacity.span_rate(frames, span_ns, length))
+        dispersion |= {"total": span_ns, "mean": span_ns / (frames - 1)}
+    return {
+        "number": number,
+        "received": frames,
+        "dispersion_rate_bps": rate,
+        "owd_mean_ns": owd_mean_ns,
+        "dispersion_ns": dispersion,
+    }

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What an Ethernet link can carry: arithmetic on frame lengths, in octets without FCS (60 to 9000)."""
+"""Computes what an Ethernet link can carry, from frame lengths in octets without FCS (60 to 9000)."""
 
 import math
 

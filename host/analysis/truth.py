@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The simulation's truth: when each frame was on the wire, against which a measurement is held."""
+"""Reads the simulation's truth, when each frame was on the wire, and compares a measurement with it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ def read(path: Path) -> NDArray[np.void]:
 
 @dataclass(frozen=True)
 class Truth:
-    """What happened to the probe frames of one program.
+    """Tells what happened to the probe frames of one program.
 
     Attributes
     ----------

@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Capture on the host: blocks of the probe to records, and records to files."""
+"""Captures on the host: blocks of the probe to records, and records to files."""

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A capture of a probe: set up, running, and ended."""
+"""Sets up, runs and ends a capture of a probe."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -11,10 +11,10 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.capture.receive import Receiver, open_sockets, room_remark
 from liteprobe.host.capture.request import CaptureSettings, Transport
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.sources import BusSource, DmaSource, Source, UdpSource
-from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource
+from liteprobe.host.capture.sources import BlockSource, BusSource, DmaSource, UdpSource
+from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource
+from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.clock.timebase import Timebase, bound_words
-from liteprobe.host.clock.watch import ClockWatch
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
@@ -27,7 +27,7 @@ OWN_WORDS = f"a stamp comes up to {TICK_NS} ns after its SFD"
 
 
 class CaptureDevice(Protocol):
-    """What a capture takes: a `Probe`, or what stands for one."""
+    """Names what a capture needs of a `Probe`, or of what stands for one."""
 
     url: str
     link: Link
@@ -41,7 +41,7 @@ class CaptureDevice(Protocol):
 
 @dataclass(frozen=True)
 class OpenTransport:
-    """A transport that is there, and ours.
+    """Holds a transport that is there, and ours.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class OpenTransport:
 
 @dataclass(frozen=True)
 class RunningCapture:
-    """A capture that runs.
+    """Holds a capture that runs.
 
     Parameters
     ----------
-    source : Source
+    source : BlockSource
     finish : callable
         Ends it, and returns what the probe counted, by name.
     ports : int
@@ -77,7 +77,7 @@ class RunningCapture:
         What makes it slower than it could be; else empty.
     """
 
-    source: Source
+    source: BlockSource
     finish: Callable[[], dict[str, Any]]
     ports: int
     clock_s: Callable[[], float]
@@ -194,8 +194,8 @@ def _waiting(
     ring: CaptureRing,
     channels: list[int],
     trigger: ProbeTrigger | None,
-    open_source: Callable[[dict[int, int]], Source],
-) -> tuple[Source, Callable[[], dict[str, Any]]]:
+    open_source: Callable[[dict[int, int]], BlockSource],
+) -> tuple[BlockSource, Callable[[], dict[str, Any]]]:
     """Return a source that waits for the trigger, if there is one; and what was overwritten till then."""
     if not trigger:
         return open_source({}), dict

@@ -3,6 +3,8 @@
 """Receives the UDP blocks of a capture in a process of its own, so that receiving never waits for the disk."""
 
 import contextlib
+import ctypes
+import errno
 import mmap
 import multiprocessing
 import os
@@ -19,8 +21,83 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host import interrupt
 from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
-from liteprobe.host.capture.many import ManyReader
 from liteprobe.host.errors import ProbeError
+
+
+class _Place(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+class _Message(ctypes.Structure):
+    """struct mmsghdr, and in it struct msghdr."""
+
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_size", ctypes.c_uint),
+        ("places", ctypes.POINTER(_Place)),
+        ("place_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_size", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+        # Aligned as what is around it: msghdr is a struct of its own.
+        ("_pad", ctypes.c_char * (ctypes.sizeof(ctypes.c_void_p) - ctypes.sizeof(ctypes.c_int))),
+        ("length", ctypes.c_uint),
+    )
+
+
+class ManyReader:
+    """Reads datagrams into slots that follow one another in memory.
+
+    Parameters
+    ----------
+    address : int
+        Of the first slot.
+    slots : int
+    size : int
+        Octets of a slot: what is longer is cut.
+
+    Attributes
+    ----------
+    lengths : array of uint32, shape (slots,)
+        Octets that came last into each slot.
+    """
+
+    def __init__(self, address: int, slots: int, size: int) -> None:
+        self._places = (_Place * slots)()
+        self._messages = (_Message * slots)()
+        for slot, (place, message) in enumerate(zip(self._places, self._messages, strict=True)):
+            place.base, place.size = address + slot * size, size
+            message.places, message.place_count = ctypes.pointer(place), 1
+        stride = ctypes.sizeof(_Message)
+        self.lengths: NDArray[np.uint32] = np.ndarray(
+            (slots,), np.uint32, memoryview(self._messages).cast("B"), _Message.length.offset, (stride,)
+        )
+        self._call = ctypes.CDLL(None, use_errno=True).recvmmsg
+
+    def read(self, number: int, slot: int, most: int) -> int:
+        """Read what waits at socket ``number``, at most ``most`` datagrams, into slots from ``slot`` on; return how many.
+
+        Raises
+        ------
+        OSError
+            When the kernel refuses.
+        """
+        first = ctypes.byref(self._messages, slot * ctypes.sizeof(_Message))
+        count = int(self._call(number, first, most, _DONT_WAIT, None))
+        if count >= 0:
+            return count
+        error = ctypes.get_errno()
+        if error in (errno.EAGAIN, errno.EINTR):
+            return 0
+        raise OSError(error, os.strerror(error))
+
+
+# # #
+
+_DONT_WAIT = 0x40  # MSG_DONTWAIT of Linux.
+
 
 SLOTS = 1 << 15  # Blocks: 48 MB, 0.4 s of a full gigabit.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most, but all to root.
@@ -91,7 +168,7 @@ def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0
 
 
 class SharedMemory:
-    """Memory that goes along to a process that is started; it has no name, so it ends with those who have it, however they end.
+    """Shares memory with a process that is started; it has no name, so it ends with those who have it, however they end.
 
     Parameters
     ----------

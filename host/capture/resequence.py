@@ -25,8 +25,8 @@ FAR = 64  # Blocks beyond the window that show that the window is over; fewer ma
 
 
 @dataclass(frozen=True)
-class Patience:
-    """When to ask for a block again, and when to give it up.
+class ResendPolicy:
+    """Says when to ask for a block again, and when to give it up.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class Patience:
     tries: int = 25
 
 
-class _Channel:
-    """The blocks of a channel that wait for one before them, each at its number modulo the window."""
+class _ChannelWindow:
+    """Holds the blocks of a channel that wait for one before them, each at its number modulo the window."""
 
     def __init__(self, first: int, window: int) -> None:
         self.expected = self.last_known = self.top = first  # The next one; one after those sent, after those held.
@@ -101,14 +101,14 @@ class _Channel:
 class Resequencer:
     """Orders the blocks of all channels by their numbers.
 
-    Memory is bounded: a channel holds at most a window of blocks. So is the time that a block is held: `Patience.tries` + 1
+    Memory is bounded: a channel holds at most a window of blocks. So is the time that a block is held: `ResendPolicy.tries` + 1
     waits without the block before it, twice that where it came when that was already asked for.
 
     Parameters
     ----------
     first_numbers : mapping
         Number of the first block to come, by channel. Others are foreign.
-    patience : Patience
+    patience : ResendPolicy
     ring : int
         Blocks of a channel that the probe's ring holds: the window is a power of two, as large as that where WINDOWS allows.
 
@@ -119,11 +119,11 @@ class Resequencer:
         up; what is not a block of a channel of this capture.
     """
 
-    def __init__(self, first_numbers: Mapping[int, int], patience: Patience | None = None, ring: int = 0) -> None:
-        self.patience = patience or Patience()
+    def __init__(self, first_numbers: Mapping[int, int], patience: ResendPolicy | None = None, ring: int = 0) -> None:
+        self.patience = patience or ResendPolicy()
         self.window = min(max(1 << (ring - 1).bit_length(), WINDOWS[0]), WINDOWS[1])
         self.asked = self.repeated = self.never_came = self.foreign = 0
-        self._channels = {number: _Channel(first, self.window) for number, first in first_numbers.items()}
+        self._channels = {number: _ChannelWindow(first, self.window) for number, first in first_numbers.items()}
 
     def expected(self, channel: int) -> int:
         """Return the number of the next block of a channel: all before it have been handed on, or given up."""
@@ -196,12 +196,12 @@ class Resequencer:
     # # #
 
     @staticmethod
-    def _known(channel: _Channel) -> int:
+    def _known(channel: _ChannelWindow) -> int:
         """Return how many blocks are known of, from the expected one on."""
         sent = channel.ahead(channel.last_known)
         return max(channel.ahead(channel.top), sent if sent < NEAR else 0)
 
-    def _hold(self, channel: _Channel, numbers: NDArray[np.uint32], blocks: Blocks, now_s: float) -> list[Blocks]:
+    def _hold(self, channel: _ChannelWindow, numbers: NDArray[np.uint32], blocks: Blocks, now_s: float) -> list[Blocks]:
         """Keep blocks that came out of order; return those that are due."""
         freed: list[Blocks] = []
         part = channel.window // 2  # So much of what goes on in order isn't far.
@@ -219,7 +219,7 @@ class Resequencer:
                 freed += self._pass(channel, min(map(channel.ahead, channel.far)) + 1 - channel.window // 2)
         return freed
 
-    def _sort(self, channel: _Channel, numbers: NDArray[np.uint32], blocks: Blocks) -> None:
+    def _sort(self, channel: _ChannelWindow, numbers: NDArray[np.uint32], blocks: Blocks) -> None:
         """Hold what is within the window, lay aside what is a little beyond, and count the rest."""
         ahead = (numbers - np.uint32(channel.expected)).astype(np.int64)
         self.repeated += int(np.count_nonzero(ahead >= WRAP // 2))
@@ -231,7 +231,7 @@ class Resequencer:
             self.repeated += int(numbers[place]) in channel.far
             channel.far[int(numbers[place])] = blocks[place].copy()
 
-    def _come_near(self, channel: _Channel) -> list[Blocks]:
+    def _come_near(self, channel: _ChannelWindow) -> list[Blocks]:
         """Hold what was beyond the window and no longer is; return what is due."""
         near = [number for number in channel.far if (number - channel.expected) % WRAP < channel.window]
         if near:
@@ -239,7 +239,7 @@ class Resequencer:
             self.repeated += channel.hold(np.array(near, np.uint32), blocks)
         return [channel.take(count)] if (count := channel.in_order()) else []
 
-    def _pass(self, channel: _Channel, ahead: int) -> list[Blocks]:
+    def _pass(self, channel: _ChannelWindow, ahead: int) -> list[Blocks]:
         """Give up what hasn't come of the next ``ahead`` blocks; return those that have, and those that follow."""
         freed: list[Blocks] = []
         target = (channel.expected + ahead) % WRAP
@@ -253,14 +253,14 @@ class Resequencer:
         self._settle(channel)
         return freed
 
-    def _progress(self, channel: _Channel, now_s: float) -> None:
+    def _progress(self, channel: _ChannelWindow, now_s: float) -> None:
         """Note that the block expected has come: while blocks come, none is late."""
         channel.asked_at = now_s
         channel.tops.clear()
         self._settle(channel)
 
     @staticmethod
-    def _settle(channel: _Channel) -> None:
+    def _settle(channel: _ChannelWindow) -> None:
         """Have nothing that is remembered lie behind the block expected."""
         if (channel.expected - channel.last_known) % WRAP < NEAR:
             channel.last_known = channel.expected

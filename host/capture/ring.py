@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The ring that a capture waits in, as a host sees it: which blocks there are, which may be overwritten, which are sent.
+"""Controls the ring that a capture waits in: which blocks there are, which may be overwritten, which are sent.
 
 All names of registers and memories are here and nowhere else.
 
@@ -46,7 +46,7 @@ class ChannelState:
 
 
 class CaptureRing:
-    """The ring of a probe that captures.
+    """Controls the ring of a probe that captures.
 
     Parameters
     ----------

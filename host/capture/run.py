@@ -12,19 +12,17 @@ from typing import Any, Protocol
 from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.filter.expression import Passes, fit_trigger, parse
 from liteprobe.host.capture.filter.fit import clear_filter, write_filter
 from liteprobe.host.capture.filter.libpcap import FrameFilter
-from liteprobe.host.capture.merge import WINDOW_NS
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
 from liteprobe.host.capture.ring import CaptureRing
-from liteprobe.host.capture.session import Capture, Choice, Sink
-from liteprobe.host.capture.sources import RecordedSource, Source
-from liteprobe.host.capture.trigger import Passes, Trigger
-from liteprobe.host.capture.triggered import ProbeTrigger, free_channel
+from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
+from liteprobe.host.capture.sources import BlockSource, RecordedSource
+from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
 from liteprobe.host.capture.write.output import Output
-from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter, Statistics
-from liteprobe.host.clock.watch import ClockWatch
+from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
+from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import UsageError
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
@@ -37,7 +35,7 @@ Remark = Callable[[str], None]
 
 
 class Meanwhile(Protocol):
-    """What is done while a capture runs, and says when it ends."""
+    """Does something while a capture runs, and says when it ends."""
 
     @property
     def sinks(self) -> Sequence[Sink]:
@@ -49,11 +47,11 @@ class Meanwhile(Protocol):
 
 @dataclass
 class Setup:
-    """What a capture is made of."""
+    """Holds what a capture is made of."""
 
-    source: Source
+    source: BlockSource
     finish: Callable[[], dict[str, Any]] = field(default=dict)
-    ports: list[Interface] = field(default_factory=list)
+    ports: list[PortInterface] = field(default_factory=list)
     hardware: str = ""
     comment: str = ""
     shift_ns: int = 0
@@ -97,7 +95,7 @@ def capture_recording(
     _remark_differences(request, remark)
     setup = Setup(
         RecordedSource(path),
-        ports=[Interface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
+        ports=[PortInterface(f"port{number}", filter=request.filter or "") for number in range(RECORDED_PORTS)],
         comment=f"From the recording {path}",
         shift_ns=-(request.tai_utc_s or 0) * 10**9,
         passes=request.passing.passes() if request.passing else None,
@@ -145,7 +143,7 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
         remark(running.remark)
     snap = 0 if wanted.snap_length == SNAP_MOST else wanted.snap_length
     ports = [
-        Interface(f"port{number}", f"port {number} of {probe.url}", request.filter or "", status, snap)
+        PortInterface(f"port{number}", f"port {number} of {probe.url}", request.filter or "", status, snap)
         for number in range(running.ports)
     ]
     is_utc = request.tai_utc_s is not None
@@ -183,8 +181,8 @@ def _run(
         sinks.append(headers)
     if request.blocks:
         raw = stack.enter_context(closing(Output(Path(request.blocks))))
-    choice = Choice(setup.passes, trigger, request.count)
-    capture = Capture(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
+    choice = Selection(setup.passes, trigger, request.count)
+    capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
     signal = _loop(request.duration_s, setup, capture, raw)
     counts = _counts(capture, choice) | setup.finish()
     if pcapng:
@@ -192,7 +190,7 @@ def _run(
     return CaptureResult(counts, signal, header_files)
 
 
-def _loop(duration_s: float | None, setup: Setup, capture: Capture, raw: Output | None) -> int:
+def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: Output | None) -> int:
     """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken.
 
     Returns the signal that ended it, or 0.
@@ -222,7 +220,7 @@ def _loop(duration_s: float | None, setup: Setup, capture: Capture, raw: Output 
     return 0 if ends_s is not None and setup.clock_s() >= ends_s else wish.number
 
 
-def _counts(capture: Capture, choice: Choice) -> dict[str, Any]:
+def _counts(capture: CaptureSession, choice: Selection) -> dict[str, Any]:
     """Return what became of everything, by name."""
     found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
     found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}

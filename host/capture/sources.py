@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the blocks of a capture come from: a probe by UDP, DMA or over its bus, or a file that they were kept in."""
+"""Brings the blocks of a capture: of a probe by UDP, by DMA or over its bus, or of a file that they were written to."""
 
 import io
 import sys
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
 from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver
-from liteprobe.host.capture.resequence import Patience, Resequencer
+from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.errors import ProbeError, UsageError
@@ -31,8 +31,8 @@ LINGER_S = 0.3  # After the end, time without a block after which none is waited
 Batches = Iterator[tuple[Blocks, NDArray[np.uint32] | None]]
 
 
-class Source(Protocol):
-    """Where blocks come from."""
+class BlockSource(Protocol):
+    """Brings blocks."""
 
     def batches(self) -> Batches:
         """Yield blocks, and their lengths (octets) where they may be cut; nothing now and then."""
@@ -101,7 +101,7 @@ class UdpSource:
     receiver : Receiver
     channels : sequence of int
         Channels that the capture uses.
-    patience : Patience or None
+    patience : ResendPolicy or None
     idle : callable or None
         Called when no block has come: a simulated probe's time passes only then.
     first : mapping or None
@@ -118,7 +118,7 @@ class UdpSource:
         ring: CaptureRing,
         receiver: Receiver,
         channels: Sequence[int],
-        patience: Patience | None = None,
+        patience: ResendPolicy | None = None,
         idle: Callable[[], None] | None = None,
         first: Mapping[int, int] | None = None,
     ) -> None:

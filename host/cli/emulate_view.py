@@ -18,9 +18,9 @@ from liteprobe.host.run.emulate_figures import (
     EmulationLook,
     EmulationResult,
 )
-from liteprobe.host.traffic.document.network_sentences import treatment
-from liteprobe.host.traffic.document.network_write import rate_text
+from liteprobe.host.traffic.document import treatment
 from liteprobe.host.traffic.network.network import DIRECTIONS, Direction, Network
+from liteprobe.host.units import rate_text
 
 WAYS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
 FATES = ("sent", *DROPS, "late")

@@ -16,7 +16,7 @@ from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.cli import tables
 from liteprobe.host.clock.timebase import bound_words
 from liteprobe.host.measure.monitor import NAMES, Histogram, PortMeasurement
-from liteprobe.host.measure.streams import STREAM_IDS, Stream
+from liteprobe.host.measure.streams import STREAM_IDS, ReceivedStream
 from liteprobe.host.serve.poll import Look, losses, totals
 from liteprobe.host.serve.worst import Worst
 
@@ -187,7 +187,7 @@ def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
     return Group(tables.Either(shown, narrow), Text(counts))
 
 
-def _streams(streams: list[Stream]) -> RenderableType:
+def _streams(streams: list[ReceivedStream]) -> RenderableType:
     with_errors = any(stream.bit_errors is not None for stream in streams)
     counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
     delays = ["delay min", "mean", "max", "std ns"]
@@ -204,7 +204,7 @@ def _streams(streams: list[Stream]) -> RenderableType:
     return tables.Either(wide, tables.Either(Group(*narrow), Group(*lines)))
 
 
-def _rows(streams: list[Stream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
+def _rows(streams: list[ReceivedStream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
     """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
     for stream in streams:
         name = "others" if stream.stream_id is None else str(stream.stream_id)

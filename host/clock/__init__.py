@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The probe's clock: its state, the log of its reference, the servo."""
+"""Reads the probe's clock: its state, the log of its reference, the servo."""

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The raw log of a PPS: one line an edge, as the gateware stamped it, and what was reported of the clock then."""
+"""Writes and reads the raw log of a PPS: one line an edge, as the gateware stamped it, with what the clock reported then."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, TICK_PS
-from liteprobe.host.clock.clock import ClockStatus, Edge
+from liteprobe.host.clock.clock import ClockReport, Edge
 from liteprobe.host.errors import UsageError
 
 # Logs from before the capture was finer than a tick have no quantum.
@@ -99,7 +99,7 @@ class Writer:
         self._lines = csv.writer(stream, lineterminator="\n")
         self._lines.writerow(COLUMNS)
 
-    def write(self, edge: Edge, status: ClockStatus, qerr_ps: int | None = None) -> None:
+    def write(self, edge: Edge, status: ClockReport, qerr_ps: int | None = None) -> None:
         """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
         reported = (status.name, f"{status.offset_ns:.3f}", bound)
@@ -143,7 +143,7 @@ def read(path: Path) -> ClockLog:
 
 
 class _Reported(NamedTuple):
-    """What was reported of the clock at an edge."""
+    """Holds what the clock reported at an edge."""
 
     state: str
     bound_ns: float

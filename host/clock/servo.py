@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The firmware's servo, compiled for this host: the same C that runs on the probe's processor.
+"""Compiles the firmware's servo for this host: the same C that runs on the probe's processor.
 
 Source and contract: firmware/lib/servo/servo.h.
 """

@@ -1,12 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The probe's clock: read, set, and how far to trust it."""
+"""Reads and sets the probe's clock, and says how far to trust it."""
 
 from fractions import Fraction
 from math import isfinite
 
-from liteprobe.host.clock.clock import Clock
-from liteprobe.host.clock.watch import ClockVerdict
+from liteprobe.host.clock.clock import ClockVerdict, ProbeClock
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
@@ -29,7 +28,7 @@ def delay_words(bound_ns: float | None) -> str:
 
 
 class Timebase:
-    """The clock that stamps all frames.
+    """Reads and sets the clock that stamps all frames.
 
     Parameters
     ----------
@@ -40,13 +39,13 @@ class Timebase:
 
     Attributes
     ----------
-    clock : Clock
+    clock : ProbeClock
         What disciplines it, where the gateware can.
     """
 
     def __init__(self, registers: Registers, oscillator_ppm: float) -> None:
         self._registers = registers
-        self.clock = Clock(registers)
+        self.clock = ProbeClock(registers)
         self.oscillator_ppm = oscillator_ppm
 
     @property

@@ -6,18 +6,147 @@ A probe answers to nothing but requests to its own address, so each address is a
 """
 
 import ipaddress
+import json
+import re
 import socket
+import struct
+import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from liteprobe.cores.formats import TICKS_PER_SECOND, preset_of
-from liteprobe.host.device import networks
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience, decode_reply, encode
 from liteprobe.host.errors import ProbeError, UsageError
+
+ARP_TABLE = Path("/proc/net/arp")
+COMPLETE = 0x2
+TIMEOUT_S = 5.0
+ETHERTYPE_ARP, BROADCAST = 0x0806, b"\xff" * 6
+#: Of ARP for IPv4 over Ethernet (RFC 826): Ethernet header, kinds and lengths, operation, sender, target.
+ARP = struct.Struct(">6s6sH2sH2sH6s4s6s4s")
+REQUEST, REPLY = 1, 2
+ETHERNET, IPV4, LENGTHS = b"\x00\x01", 0x0800, b"\x06\x04"
+
+
+def interfaces(said: str | None = None) -> dict[str, list[ipaddress.IPv4Interface]]:
+    """Return the IPv4 addresses of each interface that is up, loopback left out.
+
+    Parameters
+    ----------
+    said : str or None
+        What ``ip -json -4 addr`` printed; None: ask it. Where there is no ``ip`` that can be understood, the network is guessed
+        from the address that this host would send from: /24.
+    """
+    if said is None:
+        said = _said("ip", "-json", "-4", "addr")
+    try:
+        return _read(json.loads(said))
+    except (ValueError, LookupError, TypeError, AttributeError):  # Of another ip, as of BusyBox.
+        return _guess()
+
+
+def neighbours(text: str | None = None) -> dict[str, str]:
+    """Return the MAC address of each neighbour that this host knows, by IPv4 address; ``text``: Linux's table, else it is read."""
+    if text is None and not ARP_TABLE.exists():
+        return _neighbours_of_arp()
+    text = ARP_TABLE.read_text(encoding="utf-8") if text is None else text
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return {row[0]: row[3] for row in rows if len(row) >= 6 and int(row[2], 16) & COMPLETE}
+
+
+def arp_macs(interface: str, own: str, address: str, wait_s: float) -> set[str] | None:
+    """Ask by ARP who has ``address``, and return the MAC addresses of all who say so; None: this user may not ask.
+
+    Parameters
+    ----------
+    interface : str
+    own : str
+        IPv4 address of this host there.
+    address : str
+    wait_s : float
+        For answers (s).
+    """
+    try:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_ARP)) as line:
+            line.bind((interface, ETHERTYPE_ARP))
+            mac = line.getsockname()[4]
+            line.send(arp_request(mac, own, address))
+            frames = []
+            end_s = time.monotonic() + wait_s
+            while (left_s := end_s - time.monotonic()) > 0:
+                line.settimeout(left_s)
+                try:
+                    frames.append(line.recv(2048))
+                except TimeoutError:
+                    break
+    except (AttributeError, OSError):  # Not Linux; no right to.
+        return None
+    return {mac for frame in frames if (mac := sender_of(frame, address))}
+
+
+def arp_request(mac: bytes, own: str, address: str) -> bytes:
+    """Return the frame that asks who has ``address``."""
+    packed, asked = socket.inet_aton(own), socket.inet_aton(address)
+    return ARP.pack(BROADCAST, mac, ETHERTYPE_ARP, ETHERNET, IPV4, LENGTHS, REQUEST, mac, packed, bytes(6), asked)
+
+
+def sender_of(frame: bytes, address: str) -> str | None:
+    """Return the MAC address of who says in ``frame`` to have ``address``; None: it says something else."""
+    if len(frame) < ARP.size:
+        return None
+    _, _, kind, hardware, protocol, lengths, operation, mac, sender, _, _ = ARP.unpack_from(frame)
+    is_reply = (kind, hardware, protocol, lengths, operation) == (ETHERTYPE_ARP, ETHERNET, IPV4, LENGTHS, REPLY)
+    return ":".join(f"{octet:02x}" for octet in mac) if is_reply and sender == socket.inet_aton(address) else None
+
+
+# # #
+
+
+def _said(*command: str) -> str:
+    """Return what a program prints; "": it isn't here, can't run, or doesn't end."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT_S
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _read(entries: list[dict[str, Any]]) -> dict[str, list[ipaddress.IPv4Interface]]:
+    found: dict[str, list[ipaddress.IPv4Interface]] = {}
+    for entry in entries:
+        flags = entry.get("flags", [])
+        if "UP" not in flags or "LOOPBACK" in flags:
+            continue
+        addresses = [
+            ipaddress.IPv4Interface(f"{info['local']}/{info['prefixlen']}") for info in entry.get("addr_info", [])
+        ]
+        if addresses:
+            found[entry["ifname"]] = addresses
+    return found
+
+
+def _neighbours_of_arp() -> dict[str, str]:
+    """Return what the program arp prints, which macOS and Windows have."""
+    said = _said("arp", "-a")
+    pairs = re.findall(r"(\d+\.\d+\.\d+\.\d+)\W+(?:at )?((?:[0-9a-f]{1,2}[:-]){5}[0-9a-f]{1,2})", said.lower())
+    return {address: mac.replace("-", ":") for address, mac in pairs}
+
+
+def _guess() -> dict[str, list[ipaddress.IPv4Interface]]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # Nothing is sent: RFC 5737.
+        except OSError:
+            return {}
+        return {"default": [ipaddress.IPv4Interface(f"{asking.getsockname()[0]}/24")]}
+
 
 # Registers lie in pages; which module has which page is another one in each build.
 CSR_BASE, PAGE, PAGES = 0xF0000000, 0x800, 32
@@ -33,8 +162,8 @@ PATIENCE = Patience(timeout_s=0.2, tries=5)
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a probe may be.
+class ProbeAddress:
+    """Says where a probe may be.
 
     Attributes
     ----------
@@ -53,11 +182,11 @@ class Place:
 
 @dataclass(frozen=True)
 class FoundProbe:
-    """A probe that has answered.
+    """Describes a probe that has answered.
 
     Attributes
     ----------
-    place : Place
+    place : ProbeAddress
     identifier : str
         What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
     preset : str
@@ -72,7 +201,7 @@ class FoundProbe:
         To the one request that was sent: more than 1 where two have one address.
     """
 
-    place: Place
+    place: ProbeAddress
     identifier: str
     preset: str
     ports: int
@@ -92,7 +221,7 @@ class FoundProbe:
         return len(self.macs) > 1 or self.answers > 1
 
 
-def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[Place], list[str]]:
+def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[ProbeAddress], list[str]]:
     """Return where to look, and what was left out.
 
     Parameters
@@ -108,9 +237,9 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
     UsageError
         When a target can't be understood.
     """
-    found: list[Place] = []
+    found: list[ProbeAddress] = []
     skipped: list[str] = []
-    here = networks.interfaces()
+    here = interfaces()
     for target in targets:
         if "::" in target or target.count(":") > 1:
             raise UsageError(
@@ -133,26 +262,26 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
                 )
             else:
                 found += _within(address.network, here, port)
-    return list(dict.fromkeys([*found, Place(LOCALHOST, port)])), skipped
+    return list(dict.fromkeys([*found, ProbeAddress(LOCALHOST, port)])), skipped
 
 
-def discover(asked: Iterable[Place], wait_s: float = 1.0) -> list[FoundProbe]:
+def discover(asked: Iterable[ProbeAddress], wait_s: float = 1.0) -> list[FoundProbe]:
     """Return the probes at these places, in their order.
 
     Parameters
     ----------
-    asked : iterable of Place
+    asked : iterable of ProbeAddress
     wait_s : float
         For answers, after the last request (s).
     """
-    before = networks.neighbours()
+    before = neighbours()
     answers = _ask(list(asked), wait_s)
-    after = networks.neighbours()
+    after = neighbours()
     found = []
     for place, (count, words) in answers.items():
         known = {table[place.address] for table in (before, after) if place.address in table}
         if place.interface:
-            known |= networks.arp_macs(place.interface, place.own, place.address, min(wait_s, 0.3)) or set()
+            known |= arp_macs(place.interface, place.own, place.address, min(wait_s, 0.3)) or set()
         found.append(_look(place, count, words, tuple(sorted(known))))
     return found
 
@@ -182,24 +311,24 @@ def _address(host: str) -> str:
 Interfaces = Mapping[str, list[ipaddress.IPv4Interface]]
 
 
-def _place(address: str, port: int, here: Interfaces) -> Place:
+def _place(address: str, port: int, here: Interfaces) -> ProbeAddress:
     for name, addresses in here.items():
         for own in addresses:
             if ipaddress.IPv4Address(address) in own.network:
-                return Place(address, port, name, str(own.ip))
-    return Place(address, port)
+                return ProbeAddress(address, port, name, str(own.ip))
+    return ProbeAddress(address, port)
 
 
-def _within(network: ipaddress.IPv4Network, here: Interfaces, port: int) -> list[Place]:
+def _within(network: ipaddress.IPv4Network, here: Interfaces, port: int) -> list[ProbeAddress]:
     own = {str(address.ip) for addresses in here.values() for address in addresses}
     hosts = network.hosts() if network.prefixlen < 31 else iter(network)
     return [_place(str(host), port, here) for host in hosts if str(host) not in own]
 
 
-def _ask(asked: list[Place], wait_s: float) -> dict[Place, tuple[int, Words]]:
+def _ask(asked: list[ProbeAddress], wait_s: float) -> dict[ProbeAddress, tuple[int, Words]]:
     """Ask each place once, and return how often it answered, and with what."""
     addresses = [CSR_BASE + PAGE * page + 4 * word for page in range(PAGES) for word in LOOKED_AT]
-    answers: dict[Place, tuple[int, Words]] = {}
+    answers: dict[ProbeAddress, tuple[int, Words]] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         for number, place in enumerate(asked):
@@ -213,7 +342,9 @@ def _ask(asked: list[Place], wait_s: float) -> dict[Place, tuple[int, Words]]:
     return {place: answers[place] for place in asked if place in answers}
 
 
-def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[int, Words]], wait_s: float) -> None:
+def _take(
+    line: socket.socket, asked: list[ProbeAddress], answers: dict[ProbeAddress, tuple[int, Words]], wait_s: float
+) -> None:
     """Take what comes in a time."""
     end_s = time.monotonic() + wait_s
     while (left_s := end_s - time.monotonic()) > 0:
@@ -233,7 +364,7 @@ def _take(line: socket.socket, asked: list[Place], answers: dict[Place, tuple[in
             answers[place] = (count + 1, words)
 
 
-def _look(place: Place, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
+def _look(place: ProbeAddress, count: int, words: Words, macs: tuple[str, ...]) -> FoundProbe:
     """Return what a probe says of itself: of its first answer, and of what is read more."""
     table = words.reshape(PAGES, len(LOOKED_AT))
     identifier, facts = "", [0, 0, 0]

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Firmware for the probe's processor: images, loading over any link, and the console."""
+"""Loads firmware into the probe's processor over any link, and reads its console."""
 
 import struct
 from collections.abc import Callable

@@ -35,7 +35,7 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 @dataclass(frozen=True)
 class Tools:
-    """What a build of Zephyr needs of this machine.
+    """Lists what a build of Zephyr needs of this machine.
 
     Attributes
     ----------

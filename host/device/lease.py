@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Who has a probe: one host at a time, for as long as it lives."""
+"""Takes a probe for this host, alone and for as long as it lives."""
 
 import contextlib
 import getpass
@@ -27,8 +27,8 @@ CLAIM_TRIES = 20
 NAME_OCTETS = 4 * LEASE_NAME_WORDS
 
 
-class Lease:
-    """The right to write to a probe: taken at the first write, kept while this process lives, given back at the end.
+class HostLease:
+    """Holds the right to write to a probe: taken at the first write, held while this process lives, given back at the end.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The PHYs of a probe, over MDIO: what they are, what link they have, and whether they were set up."""
+"""Reads the PHYs of a probe over MDIO: what they are, what link they have, and whether they were set up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ NONE = 0xFFFF  # What the wire reads with nobody on it.
 
 @dataclass(frozen=True)
 class PhyState:
-    """What a PHY says of itself.
+    """Describes a PHY as it does itself.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def speed_in_band(status: PhyStatus) -> int:
 
 
 class Links:
-    """The links of a probe's ports: whether they can be measured, else why not.
+    """Tells whether the links of a probe's ports can be measured, else why not.
 
     Parameters
     ----------

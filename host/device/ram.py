@@ -21,7 +21,7 @@ WORD_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class RamResult:
-    """What a test of RAM found.
+    """Holds what a test of RAM found.
 
     Parameters
     ----------

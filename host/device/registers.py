@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Registers and memories of a probe by name, from the map that its build wrote (``csr.json``)."""
+"""Reads and writes registers and memories of a probe by name, from the map that its build wrote (``csr.json``)."""
 
 import difflib
 import json
@@ -26,7 +26,7 @@ SIGNED = ("delay_origin", "adjust", "clock_offset", "clock_rate", "clock_drift")
 
 @dataclass(frozen=True)
 class Register:
-    """Where a register lies: ``address`` in bytes, ``words`` of 32 bits, the highest first."""
+    """Says where a register lies: ``address`` in bytes, ``words`` of 32 bits, the highest first."""
 
     name: str
     address: int
@@ -58,7 +58,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Memory:
-    """Where a bus memory lies: ``address`` in bytes, ``words`` of 32 bits."""
+    """Says where a bus memory lies: ``address`` in bytes, ``words`` of 32 bits."""
 
     name: str
     address: int

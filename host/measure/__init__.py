@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe measures without keeping frames."""
+"""Reads what a probe measures without recording frames."""

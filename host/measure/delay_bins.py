@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Bins of the delays of a port's streams, moved to where the delays are while frames come; no value is lost by that."""
+"""Chooses bins of histograms from what came, and moves those of delays while frames come; no value is lost by that."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BIN_SHIFT_MAX, BIN_SLOT_WORDS, BINS, BinKind
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.measure.monitor import BinSetting
+from liteprobe.host.measure.monitor import ORIGINS, BinSetting, Histogram, PortMeasurement
 from liteprobe.host.measure.percentiles import LEAST, MOST, Cells
 
 PLACE = BINS[BinKind.DELAY]
@@ -124,3 +124,49 @@ class DelayBins:
             words = self._registers.read_memory(self._memory, BIN_SLOT_WORDS * slot + PLACE.first, PLACE.words)
             found[slot] = words.astype(np.int64)
         return found
+
+
+ENOUGH = 100  # Values, to choose from.
+OUTSIDE = 0.01  # Of all values may lie outside.
+TAIL = 0.002  # Of all values at each end don't ask for bins.
+FEW = 4  # Bins get narrower where values fill less than a fourth of them.
+WIDER = 3  # Bits, where nothing is known of how far values go.
+AFTER_MEAN = 4  # Times the mean: 98 % of times between frames that come at random.
+
+
+def better(found: Histogram, port: PortMeasurement) -> BinSetting | None:
+    """Return bins that show a histogram of all frames of ``port`` better; None: it is well as it is, or too few came."""
+    if found.total < ENOUGH:
+        return None
+    if found.below + found.above > OUTSIDE * found.total:
+        return _wider(found, port)
+    return _narrower(found)
+
+
+def _wider(found: Histogram, port: PortMeasurement) -> BinSetting | None:
+    ends = [stream for stream in port.streams if stream.frames]
+    if found.kind == BinKind.DELAY and ends:
+        made = roomy(min(one.delay_min_ns for one in ends), max(one.delay_max_ns for one in ends))
+        if made.shift > found.setting.shift or made.origin != found.setting.origin:
+            return made
+    shift = found.setting.shift + WIDER
+    if found.kind == BinKind.ARRIVAL:
+        span = port.counters["last_stamp"] - port.counters["first_stamp"]
+        mean = max(span, 0) // found.total
+        shift = max(shift, (AFTER_MEAN * mean // BINS[found.kind].regular).bit_length())
+    shift = min(shift, BIN_SHIFT_MAX)
+    origin = -(BINS[found.kind].regular << shift >> 1) if found.kind == BinKind.DELAY else 0
+    return None if shift == found.setting.shift else BinSetting(origin, shift)
+
+
+def _narrower(found: Histogram) -> BinSetting | None:
+    so_far = found.below + np.cumsum(found.counts)
+    first = int(np.searchsorted(so_far, TAIL * found.total, "right"))
+    last = int(np.searchsorted(so_far, (1 - TAIL) * found.total))
+    last = min(last, len(found.counts) - 1)
+    if (last - first + 1) * FEW > len(found.counts):
+        return None
+    width = 1 << found.setting.shift
+    least, most = (found.setting.origin + place * width for place in (first, last + 1))
+    made = roomy(max(least, ORIGINS[found.kind][0]), most - 1, found.kind)
+    return made if made.shift < found.setting.shift else None

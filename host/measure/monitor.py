@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe measures without keeping frames: counts, rates, streams and histograms of a port."""
+"""Reads what a probe measures without recording frames: counts, rates, streams and histograms of a port."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from liteprobe.cores.formats import (
     BIN_SLOT_WORDS,
     BINS,
     FCS,
+    HEAD_OCTETS,
     OVERHEAD,
     RATE_INTERVAL_MIN_NS,
     STREAM_SLOT_WORDS,
@@ -22,10 +23,9 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.measure.places import check_place
 from liteprobe.host.measure.streams import (
     STREAM_IDS,
-    Stream,
+    ReceivedStream,
     counters_of,
     read_accumulators,
     stream_of,
@@ -80,7 +80,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class BinSetting:
-    """How values are sorted: regular bin k has those from ``origin`` + k * 2^``shift`` on, in octets or ns."""
+    """Says how values are sorted: regular bin k has those from ``origin`` + k * 2^``shift`` on, in octets or ns."""
 
     origin: int
     shift: int
@@ -88,7 +88,7 @@ class BinSetting:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many values fell where.
+    """Counts how many values fell where.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class PortMeasurement:
-    """What a port has measured since the last clear.
+    """Holds what a port has measured since the last clear.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class PortMeasurement:
         ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     rate : Rate or None
         Of the last interval that ended; None before the first, and on a probe that counts no rates.
-    streams : list of Stream
+    streams : list of ReceivedStream
         By slot, from 0.
     histograms : list of dict of BinKind to Histogram
         By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
@@ -148,14 +148,14 @@ class PortMeasurement:
     port: int
     counters: dict[str, int]
     rate: Rate | None
-    streams: list[Stream]
+    streams: list[ReceivedStream]
     histograms: list[dict[BinKind, Histogram]]
     is_saturated: bool
     has_rates: bool = True
 
 
 class Metered(Protocol):
-    """What has meters: a `Probe`, or what stands for one."""
+    """Names what has meters: a `Probe`, or what stands for one."""
 
     registers: Registers
     port_count: int
@@ -389,3 +389,19 @@ def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetti
         counts = words[bins.first : bins.first + bins.words].astype(np.int64)
         found[kind] = Histogram(kind, settings[kind], int(counts[0]), int(counts[-1]), counts[1:-1])
     return found
+
+
+OCTETS_MAX, SHIFT_MAX = 8, 15
+
+
+def check_place(place: StampPlace) -> None:
+    """Raise UsageError, naming the reason, where the gateware can't take a stamp from ``place``."""
+    end = place.offset + place.octets
+    if not 1 <= place.octets <= OCTETS_MAX or not place.bits:
+        raise UsageError(f"a stamp can't have {place.octets} octets: give 1 to {OCTETS_MAX}")
+    if place.offset < 0 or end > HEAD_OCTETS:
+        raise UsageError(
+            f"a stamp can't lie in octets {place.offset} to {end - 1}: give places within {HEAD_OCTETS} octets"
+        )
+    if not 0 <= place.shift <= SHIFT_MAX:  # A field may have bits beyond the 64 of the time: they are 0.
+        raise UsageError(f"a stamp can't be shifted by {place.shift} nibbles: give 0 to {SHIFT_MAX}")

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Percentiles of values that are known by the bins that they fell into: each has its bounds."""
+"""Computes percentiles of values that are known by the bins that they fell into: each has its bounds."""
 
 import math
 from collections.abc import Iterable

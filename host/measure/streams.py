@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Accumulators of a port and of its streams, as the memory of its meter shows them."""
+"""Reads the accumulators of a port and of its streams, as the memory of its meter shows them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ STREAM_IDS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Stream:
+class ReceivedStream:
     """Probe frames of a stream; damaged ones are in none.
 
     Attributes
@@ -115,13 +115,13 @@ def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, 
     return {name: place.value(words) for name, place in layout.items()}
 
 
-def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> Stream:
+def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> ReceivedStream:
     """Return the stream of a slot from its accumulators; ``is_checked``: its fill is."""
     in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
     named = {name: value for name, value in values.items() if is_checked or name not in BIT_ERRORS}
     fields = {name + "_ns" if name in in_ns else name: value for name, value in named.items()}
     stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
-    return Stream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
+    return ReceivedStream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
 
 
 def counters_of(registers: Registers, port: int) -> list[str]:

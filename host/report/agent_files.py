@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host import extras
-from liteprobe.host.agent.client import AgentClient
-from liteprobe.host.agent.events import Event, row
+from liteprobe.host.agent.client import AgentClient, Event, row
 from liteprobe.host.agent.message import Scalar, type_of
 from liteprobe.host.report.files import head
 

@@ -10,8 +10,7 @@ from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import emulate_plots, page
 from liteprobe.host.report.page import Part, count, heading, megabits, number, said_of, table
 from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
-from liteprobe.host.traffic.document.network_sentences import treatment
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import treatment, write_network
 
 TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}

@@ -16,7 +16,7 @@ from liteprobe.cores.formats.emulate import (
     ClassGauge,
 )
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
-from liteprobe.host.traffic.document.network_write import network_document
+from liteprobe.host.traffic.document import network_document
 from liteprobe.host.traffic.network.network import Network
 
 WRAP = 1 << 32

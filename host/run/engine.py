@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from liteprobe.cores.formats import Part, TransmitState
+from liteprobe.host.clock.clock import ClockVerdict, ClockWatch, watch_all
 from liteprobe.host.clock.timebase import Timebase
-from liteprobe.host.clock.watch import ClockVerdict, ClockWatch, watch_all
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers

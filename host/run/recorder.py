@@ -18,8 +18,8 @@ from liteprobe.cores.formats import (
     UnifiedFlag,
 )
 from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.decode.payload import payload_places
 from liteprobe.host.capture.decode.stream import PAYLOAD_WORDS, BlockDecoder
+from liteprobe.host.capture.decode.unified import payload_places
 from liteprobe.host.capture.filter.fit import clear_filter
 from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.capture.ring import CaptureRing

@@ -32,8 +32,7 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, roomy
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Bounds, Cells
-from liteprobe.host.measure.streams import Stream as Received
-from liteprobe.host.measure.streams import named, stream_of, streams_memory
+from liteprobe.host.measure.streams import ReceivedStream, named, stream_of, streams_memory
 from liteprobe.host.run.engine import (
     IN_BAND_PORT,
     START_MARGIN_NS,
@@ -252,14 +251,14 @@ class StreamReading:
 
     Attributes
     ----------
-    stream : Received
+    stream : ReceivedStream
         Its accumulators.
     delays : Cells
     outside : int
         Delays outside of the bins, since these were moved.
     """
 
-    stream: Received
+    stream: ReceivedStream
     delays: Cells
     outside: int
 
@@ -339,7 +338,7 @@ class StreamMeters:
                 measured[name] = StreamReading(stream, delays, self._bins.outside(slot))
         return measured
 
-    def streams(self) -> dict[str, Received]:
+    def streams(self) -> dict[str, ReceivedStream]:
         """Return the accumulators of each stream, all of one moment."""
         self._registers.write(f"port{self.port}_measure_latch", 1)
         count = (max(self.slots.values(), default=0) + 1) * STREAM_SLOT_WORDS
@@ -571,7 +570,7 @@ class StreamSample:
 
     at: TimeWindow
     counts: StreamCounts
-    received: Received | None = None
+    received: ReceivedStream | None = None
 
 
 class Traffic(Run):
@@ -985,7 +984,7 @@ def _at_the_end(found: StreamFigures) -> StreamFigures:
     return replace(found, lost=max(found.sent - came, 0))
 
 
-def _checked_bits(stream: Stream, came: Received) -> int:
+def _checked_bits(stream: Stream, came: ReceivedStream) -> int:
     others = stream.headers.payload_offset + PAYLOAD_MIN + (CHECKSUM_OCTETS if stream.headers.is_ipv6 else 0)
     return 8 * (came.octets - came.frames * others)
 
@@ -1006,7 +1005,9 @@ def _since(found: StreamFigures, before: StreamSample, now: StreamSample) -> Str
     return replace(found, sent_fps=sent_fps, received_fps=received_fps, received_bps=received_bps)
 
 
-def _over_all(found: StreamFigures, start: TimeWindow, end: TimeWindow | None, came: Received | None) -> StreamFigures:
+def _over_all(
+    found: StreamFigures, start: TimeWindow, end: TimeWindow | None, came: ReceivedStream | None
+) -> StreamFigures:
     """Return a row with the rates of all of its frames; ``end``: when it was stopped, None where it ended by itself."""
     sent_fps = _per_second(found.sent, start, end) if end else None
     if not came or came.frames < 2:
@@ -1028,7 +1029,7 @@ def _per_second(frames: int, start: TimeWindow, end: TimeWindow) -> Bounds | Non
 
 
 def _received_rates(
-    stream: Stream, before: Received | None, now: Received | None
+    stream: Stream, before: ReceivedStream | None, now: ReceivedStream | None
 ) -> tuple[Bounds | None, Bounds | None]:
     """Return frames a second and bits a second of the line, between the last frames of two looks."""
     if not before or not now or not before.frames or now.last_stamp_ns <= before.last_stamp_ns:

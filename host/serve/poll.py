@@ -9,7 +9,7 @@ from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
-from liteprobe.host.measure.follow import ENOUGH, better
+from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.totals import Totals

@@ -11,7 +11,7 @@ from typing import Any
 
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.measure.monitor import PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 
 WRAP = 1 << 32
 WRAPPING = ("expected", "duplicated", "reordered", "beyond_window", "damaged_bit_errors")
@@ -40,7 +40,7 @@ class Totals:
 
     # # #
 
-    def _stream(self, port: int, stream: Stream) -> Stream:
+    def _stream(self, port: int, stream: ReceivedStream) -> ReceivedStream:
         values: dict[str, Any] = {}
         key = (port, stream.slot)
         is_other = self._ids.get(key, stream.stream_id) != stream.stream_id

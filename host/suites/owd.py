@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, ClockState
 from liteprobe.host.analysis import arrivals, line_clock
-from liteprobe.host.analysis.arrivals import Packets
+from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.clock.clock import NAMES, ClockStatus
-from liteprobe.host.clock.watch import BEST_LAST, ClockVerdict
+from liteprobe.host.clock.clock import BEST_LAST, NAMES, ClockReport, ClockVerdict
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
@@ -40,7 +39,7 @@ class OneWayResult:
     ----------
     train : TrainResult
         Records of the receiver, counters of both; the clock state is the worse one, the uncertainty of both clocks.
-    arrived : Packets
+    arrived : ArrivedPackets
         Packets that count, each once; their stamps are raw.
     owd_ns : array, shape (packets,)
         One-way delay of each, the tick of the receive stamp resolved by the line's clock.
@@ -48,24 +47,24 @@ class OneWayResult:
         Clock of the receiver's line; None: the gateware has no latch for it.
     start_time_ns : int
         When the first frame was to leave: a whole period of the PPS.
-    sender, receiver : ClockStatus
+    sender, receiver : ClockReport
         At the end.
     """
 
     train: TrainResult
-    arrived: Packets
+    arrived: ArrivedPackets
     owd_ns: NDArray[np.float64]
     line: LineClock | None
     start_time_ns: int
-    sender: ClockStatus
-    receiver: ClockStatus
+    sender: ClockReport
+    receiver: ClockReport
 
 
 class _EndClocks(NamedTuple):
     """The clocks at the end of a direction: of both probes, and of the receiver's line."""
 
-    sender: ClockStatus
-    receiver: ClockStatus
+    sender: ClockReport
+    receiver: ClockReport
     line: LineClock | None
 
 
@@ -202,7 +201,7 @@ class OneWay(TrainRun):
         return OneWayResult(train, arrived, owd_ns, line, self._start_time_ns, clocks.sender, clocks.receiver)
 
 
-def _trusted(probe: RunDevice, any_clock: bool) -> ClockStatus:
+def _trusted(probe: RunDevice, any_clock: bool) -> ClockReport:
     status = probe.timebase.clock.status()
     if status.state not in TRUSTED and not any_clock:
         why = "; ".join(status.faults) or "wait until it is locked"

@@ -9,8 +9,8 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
-from liteprobe.host.analysis.samples import sample
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.analysis.summary import sample
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.suites.owd import OneWayResult
 
 
@@ -37,7 +37,7 @@ def row(result: OneWayResult, waiting_time_ns: int | None = None) -> Row:
     return figures
 
 
-def _clock(status: ClockStatus) -> ClockFigures:
+def _clock(status: ClockReport) -> ClockFigures:
     return {
         "clock_state": status.name,
         "uncertainty_ns": status.uncertainty_ns,

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What ``liteprobe build`` takes, and what it means where an option is left out."""
+"""Parses what ``liteprobe build`` takes, and chooses what is left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
 
 
-class Parser(argparse.ArgumentParser):
+class BuildParser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -39,7 +39,7 @@ def mac_address(text: str) -> int:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = Parser(
+    parser = BuildParser(
         prog="liteprobe build", description="Build a bitstream, with area and timing report. Without --flash, --backup FILE "
         "builds nothing: it keeps the board's flash in FILE."
     )

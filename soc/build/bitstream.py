@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""From a board and a configuration to a bitstream with a report: ``python -m liteprobe.soc.build.bitstream BOARD``."""
+"""Builds a bitstream and its report from a board and a configuration: ``python -m liteprobe.soc.build.bitstream BOARD``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from typing import Any
 from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
-from liteprobe.soc.build.load import backup_only, detect, load_or_flash, restore_only, way_of
+from liteprobe.soc.build.load import backup_only, detect, flash_options_of, load_or_flash, restore_only
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
@@ -57,7 +57,7 @@ CROSSINGS_NS = {("timebase2x", "timebase"): 3.5}
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockTiming:
     """A clock domain: what was reached and what it is held to (MHz)."""
 
     name: str
@@ -75,13 +75,13 @@ def domain_of(net: str) -> str:
     return plain
 
 
-def clocks_of(report: Mapping[str, Any]) -> list[Clock]:
+def clocks_of(report: Mapping[str, Any]) -> list[ClockTiming]:
     """Return the clocks of nextpnr's report, by name, without the guard band of their constraints."""
     clocks = []
     for net, entry in report["fmax"].items():
         name = domain_of(net)
         asked_mhz = entry["constraint"] / (1 if name.startswith("eth_rx") else GUARD)
-        clocks.append(Clock(name, round(entry["achieved"], 2), round(asked_mhz, 1)))
+        clocks.append(ClockTiming(name, round(entry["achieved"], 2), round(asked_mhz, 1)))
     return sorted(clocks, key=lambda clock: clock.name)
 
 
@@ -115,7 +115,7 @@ def late_crossings(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def misses(clocks: list[Clock], asked_mhz: Mapping[str, float]) -> list[str]:
+def misses(clocks: list[ClockTiming], asked_mhz: Mapping[str, float]) -> list[str]:
     """Return a line for each clock that misses, lacks or has a wrong constraint; none when timing is met.
 
     Parameters
@@ -217,7 +217,7 @@ class NotMetError(BuildError):
 
 @dataclass(frozen=True)
 class Design:
-    """What goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none.
+    """Holds what goes into the tools, all in one folder and named relative to it; ``seed`` is for who asks for none.
 
     ``router`` are settings of nextpnr that it takes from the netlist.
     """
@@ -492,12 +492,12 @@ def main(arguments: list[str] | None = None) -> int:
     out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
     try:
         check_together(args)
-        way = way_of(args)
+        options = flash_options_of(args)
         target = board(args.board)
         if args.restore:
-            return restore_only(args, target, way)
+            return restore_only(args, target, options)
         if args.backup and not args.flash:
-            return backup_only(args, target, way)
+            return backup_only(args, target, options)
         config = config_of(args, target)
         if missing := left_out(config):
             say("not built in: " + ", ".join(f"{what} ({option})" for what, option in missing.items()))
@@ -505,11 +505,11 @@ def main(arguments: list[str] | None = None) -> int:
             return write_only(args, config, out)
         config.check(target)
         if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
-            detect(target, way)
+            detect(target, options)
         report = build(args.board, config, args.seed, out, args.extend)
         print(summary(report), flush=True)
         if args.load or args.flash:
-            load_or_flash(args, target, out / f"{TOP}.bit", way)
+            load_or_flash(args, target, out / f"{TOP}.bit", options)
     except ValueError as error:
         say(f"build: {error}")
         return 2

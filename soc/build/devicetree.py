@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The devicetree and C headers by which firmware knows a built probe, from the register map of the build.
+"""Writes the devicetree and C headers by which firmware knows a built probe, from the register map of the build.
 
 ``python -m liteprobe.soc.build.devicetree csr.json --out FOLDER`` writes ``dts/liteprobe.dts``, and in
 ``include/liteprobe/generated`` ``registers.h`` and ``formats.h``; without a map it writes ``formats.h`` alone, for tests
@@ -42,7 +42,7 @@ PORT_COMPATIBLES = {
 }
 #: A port without this register in its block ``rx`` counts frames there, and has its meters elsewhere.
 METERED, ARRIVALS = "stream_id", "liteprobe,arrivals"
-#: One without this in its block ``tx`` sends no program of its own: it is a way out of an emulated network.
+#: One without this in its block ``tx`` sends no program of its own: it lets frames leave an emulated network.
 ARMED, FORWARD = "arm", "liteprobe,forward"
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
@@ -77,7 +77,7 @@ class Block:
 
     @property
     def compatible(self) -> str:
-        """What a driver binds to."""
+        """Name that a driver binds to."""
         match = PORT_BLOCK.fullmatch(self.name)
         if match and match[2] == "rx" and not any(span.name == METERED for span in self.spans):
             return ARRIVALS
@@ -88,20 +88,20 @@ class Block:
         return COMPATIBLES.get(self.name, f"liteprobe,{self.name.replace('_', '-')}")
 
 
-class MapError(ValueError):
+class DevicetreeError(ValueError):
     """The map is none that firmware could be built for; the message says what to do."""
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return the map in ``path``; MapError when there is none."""
+    """Return the map in ``path``; DevicetreeError when there is none."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise MapError(
+        raise DevicetreeError(
             f"can't read the register map {path} ({error}): give the csr.json that the build wrote"
         ) from None
     if not isinstance(loaded, dict) or not {"csr_registers", "csr_bases", "constants", "memories"} <= set(loaded):
-        raise MapError(f"{path} is not a register map: give the csr.json that the build wrote")
+        raise DevicetreeError(f"{path} is not a register map: give the csr.json that the build wrote")
     return loaded
 
 
@@ -146,7 +146,7 @@ def _owner(name: str, address: int, blocks: Mapping[str, Block]) -> Block:
     if not named and (counter := re.match(r"(port\d+)_rx_", name)):  # Of a monitor, which has no block "rx".
         named = [block for block in blocks.values() if block.name == f"{counter[1]}_monitor"]
     if not named:
-        raise MapError(f"register {name} belongs to no block of the map: build the gateware again, then the firmware")
+        raise DevicetreeError(f"register {name} belongs to no block of the map: build the gateware again, then the firmware")
     return max(named, key=lambda block: len(block.name))
 
 
@@ -156,13 +156,13 @@ def _owner(name: str, address: int, blocks: Mapping[str, Block]) -> Block:
 def devicetree(soc: Mapping[str, Any]) -> str:
     """Return the complete devicetree of the SoC with this map, as text for ``dtc``.
 
-    Raises MapError when the SoC has no processor that could run firmware, or nothing that would start it.
+    Raises DevicetreeError when the SoC has no processor that could run firmware, or nothing that would start it.
     """
     constants = soc["constants"]
     if "config_cpu_type_vexriscv" not in constants:
-        raise MapError("this gateware has no processor: build it with its VexRiscv (without --no-cpu)")
+        raise DevicetreeError("this gateware has no processor: build it with its VexRiscv (without --no-cpu)")
     if "boot_entry" not in soc["csr_registers"]:
-        raise MapError("this gateware has no registers that start firmware: build it without --no-discipline")
+        raise DevicetreeError("this gateware has no registers that start firmware: build it without --no-discipline")
     ram = "main_ram" if "main_ram" in soc["memories"] else "sram"
     lines = [
         f"/* {ORIGIN} */",
@@ -395,7 +395,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for path in write(load(args.map), args.out) if args.map else [write_formats(args.out)]:
             print(path)
-    except MapError as error:
+    except DevicetreeError as error:
         print(f"devicetree: {error}", file=sys.stderr)
         return 2
     return 0

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Loads a bitstream into a board, or writes it, or firmware, into the board's flash, whose content is kept before.
+"""Loads a bitstream into a board, or writes it, or firmware, into the board's flash, of which a backup is made before.
 
 ``python -m liteprobe.soc.build.load BOARD FILE`` writes firmware (``liteprobe firmware pack``).
 """
@@ -38,8 +38,8 @@ IDCODES["LFE5U-12"] = 0x21111043
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a program said, and its exit code."""
+class LoaderOutput:
+    """Holds what a program said, and its exit code."""
 
     code: int
     text: str
@@ -130,7 +130,7 @@ Loader = OpenFpgaLoader | Ecpdap
 LOADERS: tuple[Loader, ...] = (OpenFpgaLoader(), Ecpdap())
 
 
-def run_loader(loader: Loader, arguments: list[str]) -> Answer:
+def run_loader(loader: Loader, arguments: list[str]) -> LoaderOutput:
     """Run a loader; return what it said."""
     path = loader.path()
     if path is None:
@@ -139,10 +139,10 @@ def run_loader(loader: Loader, arguments: list[str]) -> Answer:
         result = subprocess.run([path, *arguments], capture_output=True, timeout=LONGEST_S, check=False)
     except subprocess.TimeoutExpired:
         raise BuildError(f"{loader.name} {' '.join(arguments)} had not ended after {LONGEST_S // 60} minutes: look at the cable") from None
-    return Answer(result.returncode, (result.stdout + result.stderr).decode(errors="replace"))
+    return LoaderOutput(result.returncode, (result.stdout + result.stderr).decode(errors="replace"))
 
 
-def loader_for(cable: str) -> tuple[Loader, Answer]:
+def loader_for(cable: str) -> tuple[Loader, LoaderOutput]:
     """Return the first loader here that can drive ``cable``, and what it found there.
 
     Raises BuildError, naming what could, when nothing here can.
@@ -233,9 +233,9 @@ def check_firmware(file: Path, target: Any) -> None:
     octets = read(file, "make it by 'liteprobe firmware pack'")
     if int.from_bytes(octets[:4], "little") != FLASH_MAGIC:
         raise BuildError(f"{file} is not firmware for the flash: make it by 'liteprobe firmware pack'")
-    room = target.flash_bytes - target.flash_offset
-    if len(octets) > room:
-        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {room} for firmware: nothing was written")
+    space = target.flash_bytes - target.flash_offset
+    if len(octets) > space:
+        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {space} for firmware: nothing was written")
 
 
 def check_backup(file: Path, target: Any) -> None:
@@ -300,8 +300,8 @@ NO_BOARD = 3
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a board is reached, and what may be done to its flash.
+class FlashOptions:
+    """Says by which cable a board is reached, and what may be done to its flash.
 
     Attributes
     ----------
@@ -318,27 +318,27 @@ class Way:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that make a `Way`."""
+    """Add the options that make a `FlashOptions`."""
     parser.add_argument("--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)")
     parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected, as new i5 and i9 are")
     parser.add_argument("--backup", metavar="FILE", type=Path, help="keep the flash in FILE before it is written (default: in the user's data folder, once)")
     parser.add_argument("--no-backup", dest="with_backup", action="store_false", help="write without keeping what is in the flash")
 
 
-def way_of(args: argparse.Namespace) -> Way:
+def flash_options_of(args: argparse.Namespace) -> FlashOptions:
     """Return what the options ask for; ValueError when two contradict each other."""
     if args.backup and not args.with_backup:
         raise ValueError("--backup and --no-backup contradict each other: leave one out")
-    return Way(args.cable, args.unprotect, args.backup, args.with_backup)
+    return FlashOptions(args.cable, args.unprotect, args.backup, args.with_backup)
 
 
-def detect(target: Any, way: Way) -> Loader:
+def detect(target: Any, options: FlashOptions) -> Loader:
     """Look for the board ``target`` on its cable; return the program that can load it.
 
     Raises BuildError: exit code 3 when no cable or no device answers, or when it is another one, 1 when no program here can
     drive the cable, 2 when no loader knows it.
     """
-    cable = way.cable or target.cable
+    cable = options.cable or target.cable
     loader, answer = loader_for(cable)
     if answer.says("shared libraries"):
         raise BuildError(f"{loader.name} can't start:\n{answer.tail}\ninstall what it lacks: apt-get install libftdi1-2")
@@ -354,7 +354,7 @@ def detect(target: Any, way: Way) -> Loader:
     return loader
 
 
-def check_chain(target: Any, cable: str, answer: Answer) -> None:
+def check_chain(target: Any, cable: str, answer: LoaderOutput) -> None:
     """Raise BuildError unless the FPGA of ``target`` is the one device in the JTAG chain."""
     advice = f"\n{target.jtag_advice}" if target.jtag_advice else ""
     # Some cables exit with 0 though no device is in the chain.
@@ -379,83 +379,83 @@ def check_chain(target: Any, cable: str, answer: Answer) -> None:
         )
 
 
-def load(target: Any, file: Path, way: Way) -> None:
+def load(target: Any, file: Path, options: FlashOptions) -> None:
     """Load a bitstream into the SRAM of the board ``target``.
 
     Raises BuildError: exit code 3 when no cable or no device answers, 1 when loading itself fails.
     """
     check_bitstream(file, target)
-    loader = detect(target, way)
-    answer = run_loader(loader, loader.load(way.cable or target.cable, file))
+    loader = detect(target, options)
+    answer = run_loader(loader, loader.load(options.cable or target.cable, file))
     if answer.code != 0:
         raise BuildError(f"loading {file} failed:\n{answer.tail}")
 
 
-def flash_bitstream(target: Any, file: Path, way: Way) -> None:
+def flash_bitstream(target: Any, file: Path, options: FlashOptions) -> None:
     """Write a bitstream into the flash of ``target``; BuildError as of ``load``."""
     check_bitstream(file, target)
-    _write(target, file, 0, way)
+    _write(target, file, 0, options)
 
 
-def flash_firmware(target: Any, file: Path, way: Way) -> None:
+def flash_firmware(target: Any, file: Path, options: FlashOptions) -> None:
     """Write packed firmware into the flash of ``target``; BuildError as of ``load``."""
     check_firmware(file, target)
-    _write(target, file, target.flash_offset, way)
+    _write(target, file, target.flash_offset, options)
 
 
-def keep(target: Any, file: Path, way: Way) -> None:
+def keep(target: Any, file: Path, options: FlashOptions) -> None:
     """Read the flash of ``target`` into ``file``, and write nothing to the board; BuildError as of ``load``."""
-    loader, cable, advice = detect(target, way), way.cable or target.cable, "look at cable and power, and run this again"
+    loader, cable, advice = detect(target, options), options.cable or target.cable, "look at cable and power, and run this again"
     back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes, advice), file, advice)
 
 
-def restore(target: Any, file: Path, way: Way) -> None:
+def restore(target: Any, file: Path, options: FlashOptions) -> None:
     """Write a backup into the flash of ``target``, and keep nothing of what is there; BuildError as of ``load``."""
     check_backup(file, target)
-    _write(target, file, 0, Way(way.cable, way.unprotect, with_backup=False))
+    _write(target, file, 0, FlashOptions(options.cable, options.unprotect, with_backup=False))
 
 
-def load_or_flash(args: argparse.Namespace, target: Any, file: Path, way: Way) -> None:
+def load_or_flash(args: argparse.Namespace, target: Any, file: Path, options: FlashOptions) -> None:
     """Write a bitstream into the flash, or load it, as was asked for, and say when it is there."""
-    cable = way.cable or target.cable
+    cable = options.cable or target.cable
     if args.flash:
         print(f"writing the flash, JTAG cable {cable}", file=sys.stderr, flush=True)
-        flash_bitstream(target, file, way)
+        flash_bitstream(target, file, options)
         print(f"{file} is in the flash of {args.board}: switch it off and on")
     else:
         print(f"loading, JTAG cable {cable}", file=sys.stderr, flush=True)
-        load(target, file, way)
+        load(target, file, options)
         print(f"{file} is loaded into {args.board}, until its power goes")
 
 
-def backup_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+def backup_only(args: argparse.Namespace, target: Any, options: FlashOptions) -> int:
     """Keep the flash in a file; return the exit code."""
     if args.board in VERILOG_ONLY:
         raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
-    keep(target, args.backup, way)
+    keep(target, args.backup, options)
     return 0
 
 
-def restore_only(args: argparse.Namespace, target: Any, way: Way) -> int:
+def restore_only(args: argparse.Namespace, target: Any, options: FlashOptions) -> int:
     """Write a backup of the flash back; return the exit code."""
     if args.board in VERILOG_ONLY:
         raise ValueError(f"nothing here can reach {args.board}: use its vendor's tool")
     check_backup(args.restore, target)
-    print(f"writing the whole flash, JTAG cable {way.cable or target.cable}: this takes minutes", file=sys.stderr, flush=True)
-    restore(target, args.restore, way)
+    print(f"writing the whole flash, JTAG cable {options.cable or target.cable}: this takes minutes", file=sys.stderr, flush=True)
+    restore(target, args.restore, options)
     print(f"{args.restore} is in the flash of {args.board}: switch it off and on")
     return 0
 
 
-def _write(target: Any, file: Path, offset: int, way: Way) -> None:
-    loader, cable = detect(target, way), way.cable or target.cable
-    if way.with_backup:
-        back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes), way.backup)
-    for arguments in loader.write(cable, file, offset, way.unprotect):
+def _write(target: Any, file: Path, offset: int, options: FlashOptions) -> None:
+    loader, cable = detect(target, options), options.cable or target.cable
+    if options.with_backup:
+        back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes), options.backup)
+    for arguments in loader.write(cable, file, offset, options.unprotect):
         answer = run_loader(loader, arguments)
         if answer.code == 0:
             continue
-        if answer.says(*LOCKED) and not way.unprotect:
+        if answer.says(*LOCKED) and not options.unprotect:
             raise BuildError(f"the flash of {target.name} is write-protected:\n{answer.tail}\nrun this again with --unprotect")
         raise BuildError(f"writing {file} failed:\n{answer.tail}")
 
@@ -475,7 +475,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     target = board(args.board)
     try:
-        flash_firmware(target, args.file, way_of(args))
+        flash_firmware(target, args.file, flash_options_of(args))
     except ValueError as error:
         print(f"load: {error}", file=sys.stderr)
         return 2

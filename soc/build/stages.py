@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Area of each stage alone, beside what others report of theirs: ``python -m liteprobe.soc.build.stages`` writes docs/stages.md."""
+"""Measures the area of each stage alone, for docs/stages.md: ``python -m liteprobe.soc.build.stages``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def receive() -> dict[str, Callable[[], Made]]:
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.monitor.toeplitz import FlowHash
     from liteprobe.cores.receive.unified import UnifiedParser
-    from liteprobe.cores.timebase.clock import Clock
+    from liteprobe.cores.timebase.clock import ProbeClock
 
     def parser() -> Made:
         core = UnifiedParser()
@@ -82,7 +82,7 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core]
 
     def records() -> Made:
-        clock = Clock()
+        clock = ProbeClock()
         core = ReceivePath(clock, with_csr=False)
         return core, [core, core.streams, core.records, core.tally, clock]
 
@@ -91,7 +91,7 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core, *core.matchers]
 
     def path() -> Made:
-        tables, clock = FilterTables(1), Clock()
+        tables, clock = FilterTables(1), ProbeClock()
         core = MonitorPath(clock, tables.matchers[0], management_mac=1)
         return core, [core, core.tally, tables.matchers[0], clock]
 
@@ -110,12 +110,12 @@ def receive() -> dict[str, Callable[[], Made]]:
 def rest_of_monitor() -> dict[str, Callable[[], Made]]:
     """Return how to make what a monitor measures and keeps."""
     from liteprobe.cores.capture.ring_memory import BurstRing
-    from liteprobe.cores.capture.capture import Capture
+    from liteprobe.cores.capture.capture import BlockCapture
     from liteprobe.cores.capture.export import BlockExport
     from liteprobe.cores.capture.ring_memory import BlockRamRing
     from liteprobe.cores.measure.port import PortMeter
     from liteprobe.cores.measure.rate import RateMeter
-    from liteprobe.cores.timebase.clock import Clock
+    from liteprobe.cores.timebase.clock import ProbeClock
     from liteprobe.cores.memory.sdram import BurstPort
 
     def meter() -> Made:
@@ -123,12 +123,12 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
         return core, [core, core.streams, core.histograms]
 
     def rates() -> Made:
-        clock = Clock()
+        clock = ProbeClock()
         core = RateMeter(clock, 2, with_csr=False)
         return core, [core, clock]
 
     def capture(memory: Any) -> Made:
-        core = Capture(2, memory, 50e6)
+        core = BlockCapture(2, memory, 50e6)
         return core, [core, memory, *core.ports]
 
     def in_sdram() -> Made:
@@ -147,7 +147,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
 
 def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     """Return how to make each stage, by path and name."""
-    from liteprobe.cores.timebase.clock import Clock
+    from liteprobe.cores.timebase.clock import ProbeClock
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
@@ -168,7 +168,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
         return core, [core, core.memory]
 
     return {
-        "Time": {"clock": lambda: alone(Clock()), "PPS input": lambda: alone(PpsInput(Clock()))},
+        "Time": {"clock": lambda: alone(ProbeClock()), "PPS input": lambda: alone(PpsInput(ProbeClock()))},
         "Transmit": {
             "schedule": lambda: alone(TrainSchedule()),
             "streams: scheduler and draws": scheduler,

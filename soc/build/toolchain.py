@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Yosys, nextpnr and ecppack: native where they are on PATH, else YoWASP's, and run with a log."""
+"""Runs Yosys, nextpnr and ecppack with a log: native where they are on PATH, else YoWASP's."""
 
 from __future__ import annotations
 

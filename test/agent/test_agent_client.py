@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.host.agent import Agent, AgentClient, AgentError, AgentUnreachableError
-from liteprobe.host.agent.message import MessageError, Scalar, Status, Type
+from liteprobe.host.agent.message import AgentStatus, MessageError, Scalar, Type
 from liteprobe.host.errors import UsageError
 from liteprobe.host.report.agent_files import SCHEMA, document, write_parquet
 from liteprobe.host.report.files import write_json
@@ -67,10 +67,10 @@ def test_a_name_that_is_none_is_refused_before_it_is_sent(client: AgentClient) -
 
 def test_errors_of_the_device_are_exceptions_with_its_name_and_status(client: AgentClient) -> None:
     for name, value, status, words in (
-        ("fuse", 1, Status.REFUSED, "example: the fuse is blown"),
-        ("queue_length", 0, Status.RANGE, "example: 0 is out of range: 'queue_length' is 1 to 1000"),
-        ("hang_ms", 1000, Status.TIMEOUT, "example: 'hang_ms' is over its time limit"),
-        ("hang_ms", 0, Status.BUSY, "and still runs"),
+        ("fuse", 1, AgentStatus.REFUSED, "example: the fuse is blown"),
+        ("queue_length", 0, AgentStatus.RANGE, "example: 0 is out of range: 'queue_length' is 1 to 1000"),
+        ("hang_ms", 1000, AgentStatus.TIMEOUT, "example: 'hang_ms' is over its time limit"),
+        ("hang_ms", 0, AgentStatus.BUSY, "and still runs"),
     ):
         with pytest.raises(AgentError, match=words) as error:
             client.set(name, value)
@@ -90,8 +90,10 @@ def test_each_event_is_kept_with_its_times(client: AgentClient) -> None:
     pushed = client.pushed(0.15)
     events = client.events
     assert [(event.action, event.name, event.asked, event.value, event.status) for event in events[:3]] == [
-        ("set", "gain", 1.2, 1.0, Status.OK), ("set", "queue_length", 5000, None, Status.RANGE), ("get", "gain", None, 1.0, 0),
-    ]  # fmt: skip
+        ("set", "gain", 1.2, 1.0, AgentStatus.OK),
+        ("set", "queue_length", 5000, None, AgentStatus.RANGE),
+        ("get", "gain", None, 1.0, 0),
+    ]
     assert events[3:] == pushed and pushed
     times = [before_ns]
     for event in events[:3]:
@@ -195,7 +197,7 @@ def test_a_value_that_fails_is_pushed_as_an_error() -> None:
     with agent, AgentClient(agent.address) as client:
         client.watch("level")
         event = client.pushed(0.1)[0]
-    assert (event.value, event.status) == (None, Status.REFUSED) and "OSError: the sensor is gone" in event.why
+    assert (event.value, event.status) == (None, AgentStatus.REFUSED) and "OSError: the sensor is gone" in event.why
 
 
 # An agent that goes -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 
 from liteprobe.host.agent import Agent, AgentClient, AgentError
 from liteprobe.host.agent.document import read_device
-from liteprobe.host.agent.message import Scalar, Status
+from liteprobe.host.agent.message import AgentStatus, Scalar
 from liteprobe.host.errors import UsageError
 
 LIMIT_S = 1.0
@@ -213,7 +213,7 @@ values:
         ):  # fmt: skip
             with pytest.raises(AgentError, match=words) as error:
                 client.get(name)
-            assert error.value.status == Status.REFUSED
+            assert error.value.status == AgentStatus.REFUSED
         with pytest.raises(AgentError, match="time limit|took more than 0.5 s") as error:
             client.get("slow")
         time.sleep(0.2)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from liteprobe.host.analysis.calibration import fit_line
 from liteprobe.host.analysis.confidence import mean_interval, percentile_interval
-from liteprobe.host.analysis.regression import fit_line
 
 LENGTHS = np.array([60, 64, 128, 256, 512, 1024, 1514])
 

@@ -11,8 +11,7 @@ import pytest
 from liteprobe.cores.formats import NO_SEQUENCE, RECORD_DTYPE
 from liteprobe.host.analysis import truth
 from liteprobe.host.analysis.arrivals import packets
-from liteprobe.host.analysis.calibration import Calibration, calibrate, load
-from liteprobe.host.analysis.regression import fit_line
+from liteprobe.host.analysis.calibration import Calibration, calibrate, fit_line, load
 from liteprobe.host.analysis.summary import row
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.report.files import flat

@@ -12,16 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BINS, BinKind
-from liteprobe.host.measure.delay_bins import FINEST
-from liteprobe.host.measure.follow import better
+from liteprobe.host.measure.delay_bins import FINEST, better
 from liteprobe.host.measure.monitor import BinSetting, Histogram, Monitor, PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.poll import CHANGES, Look, Poller
 from liteprobe.host.serve.worst import Worst
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 FIRST = 1_800_000_000_000_000_000
 Values = NDArray[np.int64]
@@ -52,7 +51,7 @@ def measured(kind: BinKind, values: Values) -> PortMeasurement:
     """What else a port says of them."""
     ends = {"first_stamp": 0, "last_stamp": int(values.sum()) if kind == BinKind.ARRIVAL else 0}
     delays = (int(values.min()), int(values.max()), int(values.sum()), 0)
-    stream = Stream(0, None, len(values), 0, 0, 0, 0, 0, 0, 0, 0, *delays)
+    stream = ReceivedStream(0, None, len(values), 0, 0, 0, 0, 0, 0, 0, 0, *delays)
     return PortMeasurement(0, ends, None, [stream] if kind == BinKind.DELAY else [], [], False)
 
 

@@ -23,7 +23,7 @@ from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.bench.tools.page_cells import Cells
-from liteprobe.sim.models.probe import ModelProbe, cable
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 SEED = 5
 LOCKED = {"clock_state": 3, "clock_alive": 1, "clock_updates": 1, "clock_uncertainty": 2560, "pps_period": 10**9}

@@ -19,7 +19,7 @@ from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
-    Clock,
+    ClockTiming,
     Design,
     NotMetError,
     build,
@@ -38,7 +38,7 @@ from liteprobe.soc.config import ProbeConfig
 
 REPOSITORY = Path(__file__).parents[2]
 ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
-MET = [Clock("eth_rx0", 130.0, 125.0), Clock("sys", 50.0, 50.0), Clock("timebase", 125.01, 125.0)]
+MET = [ClockTiming("eth_rx0", 130.0, 125.0), ClockTiming("sys", 50.0, 50.0), ClockTiming("timebase", 125.01, 125.0)]
 SHARE_OF_LUTS = 80.0
 FIVE_MINUTES_S = 300.0
 
@@ -174,9 +174,9 @@ def test_all_met_is_no_miss():
 @pytest.mark.parametrize(
     ("clock", "line"),
     [
-        (Clock("sys", 49.99, 50.0), "clock sys reaches 49.99 MHz, 50 MHz asked for"),
-        (Clock("sys", 90.0, 12.0), "clock sys was constrained to 12 MHz by mistake"),
-        (Clock("mystery", 90.0, 12.0), "clock mystery was constrained to 12 MHz by mistake"),
+        (ClockTiming("sys", 49.99, 50.0), "clock sys reaches 49.99 MHz, 50 MHz asked for"),
+        (ClockTiming("sys", 90.0, 12.0), "clock sys was constrained to 12 MHz by mistake"),
+        (ClockTiming("mystery", 90.0, 12.0), "clock mystery was constrained to 12 MHz by mistake"),
     ],
 )
 def test_each_miss_has_its_line(clock, line):

@@ -25,7 +25,7 @@ from liteprobe.sim.bench.tools.fake_loaders import (
 )
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import load as loading
-from liteprobe.soc.build.load import Way, detect, flash_bitstream, load
+from liteprobe.soc.build.load import FlashOptions, detect, flash_bitstream, load
 from liteprobe.soc.build.toolchain import BuildError
 
 # The board on the cable ---------------------------------------------------------------------------
@@ -34,7 +34,7 @@ from liteprobe.soc.build.toolchain import BuildError
 @pytest.mark.parametrize("answer", [NO_CABLE, (0, "empty"), (0, "No device found"), (1, "Error: no device found")])
 def test_no_board_is_exit_code_3_and_says_what_to_look_at(machine, answer):
     machine.has("openFPGALoader", detect=answer)
-    code, said = fails(detect, board("colorlight_5a_75b"), Way())
+    code, said = fails(detect, board("colorlight_5a_75b"), FlashOptions())
     assert (
         code == 3 and "no board answers on JTAG cable ft232:" in said and "connect the cable, power the board" in said
     )
@@ -74,12 +74,12 @@ def test_a_cable_that_wont_load_is_found_before_minutes_of_building(machine, mon
 )
 def test_the_board_is_known_by_its_idcode_also_where_an_old_loader_drops_the_top_of_it(machine, name, answer):
     machine.has("openFPGALoader", detect=answer)
-    assert detect(board(name), Way()).name == "openFPGALoader"
+    assert detect(board(name), FlashOptions()).name == "openFPGALoader"
 
 
 def test_loader_that_lacks_a_library_says_what_to_install(machine):
     machine.has("openFPGALoader", detect=(127, "error while loading shared libraries: libftdi1.so.2: cannot open"))
-    code, said = fails(detect, board("colorlight_5a_75b"), Way())
+    code, said = fails(detect, board("colorlight_5a_75b"), FlashOptions())
     assert code == 1 and "apt-get install libftdi1-2" in said
 
 
@@ -88,7 +88,7 @@ def test_loader_that_lacks_a_library_says_what_to_install(machine):
 
 def test_a_cable_that_nothing_here_can_drive_names_both_programs_that_could(machine):
     machine.has("openFPGALoader", detect=NO_CMSISDAP)
-    code, said = fails(detect, board("colorlight_i5"), Way())
+    code, said = fails(detect, board("colorlight_i5"), FlashOptions())
     assert code == 1
     assert "nothing here can drive JTAG cable cmsisdap: openFPGALoader was built without it" in said
     assert "ecpdap is not installed" in said
@@ -102,17 +102,17 @@ def test_ecpdap_is_not_offered_for_a_cable_that_it_cannot_drive(machine, monkeyp
         raise BuildError(f"{name} is missing")
 
     monkeypatch.setattr(loading, "find_tool", none)
-    code, said = fails(detect, board("colorlight_5a_75b"), Way())
+    code, said = fails(detect, board("colorlight_5a_75b"), FlashOptions())
     assert code == 1 and "openFPGALoader is not installed" in said and "ecpdap" not in said
-    assert detect(board("colorlight_i5"), Way()).name == "ecpdap"
+    assert detect(board("colorlight_i5"), FlashOptions()).name == "ecpdap"
 
 
 def test_ecpdap_loads_and_writes_where_openfpgaloader_cannot(machine):
     machine.has("openFPGALoader", detect=NO_CMSISDAP)
     machine.has("ecpdap", VENDOR_I5, scan=SCAN_25, program=DONE, read=DONE, unprotect=DONE, write=DONE)
     file = file_of(OF_25)
-    load(board("colorlight_i5"), file, Way())
-    flash_bitstream(board("colorlight_i5"), file, Way(unprotect=True))
+    load(board("colorlight_i5"), file, FlashOptions())
+    flash_bitstream(board("colorlight_i5"), file, FlashOptions(unprotect=True))
     assert [asked[:3] for asked in machine.asked if asked[0] == "ecpdap"] == [
         ["ecpdap", "scan"],
         ["ecpdap", "program", "x.bit"],
@@ -129,20 +129,20 @@ def test_ecpdap_loads_and_writes_where_openfpgaloader_cannot(machine):
 def test_no_daplink_is_no_board_for_ecpdap_too(machine):
     machine.has("openFPGALoader", detect=NO_CMSISDAP)
     machine.has("ecpdap", scan=NO_PROBE)
-    code, said = fails(detect, board("colorlight_i5"), Way())
+    code, said = fails(detect, board("colorlight_i5"), FlashOptions())
     assert code == 3 and "no board answers on JTAG cable cmsisdap:\n  Error: no CMSIS-DAP probes found" in said
 
 
 def test_openfpgaloader_that_knows_the_cable_goes_before_ecpdap(machine):
     machine.has("openFPGALoader", detect=FOUND_25)
     machine.has("ecpdap", scan=SCAN_25)
-    assert detect(board("colorlight_i5"), Way()).name == "openFPGALoader"
+    assert detect(board("colorlight_i5"), FlashOptions()).name == "openFPGALoader"
     assert machine.asked == [["openFPGALoader", "--cable", "cmsisdap", "--detect"]]
 
 
 def test_another_cable_than_the_boards_own(machine, monkeypatch, capsys):
     machine.has("openFPGALoader", detect=FOUND_25, x_bit=DONE)
-    load(board("colorlight_i5"), file_of(OF_25), Way(cable="tigard"))
+    load(board("colorlight_i5"), file_of(OF_25), FlashOptions(cable="tigard"))
     assert machine.asked == [
         ["openFPGALoader", "--cable", "tigard", "--detect"],
         ["openFPGALoader", "--cable", "tigard", "x.bit"],

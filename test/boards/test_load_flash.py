@@ -30,20 +30,20 @@ from liteprobe.sim.bench.tools.fake_loaders import (
 )
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import load as soc_load
-from liteprobe.soc.build.load import Way, flash_bitstream, flash_firmware, load, restore
+from liteprobe.soc.build.load import FlashOptions, flash_bitstream, flash_firmware, load, restore
 
 # Loading and writing ------------------------------------------------------------------------------
 
 
 def test_load_that_fails_on_a_board_has_exit_code_1(machine):
     machine.has("openFPGALoader", detect=FOUND_25, x_bit=(1, "CRC error"))
-    code, said = fails(load, board("colorlight_5a_75b"), file_of(OF_25), Way())
+    code, said = fails(load, board("colorlight_5a_75b"), file_of(OF_25), FlashOptions())
     assert code == 1 and said == "loading x.bit failed:\n  CRC error"
 
 
 def test_bitstream_and_firmware_are_written_at_their_places_in_the_flash(machine, capsys):
     machine.has("openFPGALoader", detect=FOUND_5G_45, write_flash=DONE)
-    flash_bitstream(board("versa_ecp5"), file_of(bitstream(0x81112043)), Way(with_backup=False))
+    flash_bitstream(board("versa_ecp5"), file_of(bitstream(0x81112043)), FlashOptions(with_backup=False))
     file_of(FLASH_MAGIC.to_bytes(4, "little") + bytes(20), "liteprobe.flash")
     assert soc_load.main(["versa_ecp5", "liteprobe.flash", "--no-backup"]) == 0
     write = ["openFPGALoader", "--cable", "ft2232", "--write-flash", "--verify", "--offset"]
@@ -55,10 +55,10 @@ def test_bitstream_and_firmware_are_written_at_their_places_in_the_flash(machine
 def test_a_locked_flash_says_to_run_again_with_unprotect(machine):
     machine.has("openFPGALoader", detect=FOUND_25, unprotect_flash=DONE, write_flash=LOCKED)
     target, file = board("colorlight_i5"), file_of(OF_25)
-    code, said = fails(flash_bitstream, target, file, Way(with_backup=False))
+    code, said = fails(flash_bitstream, target, file, FlashOptions(with_backup=False))
     assert code == 1 and said.startswith("the flash of colorlight_i5 is write-protected:\n")
     assert said.endswith("\nrun this again with --unprotect")
-    flash_bitstream(target, file, Way(with_backup=False, unprotect=True))
+    flash_bitstream(target, file, FlashOptions(with_backup=False, unprotect=True))
     assert machine.asked[-1][3:6] == ["--write-flash", "--verify", "--unprotect-flash"]
     assert "--unprotect-flash" not in machine.asked[1]
 
@@ -66,13 +66,13 @@ def test_a_locked_flash_says_to_run_again_with_unprotect(machine):
 def test_a_flash_that_is_locked_by_what_ecpdap_says(machine):
     machine.has("openFPGALoader", detect=NO_CMSISDAP)
     machine.has("ecpdap", scan=SCAN_25, write=LOCKED_BY_ECPDAP)
-    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), Way(with_backup=False))
+    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), FlashOptions(with_backup=False))
     assert code == 1 and said.endswith("run this again with --unprotect")
 
 
 def test_any_other_failure_to_write_is_shown_as_it_is(machine):
     machine.has("openFPGALoader", detect=FOUND_25, write_flash=(1, "Erasing: 1 %\rErasing: 50 %\nflash overflow"))
-    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), Way(with_backup=False))
+    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), FlashOptions(with_backup=False))
     assert (code, said) == (1, "writing x.bit failed:\n  Erasing: 50 %\n  flash overflow")
 
 
@@ -99,7 +99,7 @@ FIRMWARE = FLASH_MAGIC.to_bytes(4, "little").ljust((1 << 20) + 1, b"\x11")
 def test_a_file_of_the_wrong_kind_size_or_device_is_refused_before_anything_is_asked(machine, call, octets, said):
     machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, write_flash=DONE, dump_flash=DONE, x_bit=DONE)
     file = Path("x.bit") if octets is None else file_of(octets)
-    code, message = fails(call, board("colorlight_i5"), file, Way())
+    code, message = fails(call, board("colorlight_i5"), file, FlashOptions())
     assert code == 1 and said in message
     assert machine.asked == []
 
@@ -110,14 +110,14 @@ def test_a_file_of_the_wrong_kind_size_or_device_is_refused_before_anything_is_a
 def test_the_flash_is_kept_once_before_it_is_written(machine, capsys):
     machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
     target, file = board("colorlight_i5"), file_of(OF_25)
-    flash_bitstream(target, file, Way())
+    flash_bitstream(target, file, FlashOptions())
     assert [asked[3] for asked in machine.asked] == ["--detect", "--dump-flash", "--write-flash"]
     assert machine.asked[1][4:8] == ["--offset", "0", "--file-size", str(I5_BYTES)]
     (backup,) = machine.backups
     assert backup.name == f"colorlight_i5-{hashlib.sha256(VENDOR_I5).hexdigest()[:12]}.bin"
     assert backup.read_bytes() == VENDOR_I5
     assert f"'liteprobe build colorlight_i5 --restore {backup}' writes it back" in capsys.readouterr().err
-    flash_bitstream(target, file, Way())
+    flash_bitstream(target, file, FlashOptions())
     assert [asked[3] for asked in machine.asked[3:]] == ["--detect", "--write-flash"]
     assert f"the flash of a colorlight_i5 was backed up before: {backup}" in capsys.readouterr().err
 
@@ -125,24 +125,24 @@ def test_the_flash_is_kept_once_before_it_is_written(machine, capsys):
 def test_a_backup_of_one_board_is_none_of_another(machine):
     machine.has("openFPGALoader", bytes([1, 2]) * (2 << 20), detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
     for name in ("colorlight_5a_75b_v7_0", "colorlight_5a_75b"):
-        flash_bitstream(board(name), file_of(OF_25), Way())
+        flash_bitstream(board(name), file_of(OF_25), FlashOptions())
     assert [path.name.partition("-")[0] for path in machine.backups] == ["colorlight_5a_75b", "colorlight_5a_75b_v7_0"]
 
 
 def test_a_backup_where_the_user_wants_it_replaces_nothing(machine):
     machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
     target, file, wanted = board("colorlight_i5"), file_of(OF_25), Path("kept/vendor.bin")
-    flash_bitstream(target, file, Way(backup=wanted))
+    flash_bitstream(target, file, FlashOptions(backup=wanted))
     assert wanted.read_bytes() == VENDOR_I5 and machine.backups == []
     asked = len(machine.asked)
-    code, said = fails(flash_bitstream, target, file, Way(backup=wanted))
+    code, said = fails(flash_bitstream, target, file, FlashOptions(backup=wanted))
     assert code == 2 and "kept/vendor.bin is there already, and is not replaced" in said
     assert [words[3] for words in machine.asked[asked:]] == ["--detect"]
 
 
 def test_no_backup_reads_nothing(machine):
     machine.has("openFPGALoader", detect=FOUND_25, write_flash=DONE)
-    flash_bitstream(board("colorlight_i5"), file_of(OF_25), Way(with_backup=False))
+    flash_bitstream(board("colorlight_i5"), file_of(OF_25), FlashOptions(with_backup=False))
     assert [asked[3] for asked in machine.asked] == ["--detect", "--write-flash"] and machine.backups == []
 
 
@@ -156,7 +156,7 @@ def test_no_backup_reads_nothing(machine):
 )
 def test_without_a_good_backup_nothing_is_written(machine, dump, answer, said):
     machine.has("openFPGALoader", dump, detect=FOUND_25, dump_flash=answer, write_flash=DONE)
-    code, message = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), Way())
+    code, message = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), FlashOptions())
     assert code == 1 and said in message and "--no-backup" in message
     assert [asked[3] for asked in machine.asked] == ["--detect", "--dump-flash"] and machine.backups == []
 
@@ -164,7 +164,7 @@ def test_without_a_good_backup_nothing_is_written(machine, dump, answer, said):
 def test_a_folder_that_takes_no_backup_is_said_and_nothing_is_written(machine):
     machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
     machine.data.write_text("a file, not a folder")
-    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), Way())
+    code, said = fails(flash_bitstream, board("colorlight_i5"), file_of(OF_25), FlashOptions())
     assert code == 1 and "can't keep the backup in" in said and "--backup FILE" in said
     assert [asked[3] for asked in machine.asked] == ["--detect", "--dump-flash"]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host.capture.many import ManyReader
-from liteprobe.host.capture.receive import SO_RCVBUFFORCE, open_socket, open_sockets, room_remark
+from liteprobe.host.capture.receive import SO_RCVBUFFORCE, ManyReader, open_socket, open_sockets, room_remark
 
 
 class Kernel(socket.socket):

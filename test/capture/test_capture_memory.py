@@ -13,16 +13,15 @@ import pyarrow as pa
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS
-from liteprobe.host.capture import merge
+from liteprobe.host.capture import session
 from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
-from liteprobe.host.capture.merge import Merger
 from liteprobe.host.capture.resequence import Resequencer
-from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.session import CaptureSession, Merger
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.output import Output
-from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface
 from liteprobe.host.measure.monitor import PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.serve.totals import Totals
 from liteprobe.sim.bench.capture.blocks import line_rate
 
@@ -62,11 +61,11 @@ def lossy(order: Resequencer, blocks: Blocks, rng: np.random.Generator) -> Itera
 
 
 @contextmanager
-def files(folder: Path) -> Iterator[Capture]:
+def files(folder: Path) -> Iterator[CaptureSession]:
     """A capture to both kinds of files; row groups are short, so that there are 250 of a million frames."""
     output = Output(folder / "c.pcapng")
     headers = parquet.HeaderWriter(folder / "h.parquet", row_group=4000)
-    yield Capture([PcapngWriter(output, [Interface("port0")]), headers])
+    yield CaptureSession([PcapngWriter(output, [PortInterface("port0")]), headers])
     headers.close()
     output.close()
 
@@ -91,7 +90,7 @@ def test_capture_of_a_million_frames_over_a_lossy_network_takes_no_more_memory_t
 
 def test_stamps_that_stand_still_hold_back_no_more_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that doesn't go on: nothing is ever a window old."""
-    monkeypatch.setattr(merge, "HELD_WORDS", 100_000)
+    monkeypatch.setattr(session, "HELD_WORDS", 100_000)
     decoder, merger, found = BlockDecoder(), Merger(), []
     blocks = line_rate(CHUNK, with_header=True, snap=0)
     for first in range(0, len(blocks), 100):
@@ -107,7 +106,7 @@ def test_monitor_remembers_no_stream_that_is_no_longer_watched() -> None:
     """Another host has the meters watch other streams: each begins at what it shows."""
     totals, sizes = Totals(), set()
     for stream_id in range(500):
-        stream = Stream(1, stream_id, 10**6 + stream_id, *[0] * 3, 9, 0, 1000 - stream_id, *[0] * 6)
+        stream = ReceivedStream(1, stream_id, 10**6 + stream_id, *[0] * 3, 9, 0, 1000 - stream_id, *[0] * 6)
         port = PortMeasurement(0, {}, None, [stream], [], False)
         assert totals.of_port(port).streams[0].duplicated == 1000 - stream_id
         sizes.add(len(totals._last) + len(totals._total) + len(totals._age) + len(totals._ids))

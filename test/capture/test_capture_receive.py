@@ -15,10 +15,10 @@ import pytest
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.capture.decode.stream import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
-from liteprobe.host.capture.resequence import Patience, Resequencer
+from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
-from liteprobe.host.capture.triggered import ProbeTrigger, TriggeredSource, free_channel
+from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
@@ -26,8 +26,8 @@ from liteprobe.sim.bench.capture.blocks import blocks_of, mixed
 from liteprobe.sim.bench.capture.fake_ring import FakeRing, Loses, numbers_of
 
 SEED = 20261122
-PATIENCE = Patience(wait_s=0.01, tries=5)
-UNHURRIED = Patience(wait_s=20.0)  # So long does no busy machine keep a datagram.
+PATIENCE = ResendPolicy(wait_s=0.01, tries=5)
+UNHURRIED = ResendPolicy(wait_s=20.0)  # So long does no busy machine keep a datagram.
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def received(
-    receiver: Receiver, ring: FakeRing, channels: list[int], patience: Patience = PATIENCE
+    receiver: Receiver, ring: FakeRing, channels: list[int], patience: ResendPolicy = PATIENCE
 ) -> tuple[Blocks, UdpSource]:
     """Return all blocks that come from a ring, and what knows what was lost."""
     source = UdpSource(ring, receiver, channels, patience)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_numbers_wrap_while_blocks_are_swapped() -> None:
 
 def test_block_is_asked_for_in_time_and_not_too_often() -> None:
     blocks = blocks_of(mixed(100, SEED))
-    order = Resequencer({0: 0}, Patience(wait_s=1.0, tries=2))
+    order = Resequencer({0: 0}, ResendPolicy(wait_s=1.0, tries=2))
     order.push(blocks[1:3], np.full(2, 4 * BLOCK_WORDS), 10.0)
     asked = [order.overdue(now_s) for now_s in (10.5, 11.0, 11.5, 12.0, 13.0, 14.0)]
     assert asked == [[], [(0, 0)], [], [(0, 0)], [], []]
@@ -187,7 +187,7 @@ def test_block_is_asked_for_in_time_and_not_too_often() -> None:
 
 
 def test_block_that_was_just_sent_is_not_late_however_long_the_host_was_busy() -> None:
-    order = Resequencer({0: 0}, Patience(wait_s=1.0, tries=2))
+    order = Resequencer({0: 0}, ResendPolicy(wait_s=1.0, tries=2))
     assert order.overdue(10.0) == []
     order.note_sent(0, 1, 50.0)
     assert [order.overdue(now_s) for now_s in (50.0, 50.9, 51.0)] == [[], [], [(0, 0)]]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.capture import resequence
 from liteprobe.host.capture.decode.stream import Blocks
-from liteprobe.host.capture.resequence import Patience, Resequencer
+from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 
 WINDOW = 256
-PATIENCE = Patience(wait_s=0.02, tries=3)
+PATIENCE = ResendPolicy(wait_s=0.02, tries=3)
 STEP_S = 0.001
 RATE = 40  # Blocks of a channel in a step.
 WRAP = 1 << 32
@@ -156,7 +156,7 @@ def test_whatever_comes_whenever_each_block_counts_once(seed: int) -> None:
 def test_what_is_asked_for_and_sent_again_is_not_given_up(loss: float) -> None:
     """A sender that goes back to the block asked for and sends all from there on, a part of which is lost again."""
     rng, count = np.random.default_rng(int(100 * loss)), 6 * WINDOW
-    order, found = Resequencer({3: 0}, Patience(tries=12), ring=WINDOW), Outcome(Resequencer({}))
+    order, found = Resequencer({3: 0}, ResendPolicy(tries=12), ring=WINDOW), Outcome(Resequencer({}))
     way: list[tuple[float, int]] = []
     sent = 0
     for step in range(60_000):

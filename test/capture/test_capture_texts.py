@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.capture.write.texts import ips, macs
+from liteprobe.host.capture.write.columns import ips, macs
 
 
 def hostile(count: int) -> NDArray[np.uint8]:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host import extras
+from liteprobe.host import doctor, extras
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.commands import doctor
-from liteprobe.host.device.discover import FoundProbe, Place
-from liteprobe.host.doctor import hardware, software
-from liteprobe.host.doctor.check import Check, State
+from liteprobe.host.cli.commands import doctor as command
+from liteprobe.host.device.discover import FoundProbe, ProbeAddress
+from liteprobe.host.doctor import Finding, State
 
-FOUND = FoundProbe(Place("192.168.1.50"), "liteprobe on colorlight_5a_75b", "train", 2, 1, ("10:e2:d5:00:00:00",), 1)
+FOUND = FoundProbe(
+    ProbeAddress("192.168.1.50"), "liteprobe on colorlight_5a_75b", "train", 2, 1, ("10:e2:d5:00:00:00",), 1
+)
 
 
 def usb(folder: Path, name: str, vendor: str, product: str) -> Path:
@@ -42,15 +43,15 @@ def test_a_cable_that_may_be_used_is_named_as_the_loader_calls_it(tmp_path: Path
     (tmp_path / "devices" / "usb1").mkdir()
     file.parent.mkdir(parents=True)
     file.touch()
-    assert hardware.cables(tmp_path / "devices", tmp_path / "files") == [
-        Check("JTAG cable", State.OK, "ft232 or digilent_hs2 (FT232H), USB 0403:6014 Thing")
+    assert doctor.cables(tmp_path / "devices", tmp_path / "files") == [
+        Finding("JTAG cable", State.OK, "ft232 or digilent_hs2 (FT232H), USB 0403:6014 Thing")
     ]
 
 
 def test_a_cable_that_may_not_be_used_has_its_rule_to_paste(tmp_path: Path) -> None:
     file = usb(tmp_path, "3-1", "0d28", "0204")
-    assert hardware.cables(tmp_path / "devices", tmp_path / "files") == [
-        Check(
+    assert doctor.cables(tmp_path / "devices", tmp_path / "files") == [
+        Finding(
             "JTAG cable",
             State.MISSING,
             f"cmsisdap (DAPLink), USB 0d28:0204 Thing: you may not use {file}",
@@ -59,36 +60,36 @@ def test_a_cable_that_may_not_be_used_has_its_rule_to_paste(tmp_path: Path) -> N
             "sudo udevadm trigger",
         )
     ]
-    assert [check.state for check in hardware.cables(tmp_path / "nothing")] == [State.NONE]
+    assert [check.state for check in doctor.cables(tmp_path / "nothing")] == [State.NONE]
 
 
 def test_a_serial_port_that_may_not_be_used_names_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     port = tmp_path / "ttyUSB0"
     port.touch()
-    assert hardware.serial_ports([str(port)]) == [Check("serial port", State.OK, str(port))]
+    assert doctor.serial_ports([str(port)]) == [Finding("serial port", State.OK, str(port))]
     monkeypatch.setattr(os, "access", lambda *_: False)
-    (check,) = hardware.serial_ports([str(port)])
+    (check,) = doctor.serial_ports([str(port)])
     typed = f'sudo usermod -aG {port.group()} "$USER"   then log in again'
     assert (check.state, check.said, check.advice) == (State.MISSING, f"{port}: you may not use it", typed)
-    (check,) = hardware.serial_ports([str(tmp_path / "ttyUSB1")])
+    (check,) = doctor.serial_ports([str(tmp_path / "ttyUSB1")])
     assert check.advice == 'sudo usermod -aG dialout "$USER"   then log in again'
-    assert [check.state for check in hardware.serial_ports([])] == [State.NONE]
+    assert [check.state for check in doctor.serial_ports([])] == [State.NONE]
 
 
 def test_cards_are_named_with_their_url_or_their_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hardware.cards(tmp_path) == []
+    assert doctor.cards(tmp_path) == []
     (tmp_path / "litepcie0").touch()
-    assert hardware.cards(tmp_path)[0].said == f"pcie://{tmp_path}/litepcie0"
+    assert doctor.cards(tmp_path)[0].said == f"pcie://{tmp_path}/litepcie0"
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert 'KERNEL=="litepcie*", GROUP="plugdev", MODE="0660"' in hardware.cards(tmp_path)[0].advice
+    assert 'KERNEL=="litepcie*", GROUP="plugdev", MODE="0660"' in doctor.cards(tmp_path)[0].advice
 
 
 def test_probes_of_the_network_are_named_and_two_of_one_address_are_a_fault() -> None:
     shared = replace(FOUND, macs=("10:e2:d5:00:00:00", "10:e2:d5:00:00:01"))
-    checks = hardware.probes([FOUND, shared], 10)
-    assert checks[0] == Check("probe", State.OK, "etherbone://192.168.1.50 liteprobe on colorlight_5a_75b train")
+    checks = doctor.probes([FOUND, shared], 10)
+    assert checks[0] == Finding("probe", State.OK, "etherbone://192.168.1.50 liteprobe on colorlight_5a_75b train")
     assert (checks[1].state, "two devices have this address" in checks[1].said) == (State.MISSING, True)
-    assert [(check.state, check.said) for check in hardware.probes([], 10)] == [
+    assert [(check.state, check.said) for check in doctor.probes([], 10)] == [
         (State.NONE, "none answers at 10 addresses")
     ]
 
@@ -97,7 +98,7 @@ def test_probes_of_the_network_are_named_and_two_of_one_address_are_a_fault() ->
     ("version", "state"), [((3, 10, 9), "missing"), ((3, 11, 0), "ok"), ((3, 14, 1), "ok"), ((3, 15, 0), "missing")]
 )
 def test_a_python_that_is_not_supported_is_what_the_host_lacks(version: tuple[int, int, int], state: str) -> None:
-    check = software.python(version)
+    check = doctor.python(version)
     assert (check.state, check.is_needed) == (state, state == "missing")
     assert state == "ok" or check.advice == "install Python 3.11 to 3.14, and LiteProbe into an environment of it"
 
@@ -105,23 +106,23 @@ def test_a_python_that_is_not_supported_is_what_the_host_lacks(version: tuple[in
 def test_compilers_and_tools_that_are_missing_say_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    assert [(check.state, check.advice) for check in software.compilers()] == [
+    assert [(check.state, check.advice) for check in doctor.compilers()] == [
         ("missing", "apt-get install g++"),
         ("missing", "apt-get install gcc"),
     ]
-    check = software.tool("yosys", None)
+    check = doctor.tool("yosys", None)
     assert (check.state, check.advice) == ("missing", f"install it on PATH, or type  {extras.command('build')}")
     loader = tmp_path / "loader"
     loader.write_text(
         "#!/bin/sh\necho 'error while loading shared libraries: libftdi1.so.2: no such file' >&2\nexit 127\n"
     )
     loader.chmod(0o755)
-    check = software.tool("openFPGALoader", str(loader))
+    check = doctor.tool("openFPGALoader", str(loader))
     assert (check.state, check.advice) == ("missing", "apt-get install libftdi1-2")
 
 
 def test_the_gatewares_own_program_says_which_tools_are_here() -> None:
-    names = [check.name for check in software.tools()]
+    names = [check.name for check in doctor.tools()]
     assert names == ["yosys", "nextpnr-ecp5", "ecppack", "openFPGALoader"]
 
 
@@ -129,8 +130,8 @@ def test_the_exit_code_is_that_of_what_the_host_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "doctor.json"
-    fine = [Check("Python", State.OK, "3.11"), Check("extra sim", State.MISSING, "without migen", "pip install it")]
-    monkeypatch.setattr(doctor, "look", lambda with_network: fine)
+    fine = [Finding("Python", State.OK, "3.11"), Finding("extra sim", State.MISSING, "without migen", "pip install it")]
+    monkeypatch.setattr(command, "look", lambda with_network: fine)
     assert cli.main(["doctor", "--json", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "ok      Python     3.11",
@@ -139,8 +140,8 @@ def test_the_exit_code_is_that_of_what_the_host_needs(
     ]
     written = json.loads(file.read_text())
     assert (written["is_ready"], written["checks"][1]["state"]) == (True, "missing")
-    lacking = Check("packages of the host", State.MISSING, "without numpy", "pip install numpy", is_needed=True)
-    monkeypatch.setattr(doctor, "look", lambda with_network: [lacking])
+    lacking = Finding("packages of the host", State.MISSING, "without numpy", "pip install numpy", is_needed=True)
+    monkeypatch.setattr(command, "look", lambda with_network: [lacking])
     assert cli.main(["doctor", "--json", str(file)]) == 1
     assert capsys.readouterr().err == "liteprobe: packages of the host: without numpy: pip install numpy\n"
     assert json.loads(file.read_text())["is_ready"] is False
@@ -148,7 +149,7 @@ def test_the_exit_code_is_that_of_what_the_host_needs(
 
 def test_each_extra_that_is_missing_has_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "lacking", lambda extra: ["migen"] if extra == "sim" else [])
-    checks = {check.name: check for check in software.optional()}
+    checks = {check.name: check for check in doctor.optional()}
     assert (checks["extra sim"].state, checks["extra sim"].advice) == ("missing", extras.command("sim"))
     assert {check.state for name, check in checks.items() if name != "extra sim"} == {"ok"}
     assert sys.executable in checks["extra sim"].advice or "./run" in checks["extra sim"].advice

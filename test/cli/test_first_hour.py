@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host import folders
-from liteprobe.host.doctor import software
-from liteprobe.host.doctor.check import Check, State
+from liteprobe.host import doctor, folders
+from liteprobe.host.doctor import Finding, State
 from liteprobe.sim.system import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +125,7 @@ def test_a_folder_of_builds_is_found_from_anywhere(tmp_path: Path, monkeypatch: 
 def test_the_doctor_sees_that_nothing_can_be_built_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv(folders.VARIABLE, f"{tmp_path}/file/b")
-    assert software.build_folder() == Check(
+    assert doctor.build_folder() == Finding(
         "folder of builds",
         State.MISSING,
         f"{tmp_path}/file/b: nothing new can be built there (Not a directory)",
@@ -207,13 +206,13 @@ def test_what_a_compiler_says_is_kept_and_its_log_named(tmp_path: Path, monkeypa
 
 
 def test_a_compiler_that_compiles_nothing_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [check.state for check in software.compilers()] == [State.OK, State.OK]
+    assert [check.state for check in doctor.compilers()] == [State.OK, State.OK]
     compiler = program(tmp_path / "g++", "echo fatal error: string: No such file >&2; exit 1")
     (tmp_path / "cc").write_text("no program")
     (tmp_path / "cc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    assert [(check.state, check.said) for check in software.compilers()] == [
+    assert [(check.state, check.said) for check in doctor.compilers()] == [
         (State.MISSING, f"{compiler} compiles nothing: fatal error: string: No such file"),
         (State.MISSING, f"{tmp_path}/cc compiles nothing: Exec format error"),
     ]
@@ -233,11 +232,11 @@ def test_a_compiler_that_compiles_nothing_is_missing(tmp_path: Path, monkeypatch
 def test_a_loader_that_does_not_work_is_missing(
     text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(software, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(doctor, "TIMEOUT_S", 0.3)
     loader = tmp_path / "loader"
     loader.write_text(text)
     loader.chmod(0o755)
-    check = software.tool("openFPGALoader", str(loader))
+    check = doctor.tool("openFPGALoader", str(loader))
     expected = (State.MISSING, f"{loader} can't tell its version: {why}") if why else (State.OK, str(loader))
     assert (check.state, check.said) == expected
 

@@ -14,13 +14,12 @@ import pytest
 from matplotlib.figure import Figure
 from migen import Module
 
-from liteprobe.host import extras
-from liteprobe.host.device import networks
+from liteprobe.host import doctor, extras
+from liteprobe.host.device import discover
 from liteprobe.host.device.discover import places
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import open_link
-from liteprobe.host.doctor import hardware
-from liteprobe.host.doctor.check import State
+from liteprobe.host.doctor import State
 from liteprobe.host.errors import UsageError
 from liteprobe.host.report import clock_plots
 from liteprobe.sim.bench.labs import notebook
@@ -43,19 +42,19 @@ def program(path: Path, text: str) -> Path:
     "text", ["", "BusyBox v1.36", "null", "{}", "7", '[{"flags": ["UP"], "addr_info": [{}]}]', '[{"flags": 1}]']
 )
 def test_an_ip_that_cannot_be_understood_is_done_without(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "_guess", lambda: {"default": []})
-    assert networks.interfaces(text) in ({"default": []}, {})
+    monkeypatch.setattr(discover, "_guess", lambda: {"default": []})
+    assert discover.interfaces(text) in ({"default": []}, {})
 
 
 def test_an_ip_that_hangs_or_cannot_start_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "TIMEOUT_S", 0.2)
-    monkeypatch.setattr(networks, "_guess", lambda: {"default": []})
-    monkeypatch.setattr(networks, "ARP_TABLE", tmp_path / "none")
+    monkeypatch.setattr(discover, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(discover, "_guess", lambda: {"default": []})
+    monkeypatch.setattr(discover, "ARP_TABLE", tmp_path / "none")
     for text in ("exec sleep 60", "printf '\\377'"):
         for name in ("ip", "arp"):
             program(tmp_path / name, text)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
-        assert (networks.interfaces(), networks.neighbours()) == ({"default": []}, {})
+        assert (discover.interfaces(), discover.neighbours()) == ({"default": []}, {})
 
 
 @pytest.mark.parametrize("target", ["fd00::2", "[fd00::2]:1234", "fd00::/64", "1:2:3:4:5:6:7:8"])
@@ -67,7 +66,7 @@ def test_an_address_of_ipv6_is_said_to_be_one(target: str) -> None:
 
 
 def test_the_doctor_says_which_networks_were_left_out() -> None:
-    checks = hardware.probes([], 1, ["10.4.0.0/16 (eth0) is too large"])
+    checks = doctor.probes([], 1, ["10.4.0.0/16 (eth0) is too large"])
     assert [(check.name, check.state, check.said) for check in checks] == [
         ("network", State.NONE, "10.4.0.0/16 (eth0) is too large"),
         ("probe", State.NONE, "none answers at the one address that was asked"),

@@ -11,13 +11,13 @@ from liteprobe.cores.formats import CLOCK_JUMPS_BIT, CLOCK_STEPS_BIT, ClockError
 from liteprobe.host.analysis import summary
 from liteprobe.host.capture import live
 from liteprobe.host.cli.tables import _trust
-from liteprobe.host.clock.watch import ClockWatch, watch_all
+from liteprobe.host.clock.clock import ClockWatch, watch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe, cable
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 LOCKED = {
     "clock_state": 3, "clock_alive": 1, "clock_updates": 7, "clock_uncertainty": 10 * 256, "clock_edges": 90,

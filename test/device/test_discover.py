@@ -15,8 +15,8 @@ from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, Ether
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.host.cli import main as cli
-from liteprobe.host.device import networks
-from liteprobe.host.device.discover import LARGEST_NETWORK, FoundProbe, Place, discover, places
+from liteprobe.host.device import discover as networks
+from liteprobe.host.device.discover import LARGEST_NETWORK, FoundProbe, ProbeAddress, discover, places
 from liteprobe.host.errors import UsageError
 
 SEED = 5
@@ -97,8 +97,10 @@ def test_two_probes_of_a_network_are_found_with_what_they_are(listeners: tuple[L
     assert [place.address for place in asked] == [f"127.0.0.{number}" for number in range(1, 7)]
     found = discover(asked, 0.3)
     assert found == [
-        FoundProbe(Place("127.0.0.2", one.port), "liteprobe on colorlight_5a_75b", "train", 2, 0x12345678, (), 1),
-        FoundProbe(Place("127.0.0.3", one.port), "liteprobe on versa_ecp5", "monitor", 1, 0x9ABCDEF0, (), 1),
+        FoundProbe(
+            ProbeAddress("127.0.0.2", one.port), "liteprobe on colorlight_5a_75b", "train", 2, 0x12345678, (), 1
+        ),
+        FoundProbe(ProbeAddress("127.0.0.3", one.port), "liteprobe on versa_ecp5", "monitor", 1, 0x9ABCDEF0, (), 1),
     ]
     assert (left_out, found[1].url, found[1].is_shared) == ([], f"etherbone://127.0.0.3:{one.port}", False)
 
@@ -194,7 +196,7 @@ def test_all_networks_of_this_host_are_asked_but_the_largest_and_its_own_address
     monkeypatch.setattr(networks, "interfaces", lambda: here)
     asked, left_out = places()
     assert [place.address for place in asked] == [*(f"192.168.1.{number}" for number in range(1, 7)), "127.0.0.1"]
-    assert asked[0] == Place("192.168.1.1", 1234, "eth0", "192.168.1.7")
+    assert asked[0] == ProbeAddress("192.168.1.1", 1234, "eth0", "192.168.1.7")
     assert left_out == ["10.9.0.0/16 (eth2) is too large to ask each address: name one, or a part of it"]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.device.lease import Lease
+from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, load_map
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 
 class CutLink(FakeLink):
@@ -42,7 +42,7 @@ def test_a_lease_that_an_interrupt_cuts_short_is_this_hosts_all_the_same(
     cuts = 0
     while True:
         link = CutLink(ModelProbe(), tmp_path)
-        lease = Lease(Registers(link, load_map(link.map_file)), steal)
+        lease = HostLease(Registers(link, load_map(link.map_file)), steal)
         link.count, link.cut_at, link.is_after = 0, cuts + 1, is_after
         try:
             lease.ensure()
@@ -60,7 +60,7 @@ def test_a_lease_that_an_interrupt_cuts_short_is_this_hosts_all_the_same(
 
 def test_a_host_that_was_refused_gives_back_nothing(tmp_path: Path) -> None:
     link = CutLink(ModelProbe(), tmp_path)
-    first, second = (Lease(Registers(link, load_map(link.map_file))) for _ in range(2))
+    first, second = (HostLease(Registers(link, load_map(link.map_file))) for _ in range(2))
     first.ensure()
     link.model.values["probe_lease_left"] = 20  # It is heard all the time.
     owner = link.model.values["probe_lease_owner"]

@@ -19,7 +19,7 @@ from liteprobe.host.traffic.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Run = Callable[..., tuple[int, str, str]]
 REST = UNMATCHED_CLASS

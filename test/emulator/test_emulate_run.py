@@ -31,7 +31,7 @@ from liteprobe.host.traffic.network import (
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Fake = tuple[EmulatorProbe, FakeLink]
 REST = UNMATCHED_CLASS
@@ -290,7 +290,7 @@ def refuse(_: object) -> None:
 
 
 def test_a_probe_without_an_emulator_is_said(tmp_path: Path) -> None:
-    from liteprobe.sim.models.probe import ModelProbe
+    from liteprobe.sim.models.probe.trains import ModelProbe
 
     with Probe(FakeLink(ModelProbe(), tmp_path)) as probe, pytest.raises(UsageError, match="--preset emulator"):
         probe.emulate(Network())

@@ -23,7 +23,7 @@ from liteprobe.host.capture.filter.fit import Filter
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.models.filter import FilterModel
+from liteprobe.sim.models.receive.filter import FilterModel
 
 RELATIONS = """
 ip[9] = 6

@@ -28,7 +28,7 @@ from liteprobe.sim.bench.filter.expressions import (
     varied,
 )
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.models.filter import FilterModel
+from liteprobe.sim.models.receive.filter import FilterModel
 
 SEED = random.randrange(1000)
 UNPARSED = UnifiedFlag.UNPARSED

@@ -22,7 +22,7 @@ from liteprobe.host.device.firmware_build import FIRMWARE
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.build.devicetree import (
-    MapError,
+    DevicetreeError,
     devicetree,
     formats_names,
     load,
@@ -277,7 +277,7 @@ def test_gateware_that_cannot_run_firmware_is_refused(
     soc = apart(finalized, partial(board, "versa_ecp5"), config)
     logging.disable(logging.NOTSET)
     write_map(soc, tmp_path / "csr.json")
-    with pytest.raises(MapError, match=re.escape(f"{lacks}: build it {fix}")):
+    with pytest.raises(DevicetreeError, match=re.escape(f"{lacks}: build it {fix}")):
         devicetree(load(tmp_path / "csr.json"))
     assert main([str(tmp_path / "csr.json"), "--out", str(tmp_path / "out")]) == 2
     assert lacks in capsys.readouterr().err
@@ -286,5 +286,5 @@ def test_gateware_that_cannot_run_firmware_is_refused(
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"csr_registers": {}}'])
 def test_file_that_is_no_map_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "csr.json").write_text(text)
-    with pytest.raises(MapError, match="give the csr.json that the build wrote"):
+    with pytest.raises(DevicetreeError, match="give the csr.json that the build wrote"):
         load(tmp_path / "csr.json")

@@ -18,14 +18,14 @@ from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement
-from liteprobe.host.measure.streams import Stream
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
 from liteprobe.host.serve.totals import WRAP, Totals
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 FIRST = 1_800_000_000_000_000_000
 LENGTHS = np.array([60, 124, 188] * 100)
@@ -170,7 +170,9 @@ def test_all_counts_of_a_look_are_of_one_instant(model: MonitorProbe, tmp_path: 
 
 def stream(frames: int, lost: int, duplicated: int) -> PortMeasurement:
     """A port whose stream 7 shows these words of 32 bits."""
-    made = Stream(1, 7, frames, 0, 0, 0, (frames + lost) % WRAP, lost % WRAP, duplicated % WRAP, 0, 0, 0, 0, 0, 0)
+    made = ReceivedStream(
+        1, 7, frames, 0, 0, 0, (frames + lost) % WRAP, lost % WRAP, duplicated % WRAP, 0, 0, 0, 0, 0, 0
+    )
     return PortMeasurement(0, {}, None, [made], [], False)
 
 

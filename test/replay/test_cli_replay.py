@@ -20,7 +20,7 @@ from liteprobe.host.run.streamed_figures import Delays
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
-from liteprobe.sim.models.replay_probe import ReplayModel
+from liteprobe.sim.models.probe.replay import ReplayModel
 
 Run = Callable[..., tuple[int, str, str]]
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]

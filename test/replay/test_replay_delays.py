@@ -15,7 +15,7 @@ from liteprobe.host.capture import run as capture_run
 from liteprobe.host.capture.decode.stream import BlockDecoder, no_blocks
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.capture.sources import Batches
-from liteprobe.host.capture.write.pcapng import Interface
+from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.probe import Probe
 from liteprobe.host.run import replay
 from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
@@ -27,8 +27,8 @@ from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
-from liteprobe.sim.models.replay_probe import ReplayModel, SentFrame
-from liteprobe.sim.models.trace_words import Record, decode
+from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
+from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]
 Device = Callable[[list[SentFrame]], list[Captured]]
@@ -68,7 +68,7 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
             return model.tick / 125e6
 
         monkeypatch.setattr(capture_run, "CaptureRing", lambda registers: None)
-        ports = [Interface("port0"), Interface("port1")]
+        ports = [PortInterface("port0"), PortInterface("port1")]
         monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Source(), ports=ports))
         monkeypatch.setattr(link, "now_s", now_s)
         with Probe(link) as probe:

@@ -20,7 +20,7 @@ from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.traffic_probe import TrafficFrame, TrafficProbe
+from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 
 DELAY_TICKS = 37
 STREAMS = """\

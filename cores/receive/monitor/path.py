@@ -36,7 +36,7 @@ class MonitorPath(LiteXModule):
 
     Parameters
     ----------
-    clock : Clock
+    clock : ProbeClock
         Gives ``now`` (ns) in timebase.
     matcher : FilterMatcher
         This port's; the path starts it and takes its answer.

@@ -3,7 +3,7 @@
 
 """Numbers of the headers that the parser knows, and names of the steps of its walk."""
 
-from liteprobe.cores.formats import EXTENSION_HEADERS, Protocol
+from liteprobe.cores.formats import EXTENSION_HEADERS, IpProtocol
 
 # Steps --------------------------------------------------------------------------------------------
 
@@ -13,7 +13,7 @@ link, tag, label, ip, ipv4, ipv6, extension, skip, transport, arp, done = range(
 # Protocols ----------------------------------------------------------------------------------------
 
 hop_by_hop, routing, fragment, authentication, destination_options = EXTENSION_HEADERS
-icmp, tcp, udp, icmpv6, sctp = Protocol.ICMP, Protocol.TCP, Protocol.UDP, Protocol.ICMPV6, Protocol.SCTP
+icmp, tcp, udp, icmpv6, sctp = IpProtocol.ICMP, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.ICMPV6, IpProtocol.SCTP
 
 def any_of(signal, *values):
     """Return whether a signal has one of these values."""

@@ -48,7 +48,7 @@ class UnifiedWalk(LiteXModule):
         As in the unified header.
     extensions : Array of two Signal(8), out
 
-    Source: docs/design/unified-header.md; sim/models/unified.py says the same in plain Python.
+    Source: docs/design/unified-header.md; sim/models/receive/unified.py says the same in plain Python.
     """
     def __init__(self, with_headers=True):
         self.with_headers      = with_headers

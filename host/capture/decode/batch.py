@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records of a capture as arrays, with their octets where they came to lie.
+"""Holds records of a capture as arrays, with their octets where they came to lie.
 
 Source: docs/design/monitor.md ("Record").
 """
@@ -33,7 +33,7 @@ def record_words(snap_length: Index, flags: NDArray[Any]) -> Index:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some records, in order.
+    """Holds some records, in order.
 
     Attributes
     ----------

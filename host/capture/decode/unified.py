@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What unified headers say, as one array a field, whatever the frames carried.
+"""Reads unified headers as one array a field, whatever the frames carried, and finds the payloads of probe frames.
 
 Source: docs/design/unified-header.md; RFC 791, 8200, 2474, 3168 (IP), 9293 (TCP).
 """
@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import EXTENSION, UNIFIED_DTYPE, UNIFIED_OCTETS, Layer3, UnifiedFlag
+from liteprobe.cores.formats import (
+    EXTENSION,
+    EXTENSION_HEADERS,
+    EXTENSIONS_MAX,
+    LABEL_KINDS,
+    LABELS_MAX,
+    TAG_KINDS,
+    TAGS_MAX,
+    UNIFIED_DTYPE,
+    UNIFIED_OCTETS,
+    IpProtocol,
+    Layer3,
+    UnifiedFlag,
+)
 from liteprobe.host.errors import ProbeError
 
 FRAGMENT_HEADER = EXTENSION | 44
@@ -101,3 +114,49 @@ def tcp_window(headers: NDArray[np.void]) -> NDArray[np.uint16]:
 def stream_id(headers: NDArray[np.void]) -> NDArray[np.uint16]:
     """Return the stream of each probe frame; 0 where a frame is none."""
     return np.where(has(headers, UnifiedFlag.PROBE), headers["detail"][:, 1], 0).astype(np.uint16)
+
+
+UDP_OCTETS = 8
+
+
+def payload_places(table: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return where the UDP payload of each frame begins, walking through its headers as the probe's parser does.
+
+    Parameters
+    ----------
+    table : array, shape (frames, octets)
+        The first octets of frames that the parser found to be a probe's.
+
+    Returns
+    -------
+    array, shape (frames,)
+        Places (octets); beyond the octets that are there where the headers end beyond them.
+    """
+    rows, last = np.arange(len(table)), table.shape[1] - 1
+
+    def octet(places: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = table[rows, np.minimum(places, last)].astype(np.int64)
+        return found
+
+    def pair(places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return octet(places) << 8 | octet(places + 1)
+
+    at = np.full(len(table), 12)
+    for _ in range(TAGS_MAX):
+        at += 4 * np.isin(pair(at), list(TAG_KINDS))
+    is_label = np.isin(pair(at), LABEL_KINDS)
+    at += 2
+    for _ in range(LABELS_MAX):
+        is_bottom = octet(at + 2) & 1 == 1
+        at += 4 * is_label
+        is_label &= ~is_bottom
+    version, length, following = octet(at) >> 4, octet(at) & 15, octet(at + 6)
+    at += np.where(version == 4, 4 * length, 40)
+    is_walking = version == 6
+    for _ in range(EXTENSIONS_MAX):
+        is_walking &= np.isin(following, EXTENSION_HEADERS)
+        size = np.where(following == IpProtocol.AUTHENTICATION, 4 * (octet(at + 1) + 2), 8 * (octet(at + 1) + 1))
+        size = np.where(following == IpProtocol.FRAGMENT, 8, size)
+        following = np.where(is_walking, octet(at), following)
+        at += np.where(is_walking, size, 0)
+    return at + UDP_OCTETS

@@ -17,16 +17,16 @@ from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
     And,
+    CarriedProtocol,
     Everything,
-    Kind,
+    Layer3Type,
     Mac,
     Mpls,
     Node,
     Not,
     OnHost,
     Or,
-    Port,
-    Protocol,
+    PortRange,
     Vlan,
 )
 from liteprobe.host.errors import UsageError
@@ -193,17 +193,17 @@ def primitive(node: Node) -> Boxes:
     match node:
         case Everything():
             return (EVERY,)
-        case Kind(kinds=kinds):
+        case Layer3Type(kinds=kinds):
             return (box(kind=kinds_of(kinds)),)
-        case Protocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
+        case CarriedProtocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
             reason = "they know the protocol behind extension headers of IPv6, not that one is there"
             raise FilterDoesNotFit(node.text, reason)
-        case Protocol(number=number, kinds=kinds):
+        case CarriedProtocol(number=number, kinds=kinds):
             asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
             return (box(protocol=[(number, number)], **asked),)
         case Address(side=side):
             return (box(**{side: [address_range(node)]}),)
-        case Port(side=side, least=least, most=most):
+        case PortRange(side=side, least=least, most=most):
             return (box(**{f"{side}_port": [(least, most)]}),)
         case Vlan(number=number, depth=0):
             return (box(vlan=[(0, 4095) if number is None else (number, number)]),)

@@ -17,18 +17,18 @@ from liteprobe.host.capture.filter.nodes import (
     EXTENSIONS,
     Address,
     And,
+    CarriedProtocol,
     Depth,
     Everything,
     Headers,
-    Kind,
+    Layer3Type,
     Mac,
     Mpls,
     Node,
     Not,
     OnHost,
     Or,
-    Port,
-    Protocol,
+    PortRange,
     Truth,
     Vlan,
 )
@@ -118,7 +118,7 @@ class Walk:
             case Not(part=part):
                 yield from self.of(part, -sign, is_bound)
             case And(parts=parts):
-                is_bound |= any(isinstance(part, Kind | Protocol) for part in parts)
+                is_bound |= any(isinstance(part, Layer3Type | CarriedProtocol) for part in parts)
                 for part in parts:
                     yield from self.of(part, sign, is_bound)
             case Or(parts=parts):
@@ -139,16 +139,16 @@ class Walk:
                 self.labels += 1
             case OnHost(through=through) if through:
                 yield behind(self.tags, self.labels, through, sign)
-            case Kind() | Protocol() | Address() | Port():
+            case Layer3Type() | CarriedProtocol() | Address() | PortRange():
                 yield behind(self.tags, self.labels, "VLAN tags and labels", sign)
                 yield from self.deeper(node, sign, is_bound)
 
     def deeper(self, node: Node, sign: int, is_bound: bool) -> Iterator[Difference]:
         """Yield what differs at layer 3 and beyond."""
         match node:
-            case Protocol(number=number, kinds=kinds) if Layer3.IPV6 in kinds and number not in EXTENSIONS:
+            case CarriedProtocol(number=number, kinds=kinds) if Layer3.IPV6 in kinds and number not in EXTENSIONS:
                 yield Difference("frames behind extension headers of IPv6", sign, extended)
-            case Port():
+            case PortRange():
                 yield Difference("frames behind extension headers of IPv6", sign, extended)
             case Address(network=network) if network.version == 4 and not is_bound:
                 yield Difference("RARP", -sign, partial(of_type, number=RARP))
@@ -167,9 +167,9 @@ def depth_of(node: Node) -> Depth:
             return depth
         case Mac():
             return Depth.MACS
-        case Port():
+        case PortRange():
             return Depth.TRANSPORT
-        case Protocol(kinds=kinds) if Layer3.IPV6 in kinds:
+        case CarriedProtocol(kinds=kinds) if Layer3.IPV6 in kinds:
             return Depth.TRANSPORT
     return Depth.LINK
 

@@ -1,25 +1,47 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Parses a filter expression, once: what all that use it, the probe's tables and this host, are handed on."""
+"""Parses a filter expression, once: tables of the probe, headers and this host are asked through the object that comes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
+from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.capture.filter.differences import Difference, differences, said
 from liteprobe.host.capture.filter.fit import ALL_PROBE_PORTS, Filter, fit
 from liteprobe.host.capture.filter.libpcap import FrameFilter, compiled, refusal
 from liteprobe.host.capture.filter.nodes import Headers, Node, Octets, Truth
-from liteprobe.host.capture.filter.syntax import Parser
+from liteprobe.host.capture.filter.syntax import ExpressionParser
 from liteprobe.host.capture.filter.words import MeaninglessError
-from liteprobe.host.capture.trigger import Passes, matching
 from liteprobe.host.errors import UsageError
 
+Matches = Callable[[Headers], Truth]  # From unified headers to which of them match.
+Passes = Callable[[Batch], Truth]  # The same from records.
+
 LOOK_HERE = "let this host look for the trigger (--host-trigger)"
+
+
+def matching(batch: Batch, matches: Matches) -> Truth:
+    """Return which records match; gaps don't.
+
+    Raises
+    ------
+    UsageError
+        When frames came without their unified headers.
+    """
+    if not (batch.has_header | batch.is_gap).all():
+        raise UsageError(
+            "a filter and a trigger on this host look at unified headers, which these frames came without: capture "
+            "with --keep both, or give --host-filter for the filter to look at octets"
+        )
+    found = np.zeros(len(batch), bool)
+    has_header = batch.has_header
+    found[has_header] = matches(batch.headers())
+    return found
 
 
 @dataclass(frozen=True)
@@ -110,7 +132,7 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     if by_libpcap:
         return Expression(text, Octets(text), compiled(text))
     try:
-        return Expression(text, Parser(text).whole())
+        return Expression(text, ExpressionParser(text).whole())
     except MeaninglessError:
         raise
     except UsageError as error:

@@ -64,7 +64,7 @@ HIT_BLOCK = (FILTER_ROW_HITS[0], FILTER_TERM_HITS + FILTER_TERMS - FILTER_ROW_HI
 
 @dataclass
 class Tables:
-    """What the tables of the probe hold.
+    """Describes what the tables of the probe hold.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
 
 
 class Depth(IntEnum):
-    """How far into a frame a part of an expression looks, and where a walk through headers may end before their end."""
+    """Tells how far into a frame a part of an expression looks, and where a walk through headers may end before their end."""
 
     NONE = 0
     MACS = 1
@@ -94,7 +94,7 @@ def of_kinds(headers: Headers, kinds: frozenset[Layer3]) -> Truth:
 
 
 @dataclass(frozen=True)
-class Kind(Node):
+class Layer3Type(Node):
     """Layer 3 is one of these."""
 
     kinds: frozenset[Layer3]
@@ -104,7 +104,7 @@ class Kind(Node):
 
 
 @dataclass(frozen=True)
-class Protocol(Node):
+class CarriedProtocol(Node):
     """IP of one of these kinds carries this protocol, behind its extension headers."""
 
     number: int
@@ -143,7 +143,7 @@ class Address(Node):
 
 
 @dataclass(frozen=True)
-class Port(Node):
+class PortRange(Node):
     """The port of a side lies between two, both included."""
 
     side: str
@@ -208,7 +208,7 @@ class Mac(Node):
 
 @dataclass(frozen=True)
 class OnHost(Node):
-    """What the unified header tells, but no table of the probe can ask.
+    """Asks what the unified header tells, but no table of the probe can.
 
     ``reason`` says why, ``through`` what is seen through, ``depth`` how far into the frame it looks.
     """

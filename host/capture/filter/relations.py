@@ -19,17 +19,17 @@ from liteprobe.host.capture.decode.unified import has, tag_count
 from liteprobe.host.capture.filter import words
 from liteprobe.host.capture.filter.nodes import (
     And,
+    CarriedProtocol,
     Depth,
     Everything,
     Headers,
-    Kind,
+    Layer3Type,
     Node,
     Not,
     Octets,
     OnHost,
     Or,
-    Port,
-    Protocol,
+    PortRange,
     Truth,
     ethertype,
 )
@@ -119,7 +119,7 @@ def tcp(headers: Headers) -> dict[int, Column]:
 
 @dataclass(frozen=True)
 class Accessed:
-    """What can be asked of one protocol.
+    """Lists what can be asked of one protocol.
 
     Attributes
     ----------
@@ -230,14 +230,14 @@ def field_of(text: str, protocol: str, place: tuple[int, int], compare: str, val
     """Return what a relation of octets means that the probe's tables can ask, too: type, protocol, ports; None: no such."""
     if protocol == "ether" and place == (12, 2) and value > LLC_MOST and compare in ("=", "!="):
         kinds = {0x0800: Layer3.IPV4, 0x0806: Layer3.ARP, 0x86DD: Layer3.IPV6}
-        node = Kind(text, frozenset({kinds[value]})) if value in kinds else ethertype(text, value)
+        node = Layer3Type(text, frozenset({kinds[value]})) if value in kinds else ethertype(text, value)
         return node if compare == "=" else Not(text, node)
     if protocol == "ip" and place == (9, 1) and compare in ("=", "!="):
-        found = Protocol(text, value, FOUR) if value < 256 else Not(text, Everything(""))
-        return found if compare == "=" else And(text, (Kind(text, FOUR), Not(text, found)))
+        found = CarriedProtocol(text, value, FOUR) if value < 256 else Not(text, Everything(""))
+        return found if compare == "=" else And(text, (Layer3Type(text, FOUR), Not(text, found)))
     if protocol in PORT_PROTOCOLS and place in SIDES:
-        ports = compared(text, compare, value, lambda low, high: Port(text, SIDES[place], low, high), 65535)
-        return And(text, (Protocol(text, PORT_PROTOCOLS[protocol], FOUR), ports))  # As tcpdump: of IPv4 alone.
+        ports = compared(text, compare, value, lambda low, high: PortRange(text, SIDES[place], low, high), 65535)
+        return And(text, (CarriedProtocol(text, PORT_PROTOCOLS[protocol], FOUR), ports))  # As tcpdump: of IPv4 alone.
     return None
 
 
@@ -260,8 +260,8 @@ def access(text: str, protocol: str, place: tuple[int, int], mask: int | None, c
     if protocol == "ether":
         return node
     if accessed.protocol is None:
-        return And(text, (Kind(text, frozenset({accessed.kind})), node))
-    return And(text, (Protocol(text, accessed.protocol, frozenset({accessed.kind})), node))
+        return And(text, (Layer3Type(text, frozenset({accessed.kind})), node))
+    return And(text, (CarriedProtocol(text, accessed.protocol, frozenset({accessed.kind})), node))
 
 
 def relation(text: str) -> Node:

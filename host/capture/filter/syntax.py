@@ -16,16 +16,16 @@ from liteprobe.host.capture.filter.nodes import (
     IP,
     Address,
     And,
+    CarriedProtocol,
     Everything,
-    Kind,
+    Layer3Type,
     Mac,
     Mpls,
     Node,
     Not,
     Octets,
     Or,
-    Port,
-    Protocol,
+    PortRange,
     Vlan,
     ethertype,
     length,
@@ -76,7 +76,7 @@ class Head:
     type: str = "host"
 
 
-class Parser:
+class ExpressionParser:
     """Reads one expression."""
 
     def __init__(self, text: str) -> None:
@@ -255,9 +255,9 @@ class Parser:
         """Return what a protocol without an operand says."""
         text = self.since(first)
         if protocol in KINDS:
-            return Kind(text, KINDS[protocol])
+            return Layer3Type(text, KINDS[protocol])
         if protocol in PROTOCOLS:
-            return Protocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
+            return CarriedProtocol(text, words.PROTOCOLS[protocol], PROTOCOLS[protocol])
         raise UsageError(f"'{text}' says nothing: write 'ether host', 'ether src' or 'ether dst' and a MAC")
 
     def named(self, head: Head, first: int) -> Node:
@@ -274,9 +274,11 @@ class Parser:
         """Join what holds of each side, and give all of it to one protocol."""
         node = parts[0] if len(parts) == 1 else (And if head.is_both else Or)("", tuple(parts))
         if head.protocol in KINDS:
-            return And("", (Kind(head.protocol, KINDS[head.protocol]), node))
+            return And("", (Layer3Type(head.protocol, KINDS[head.protocol]), node))
         if head.protocol in PROTOCOLS:
-            return And("", (Protocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node))
+            return And(
+                "", (CarriedProtocol(head.protocol, words.PROTOCOLS[head.protocol], PROTOCOLS[head.protocol]), node)
+            )
         return node
 
     def mac(self, head: Head) -> Node:
@@ -296,7 +298,7 @@ class Parser:
             least, most = words.ports_of(word, protocols)
         else:
             least = most = words.port_of(word, protocols)
-        return self.sided(head, [Port("", side, least, most) for side in head.sides])
+        return self.sided(head, [PortRange("", side, least, most) for side in head.sides])
 
     def address(self, head: Head) -> Node:
         """Read a host or a network."""
@@ -331,7 +333,7 @@ class Parser:
         first = self.at - (self.at > 0 and self.tokens[self.at - 1].word in KINDS)
         self.take()
         number = words.protocol_of(self.take())
-        return Protocol(self.since(first), number, kinds)
+        return CarriedProtocol(self.since(first), number, kinds)
 
     def ethertype(self) -> Node:
         """Read ``proto`` behind ``ether``, and a type."""
@@ -341,7 +343,7 @@ class Parser:
         number = ETHERTYPES[word] if word in ETHERTYPES else words.number_of(word, LONGEST, "type")
         for name, kinds in KINDS.items():
             if ETHERTYPES[name] == number:
-                return Kind(self.since(first), kinds)
+                return Layer3Type(self.since(first), kinds)
         return ethertype(self.since(first), number) if number > LLC_MOST else Octets(self.since(first))
 
     def group(self, protocol: str) -> Node:
@@ -353,7 +355,7 @@ class Parser:
             return multicast(text)
         # As tcpdump: all from 224.0.0.0 on.
         network = words.net_of({"ip": "224.0.0.0/3", "ip6": "ff00::/8"}.get(protocol, "224.0.0.0/4"))
-        return And(text, (Kind(protocol, KINDS[protocol]), Address(text, "destination", network)))
+        return And(text, (Layer3Type(protocol, KINDS[protocol]), Address(text, "destination", network)))
 
     def bound(self) -> Node:
         """Read ``less`` or ``greater`` and a length; both include it."""

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A file or a pipe that a capture goes to: what is in it stays readable, whatever becomes of the disk or the reader."""
+"""Writes a capture to a file or a pipe: what is in it stays readable, whatever becomes of the disk or the reader."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Output:
-    """Where octets go to.
+    """Takes octets.
 
     Parameters
     ----------

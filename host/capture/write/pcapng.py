@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records to pcapng: nanoseconds, an interface for each port, what was dropped and where.
+"""Writes records to pcapng: nanoseconds, an interface for each port, what was dropped and where.
 
 Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet), 4.6 (statistics).
 """
@@ -45,7 +45,7 @@ HASH_WORD = UNIFIED_PLACES["hash"][0]
 
 
 @dataclass(frozen=True)
-class Interface:
+class PortInterface:
     """A port of the probe, as the file names it.
 
     Parameters
@@ -71,7 +71,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What became of the frames of a port; None: not known.
+    """Counts what became of the frames of a port; None: not known.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def section(hardware: str, comment: str) -> bytes:
     return block(SECTION, head + options + text(4, application) + option(0, b""))
 
 
-def interface(port: Interface) -> bytes:
+def interface(port: PortInterface) -> bytes:
     """Return an interface description block."""
     expression = b"\0" + port.filter.encode() if port.filter else b""
     options = [
@@ -146,8 +146,8 @@ class PcapngWriter:
     Parameters
     ----------
     output : Output
-    ports : sequence of Interface
-        Interface k is port k; a port that isn't named gets its interface when its first frame comes.
+    ports : sequence of PortInterface
+        PortInterface k is port k; a port that isn't named gets its interface when its first frame comes.
     hardware, comment : str
         What the section says of the probe and of the capture.
     shift_ns : int
@@ -162,7 +162,7 @@ class PcapngWriter:
     """
 
     def __init__(
-        self, output: Output, ports: Sequence[Interface], hardware: str = "", comment: str = "", shift_ns: int = 0
+        self, output: Output, ports: Sequence[PortInterface], hardware: str = "", comment: str = "", shift_ns: int = 0
     ) -> None:
         self._output = output
         self._shift = np.uint64(shift_ns % 2**64)
@@ -228,7 +228,7 @@ class PcapngWriter:
         """Write an interface for every port that has none."""
         for port in np.flatnonzero((np.bincount(ports, minlength=PORTS) > 0) & (self._numbers < 0)).tolist():
             self._numbers[port] = self._numbers.max() + 1
-            self._output.write(interface(Interface(f"port{port}")))
+            self._output.write(interface(PortInterface(f"port{port}")))
 
     def _drops(self, batch: Batch, is_gap: NDArray[np.bool_]) -> Index:
         """Return how many frames of its channel were dropped before each packet; what is behind the last one waits."""

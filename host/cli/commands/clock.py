@@ -32,7 +32,7 @@ with lazily():
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from liteprobe.host.clock.clock import ClockStatus
+    from liteprobe.host.clock.clock import ClockReport
 
 HELP = "show, log, plot, set or discipline the probe's clock"
 MODES = ("discipline", "leave-alone", "reacquire")
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
 # Status -------------------------------------------------------------------------------------------
 
 
-def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
+def rows(status: ClockReport, now_ns: int) -> dict[str, str]:
     """Return what a person wants to read of a clock, name by name."""
     colour = COLOURS[status.name]
     bound = "not known" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.1f} ns (95 %)"
@@ -131,12 +131,12 @@ def rows(status: ClockStatus, now_ns: int) -> dict[str, str]:
     return shown
 
 
-def _table(status: ClockStatus, now_ns: int) -> Table:
+def _table(status: ClockReport, now_ns: int) -> Table:
     faults = [("[red]fault[/red]", fault) for fault in status.faults]
     return tables.fact_table([*rows(status, now_ns).items(), *faults])
 
 
-def _document(status: ClockStatus, now_ns: int) -> dict[str, Any]:
+def _document(status: ClockReport, now_ns: int) -> dict[str, Any]:
     mode = None if status.mode is None else status.mode.name.lower()
     words = {"state": status.name, "errors": [bit.name.lower() for bit in status.errors if bit.name], "mode": mode}
     return {**asdict(status), **words, "faults": status.faults, "now_ns": now_ns}

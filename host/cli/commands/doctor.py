@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from liteprobe.host import doctor
 from liteprobe.host.cli.arguments import STDOUT, add_json
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import write_json
-from liteprobe.host.doctor.check import Check, State
+from liteprobe.host.doctor import Finding, State
 from liteprobe.host.errors import ProbeError
 
 with lazily():
@@ -17,7 +18,6 @@ with lazily():
 
     from liteprobe.host.cli import tables
     from liteprobe.host.device import discover
-    from liteprobe.host.doctor import hardware, software
 
 HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
 
@@ -50,20 +50,20 @@ def run(args: argparse.Namespace) -> None:
         raise ProbeError("; ".join(f"{check.name}: {check.said}: {check.advice}" for check in needed))
 
 
-def look(with_network: bool = True) -> list[Check]:
+def look(with_network: bool = True) -> list[Finding]:
     """Return what came of all checks; where the host can't run, only of those that say why."""
-    checks = [software.python(), software.packages()]
+    checks = [doctor.python(), doctor.packages()]
     if any(check.state == State.MISSING for check in checks):
         return checks
-    checks += [*software.optional(), software.build_folder(), *software.compilers(), *software.tools()]
-    checks += [*hardware.cables(), *hardware.serial_ports(), *hardware.cards()]
+    checks += [*doctor.optional(), doctor.build_folder(), *doctor.compilers(), *doctor.tools()]
+    checks += [*doctor.cables(), *doctor.serial_ports(), *doctor.cards()]
     if with_network:
         asked, left_out = discover.places()
-        checks += hardware.probes(discover.discover(asked, WAIT_S), len(asked), left_out)
+        checks += doctor.probes(discover.discover(asked, WAIT_S), len(asked), left_out)
     return checks
 
 
-def show(checks: Sequence[Check]) -> None:
+def show(checks: Sequence[Finding]) -> None:
     """Print a line a check, and under it what to do, as it can be typed."""
     width = max(len(check.name) for check in checks)
     console = tables.console()

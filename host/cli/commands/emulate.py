@@ -36,10 +36,9 @@ with lazily():
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.run import emulate_figures
-    from liteprobe.host.traffic import presets
-    from liteprobe.host.traffic.document import network as documents
-    from liteprobe.host.traffic.document import network_keys, network_write
+    from liteprobe.host.traffic import document, presets
     from liteprobe.host.traffic.network import netem
+    from liteprobe.host.traffic.network import network as networks
 
 if TYPE_CHECKING:
     from liteprobe.host.device.link.sim_stations import Stations
@@ -93,7 +92,7 @@ TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 def run(args: argparse.Namespace) -> None:
     """Start, show, print and write."""
     if args.schema:
-        print(json.dumps(documents.network_schema(), indent=2))
+        print(json.dumps(document.network_schema(), indent=2))
         return
     network = network_of(args)
     if args.yaml or args.check:
@@ -135,7 +134,7 @@ def network_of(args: argparse.Namespace) -> Network | None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
     if args.detach and (args.attach or args.duration or args.json or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
-    if args.duration and args.duration > network_keys.CHANGE_MOST:
+    if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.attach:
         return None
@@ -153,12 +152,12 @@ def _read(args: argparse.Namespace) -> Network:
             print(line, file=sys.stderr)
         return network
     text = read_text(args.network, "a network, or give --preset")
-    return documents.read_network(text, str(args.network), args.network.parent)
+    return document.read_network(text, str(args.network), args.network.parent)
 
 
 def _show_asked(args: argparse.Namespace, network: Network) -> None:
     if args.yaml:
-        print(network_write.write_network(network), end="")
+        print(document.write_network(network), end="")
     else:
         tables.console().print(emulate_view.asked(network))
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a link to a probe can do, whatever it runs over."""
+"""Says what a link to a probe can do, whatever it runs over."""
 
 import threading
 import time

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rings of the capture in this machine's memory, which a probe in a PCIe slot writes by itself.
+"""Reads the rings of a capture in this machine's memory, which a probe in a PCIe slot writes by itself.
 
 Source: ``driver/kernel/litepcie.h`` and ``main.c`` of ``liteprobe build sqrl_acorn`` (LitePCIe 2024.12).
 """

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Etherbone over UDP, as the probe's stack speaks it: 32-bit addresses and data, one record a datagram.
+"""Speaks Etherbone over UDP, as the probe's stack does: 32-bit addresses and data, one record a datagram.
 
 A request may write and then read; its reply says whether the writes were done, so every write is acknowledged. Under a lease
 requests are numbered: the probe does the writes of each once and in order, whatever the network loses, doubles or delays
@@ -46,7 +46,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: the request's identifier, what it read, the probe's present lease and the last order that it did."""
+    """Holds what came back: the request's identifier, what it read, the probe's present lease and the last order that it did."""
 
     identifier: int
     words: Words
@@ -87,7 +87,7 @@ def decode_reply(datagram: bytes) -> Reply | None:
 
 @dataclass
 class _Request:
-    """What is asked in a datagram, sent again until its reply comes; ``guard``: lease and order."""
+    """Holds what is asked in a datagram, sent again until its reply comes; ``guard``: lease and order."""
 
     addresses: Sequence[int]
     write: Write | None = None
@@ -98,7 +98,7 @@ class _Request:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a link waits, and how much it asks at once.
+    """Says how long a link waits, and how much it asks at once.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A probe in a PCIe slot: registers through BAR0, by the ioctl of LitePCIe's driver.
+"""Reaches a probe in a PCIe slot: registers through BAR0, by the ioctl of LitePCIe's driver.
 
 Source: ``driver/kernel/litepcie.h`` and ``main.c`` of ``liteprobe build sqrl_acorn`` (LitePCIe 2024.12).
 """
@@ -38,7 +38,7 @@ NO_DEVICE = (
 
 
 class Device(Protocol):
-    """What is used of a device file of the driver."""
+    """Names what is used of a device file of the driver."""
 
     def ioctl(self, request: int, argument: bytearray) -> None:
         """Exchange ``argument`` with the driver; OSError when it refuses."""

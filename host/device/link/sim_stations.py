@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stations at the ends of a simulated probe's lines: what they are, and what they have seen."""
+"""Describes stations at the ends of a simulated probe's lines, and reads what they have seen."""
 
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
@@ -45,7 +45,7 @@ class Station:
 
 @dataclass(frozen=True)
 class Seen:
-    """What went over the line of a port until now.
+    """Counts what went over the line of a port until now.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class StationsAsked:
-    """What a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures.
+    """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class StationsAsked:
 
 @dataclass(frozen=True)
 class StationsReport:
-    """What the stations at both ports saw."""
+    """Reports what the stations at both ports saw."""
 
     asked: StationsAsked
     ports: tuple[Seen, ...]

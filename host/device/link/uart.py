@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone speaks it."""
+"""Speaks UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone has it."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ TRIES = 4
 
 
 class SerialLine(Protocol):
-    """What is used of ``serial.Serial``."""
+    """Names what is used of ``serial.Serial``."""
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` octets, fewer after the timeout."""

@@ -29,7 +29,7 @@ from liteprobe.host import folders
 from liteprobe.host.device.firmware import FIELDS, FORMAT, SIGNATURE
 from liteprobe.host.device.firmware_build import IMAGE, folder_of
 from liteprobe.host.device.link import sim
-from liteprobe.host.device.link.sim_process import SimProcess
+from liteprobe.host.device.link.sim import SimProcess
 from liteprobe.host.device.registers import load_map
 from liteprobe.sim.bench.desk import toolchain
 from liteprobe.sim.bench.desk.bridge import ProbeBridge, SerialPort

@@ -15,34 +15,38 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.capture.capture import Capture
+from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.blocks import RecordPort
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.sim.bench.pcie.board import Board, CaptureOrPins
-from liteprobe.sim.models.capture import CaptureRecord
+from liteprobe.sim.models.receive.capture import CaptureRecord
 from liteprobe.sim.system import build
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import write_map
 from liteprobe.soc.pcie import connect_ring
 from liteprobe.soc.probe import ProbeSoC
 
-TOP          = build.TOP
-LINES        = 2
-RING_BLOCKS  = 32
-HELD_FRAMES  = 8 # That a line keeps while the capture is busy; what comes then is lost, and told so.
-FRAME_STEP, WORD_STEP, LINE_STEP = 0x9e3779b1, 0x85ebca6b, 0xc2b2ae35
+TOP = build.TOP
+LINES = 2
+RING_BLOCKS = 32
+HELD_FRAMES = 8  # That a line keeps while the capture is busy; what comes then is lost, and told so.
+FRAME_STEP, WORD_STEP, LINE_STEP = 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35
+
 
 def words_of_frame(line: int, number: int, words: int) -> tuple[int, ...]:
     """Return the octets of a frame, as words: all that a `Line` sends differ."""
-    start = line*LINE_STEP + number*FRAME_STEP
-    return tuple(start + n*WORD_STEP & 0xffffffff for n in range(words))
+    start = line * LINE_STEP + number * FRAME_STEP
+    return tuple(start + n * WORD_STEP & 0xFFFFFFFF for n in range(words))
+
 
 def record(line: int, number: int, length: int, channel: int) -> CaptureRecord:
     """Return the record of a frame."""
     head = (number, line, length << 16 | length, line << 28 | channel << 24)
-    return CaptureRecord(head, (), words_of_frame(line, number, length//4))
+    return CaptureRecord(head, (), words_of_frame(line, number, length // 4))
+
 
 # Line ---------------------------------------------------------------------------------------------
+
 
 class Line(LiteXModule):
     """Stands in for a port's path up to its staging: frames at an even pace, each with a record.
@@ -51,25 +55,26 @@ class Line(LiteXModule):
     ----------
     port : RecordPort, out
     """
+
     def __init__(self, number):
-        self.port     = port = RecordPort()
-        self._length  = CSRStorage(14, name="length",  description="Octets of a frame, a multiple of 4.")
+        self.port = port = RecordPort()
+        self._length = CSRStorage(14, name="length", description="Octets of a frame, a multiple of 4.")
         self._spacing = CSRStorage(16, name="spacing", description="Cycles from frame to frame.")
-        self._mask    = CSRStorage(1,  name="mask",    description="Of the frame's number: which of the line's two channels.")
-        self._count   = CSRStorage(32, name="count",   description="Frames to send in all.")
-        self._sent    = CSRStatus(32,  name="sent",    description="Frames that the capture has taken, or dropped.")
-        self._clear   = CSR(name="clear")
+        self._mask = CSRStorage(1, name="mask", description="Of the frame's number: which of the line's two channels.")
+        self._count = CSRStorage(32, name="count", description="Frames to send in all.")
+        self._sent = CSRStatus(32, name="sent", description="Frames that the capture has taken, or dropped.")
+        self._clear = CSR(name="clear")
 
         # # #
 
         sent, taken = Signal(32), Signal(32)
-        wait, held  = Signal(16), Signal(max=HELD_FRAMES + 1)
-        start, word = Signal(32, reset=number*LINE_STEP), Signal(32)
-        left        = Signal(12)
-        is_due      = Signal()
-        self.queue  = queue = stream.SyncFIFO([("lost", 1)], 64, buffered=False)
-        takes       = port.descriptor.valid & port.descriptor.ready
-        channel     = Cat(taken[0] & self._mask.storage, C(number, 2))
+        wait, held = Signal(16), Signal(max=HELD_FRAMES + 1)
+        start, word = Signal(32, reset=number * LINE_STEP), Signal(32)
+        left = Signal(12)
+        is_due = Signal()
+        self.queue = queue = stream.SyncFIFO([("lost", 1)], 64, buffered=False)
+        takes = port.descriptor.valid & port.descriptor.ready
+        channel = Cat(taken[0] & self._mask.storage, C(number, 2))
         self.comb += [
             self._sent.status.eq(taken),
             # Faster than the capture can even drop, the line waits: no frame is missing without a trace.
@@ -92,32 +97,41 @@ class Line(LiteXModule):
             If(wait != 0, wait.eq(wait - 1)),
             If(is_due, wait.eq(self._spacing.storage - 1), sent.eq(sent + 1)),
             held.eq(held + (is_due & ~queue.sink.lost) - (takes & ~port.descriptor.lost)),
-            If(takes,
+            If(
+                takes,
                 taken.eq(taken + 1),
                 start.eq(start + FRAME_STEP),
                 word.eq(start),
                 If(~port.skip, left.eq(self._length.storage >> 2)),
             ),
-            If(port.data.valid & port.data.ready,
+            If(
+                port.data.valid & port.data.ready,
                 left.eq(left - 1),
                 word.eq(word + WORD_STEP),
             ),
-            If(self._clear.re, sent.eq(0), taken.eq(0), start.eq(number*LINE_STEP)),
+            If(self._clear.re, sent.eq(0), taken.eq(0), start.eq(number * LINE_STEP)),
         ]
+
 
 # Probe --------------------------------------------------------------------------------------------
 
+
 class PcieCapture(ProbeSoC):
     """A probe of one port, without processor, with two `Line` in front of its capture, or blocks from pins."""
+
     def __init__(self):
-        ProbeSoC.__init__(self, Board(), ProbeConfig(
-            ports           = 1,
-            link            = "pcie",
-            with_cpu        = False,
-            with_discipline = False,
-            dma_channels    = 2*LINES,
-        ))
-        self.capture = capture = Capture(LINES, BlockRamRing(RING_BLOCKS), self.sys_clk_freq)
+        ProbeSoC.__init__(
+            self,
+            Board(),
+            ProbeConfig(
+                ports=1,
+                link="pcie",
+                with_cpu=False,
+                with_discipline=False,
+                dma_channels=2 * LINES,
+            ),
+        )
+        self.capture = capture = BlockCapture(LINES, BlockRamRing(RING_BLOCKS), self.sys_clk_freq)
         capture.add_csr()
         for number, port in enumerate(capture.ports):
             line = Line(number)
@@ -131,11 +145,14 @@ class PcieCapture(ProbeSoC):
         self.comb += [pins.is_open.eq(dma.is_open), pins.done.eq(dma.done), pins.rewind.eq(dma.rewind)]
         self.add_memory("capture_channels", table, capture.channels.words)
 
+
 def writer(register_map: Path) -> Callable[[Path], None]:
     """Return a function that writes the probe's Verilog to a path, and its map to ``register_map``."""
+
     def write_verilog(path: Path) -> None:
         soc = PcieCapture()
         soc.finalize()
         build.write_verilog(soc, path.parent)
         write_map(soc, register_map)
+
     return write_verilog

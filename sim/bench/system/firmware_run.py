@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from liteprobe.cores.formats import CLOCK_ERROR_MASK, ClockError, ClockState
 from liteprobe.host import Probe
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.device.firmware import Console, load, read_image
 from liteprobe.host.device.firmware_build import EPOCH_VARIABLE, NOT_BEFORE, Tools, find_tools
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.sim.models.receiver import rmc, utc_of
+from liteprobe.sim.models.clock.receiver import rmc, utc_of
 
 NOMINAL_NS = 10_000_000
 PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.
@@ -115,7 +115,7 @@ class Running:
         values["clock_error"] &= CLOCK_ERROR_MASK
         return {name.removeprefix("clock_"): value for name, value in values.items()}
 
-    def status(self) -> ClockStatus:
+    def status(self) -> ClockReport:
         """Return what ``liteprobe clock status`` shows."""
         return self.probe.timebase.clock.status()
 

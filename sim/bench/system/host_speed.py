@@ -21,10 +21,10 @@ import numpy as np
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS, CHANNELS, UNIFIED_DTYPE, UNIFIED_WORDS, Layer3
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.parquet import HeaderWriter
-from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
+from liteprobe.host.capture.write.pcapng import PortInterface, PcapngWriter
 from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.ring import ChannelState
-from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.sources import LINGER_S, RecordedSource, UdpSource
 from liteprobe.host.capture.decode.stream import BLOCK_OCTETS
 from liteprobe.sim.bench.capture.blocks import line_rate
@@ -66,7 +66,7 @@ def sink(path: Path) -> Iterator[Any]:
         headers.close()
         return
     output = Output(path)
-    writer = PcapngWriter(output, [Interface("port0"), Interface("port1")])
+    writer = PcapngWriter(output, [PortInterface("port0"), PortInterface("port1")])
     yield writer
     writer.close()
     output.close()
@@ -76,7 +76,7 @@ def run(source: RecordedSource | UdpSource, path: Path) -> tuple[int, float, flo
     """Take all blocks of a source to a file; return packets, time and processor time."""
     began_s, used_s = time.monotonic(), time.process_time()
     with sink(path) as writer:
-        capture = Capture([writer], window_ns=WINDOW_NS)
+        capture = CaptureSession([writer], window_ns=WINDOW_NS)
         for blocks, lengths in source.batches():
             capture.take(blocks, lengths)
         capture.finish()

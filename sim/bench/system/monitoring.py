@@ -16,9 +16,9 @@ from scapy.utils import PcapWriter
 from liteprobe.host.capture import live
 from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.request import CaptureSettings
-from liteprobe.host.capture.triggered import ProbeTrigger
+from liteprobe.host.capture.trigger import ProbeTrigger
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.frames import truth
@@ -133,7 +133,7 @@ class Monitored:
     ) -> tuple[Gathered, dict[str, int]]:
         """Begin a capture, then the traffic; end it after ``for_ns``, and return what came and what channels dropped."""
         sink = Gathered()
-        session = Capture([sink])
+        session = CaptureSession([sink])
         with ExitStack() as stack:
             opened = live.open_transport(self.probe, way or Transport(), settings.channels, stack)
             begun = live.begin(self.probe, settings, opened, stack, trigger)

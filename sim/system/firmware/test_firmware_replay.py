@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from liteprobe.cores.formats import BootState, ClockError, ClockState, Part
-from liteprobe.host.clock.clock import ClockStatus
+from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.device.firmware import boot_state, load
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.run.streamed import StreamLook
@@ -67,7 +67,7 @@ def test_a_step_is_slewed_while_a_port_replays_and_made_when_it_has_ended(locked
     running.until({ClockState.LOCKED}, periods=10)
     running.receiver.give(ahead=12)
     before, stepped_ns = running.status(), []
-    seen: list[tuple[ClockStatus, int]] = []
+    seen: list[tuple[ClockReport, int]] = []
 
     def is_over(look: StreamLook) -> bool:
         if not stepped_ns and look.frames[0] > 0:

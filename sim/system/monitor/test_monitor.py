@@ -18,7 +18,7 @@ from liteprobe.host.capture.filter.fit import write_filter
 from liteprobe.host.capture.live import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
-from liteprobe.host.capture.triggered import ProbeTrigger
+from liteprobe.host.capture.trigger import ProbeTrigger
 from liteprobe.host.errors import UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.device.registers import Registers

@@ -9,18 +9,9 @@ from random import Random
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Outcome
-from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
-from liteprobe.sim.bench.emulator.engine_plans import ALL, Plan, random_plan
-from liteprobe.sim.bench.emulator.engine_run import (
-    DEPARTURE_DTYPE,
-    EngineRun,
-    compare,
-    counts_off,
-    departures_off,
-    reference,
-    run,
-    verdicts_off,
-    words_of,
+from liteprobe.sim.bench.emulator.engine import (
+    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, compare, counts_off, departures_off, random_plan, reference,
+    run, verdicts_off, words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
@@ -153,7 +144,7 @@ def test_engine(is_full: bool) -> Iterator[Figure]:
     """The compiled emulation of a direction against the reference, frame by frame; every outcome must come up.
 
     The outcome of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks
-    have all features and extremes, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
+    have all features, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
     """
     count = 100_000 if is_full else 10_000
     off = sent = frames = switches = cycles = 0

@@ -16,7 +16,7 @@ from liteprobe.cores.transmit.due import LEAD_TICKS
 from liteprobe.cores.transmit.elapsed import Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
-from liteprobe.sim.models.schedule import starts
+from liteprobe.sim.models.traffic.trains import starts
 
 CLOCKS = {"sys": 20, "timebase": 8}
 TURN   = 2**DUE_BITS

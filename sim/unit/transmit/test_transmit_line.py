@@ -11,7 +11,7 @@ from migen import *
 from liteprobe.cores.transmit.line import LINE_TICKS, Line
 from liteprobe.cores.transmit.wire.mac import TransmitMAC
 from liteprobe.cores.transmit.wire.width_converter import WidthConverter
-from liteprobe.sim.models.probe_frame import wire_octets
+from liteprobe.sim.models.traffic.trains import wire_octets
 
 class LineAndMAC(Module):
     def __init__(self, data_width):

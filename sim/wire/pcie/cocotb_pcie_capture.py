@@ -15,8 +15,8 @@ from liteprobe.cores.formats import DMA_SLOTS
 from liteprobe.host.capture import live
 from liteprobe.host.capture.request import Transport
 from liteprobe.host.capture.write.output import Output
-from liteprobe.host.capture.write.pcapng import Interface, PcapngWriter
-from liteprobe.host.capture.session import Capture
+from liteprobe.host.capture.write.pcapng import PortInterface, PcapngWriter
+from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.decode.stream import BlockDecoder
 from liteprobe.host.probe import Probe
@@ -25,7 +25,7 @@ from liteprobe.sim.bench.pcie.module import LINES, record
 from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
 from liteprobe.sim.bench.pcie.driver import BenchLink, DriverFile
 from liteprobe.sim.bench.tools.wire import is_full, with_full
-from liteprobe.sim.models.capture import Gap, decode
+from liteprobe.sim.models.receive.capture import Gap, decode
 
 
 @cocotb.test()
@@ -149,8 +149,8 @@ def captured(host, path, channels, length, count, mask):
             values = {"length": length, "spacing": length + GAP_AND_PREAMBLE, "mask": mask, "count": count}
             probe.registers.write_many({f"line{line}_{name}": value for name, value in values.items()})
         pcapng = PcapngWriter(
-            stack.enter_context(closing(Output(path))), [Interface(f"port{line}") for line in range(LINES)])
-        session = Capture([pcapng], decoder=BlockDecoder(dict.fromkeys(channels, 0)))
+            stack.enter_context(closing(Output(path))), [PortInterface(f"port{line}") for line in range(LINES)])
+        session = CaptureSession([pcapng], decoder=BlockDecoder(dict.fromkeys(channels, 0)))
         is_stopping = False
         for blocks, lengths in begun.source.batches():
             session.take(blocks, lengths)
