@@ -222,7 +222,7 @@ def renderings(result: TrainResult, waiting_ns: int | None, folder: Path) -> dic
     there = Sweep("a to b", "sim://a", {}, [result], [found])
     content = {**files.document([sweep], []), "created": ""}
     html = page.page([sweep], content, page.Report())
-    way = owd_page.Direction("There", there, [one_way(result, waiting_ns)])
+    way = owd_page.OneWayReport("There", there, [one_way(result, waiting_ns)])
     owd_page.write(folder / "owd.html", [way], content)
     text = io.StringIO()
     files.write_csv(text, [sweep])

@@ -12,12 +12,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.boxes import FilterDoesNotFit
-from liteprobe.host.capture.filter.expression import Expression, parse
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.boxes import FilterDoesNotFit
+from liteprobe.host.packets.filter.expression import Expression, parse
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.filter import compare as filter_compare
 from liteprobe.sim.bench.filter import faults, tcpdump

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.output import STDOUT
 from liteprobe.host.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-STDOUT = Path("-")
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 PLACED = {
     "streams": "what is sent",

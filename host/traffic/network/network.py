@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
-from liteprobe.host.capture.filter.expression import parse
 from liteprobe.host.document import (
     NAME,
     ByShape,
@@ -42,6 +41,7 @@ from liteprobe.host.document import (
     values_of,
 )
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.expression import parse
 from liteprobe.host.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
 
 

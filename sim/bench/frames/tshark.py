@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from liteprobe.cores.formats import EXTENSION, TAG_KINDS, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode import unified as fields
-from liteprobe.host.capture.decode.unified import unified_headers
+from liteprobe.host.packets import unified as fields
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.frames.tshark_causes import CAUSES, WITNESSED, shown_flags
 from liteprobe.sim.models.receive import unified
 
