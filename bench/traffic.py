@@ -217,12 +217,12 @@ def test_system(is_full: bool) -> Iterator[Figure]:
                 its = np.flatnonzero(order["stream"] == number)
                 late[one.name] = int(order["late"][its].sum())
                 ends[one.name] = stamped_ends([(left[place][0], came[place][0]) for place in its.tolist()], one)
-        for sent in result.rows:
-            is_right = (sent.sent, sent.late) == (sent.stream.count, late[sent.stream.name])
-            if sent.stream.probe:
-                is_right &= (sent.received, sent.lost, sent.bit_errors or 0) == (sent.sent, 0, 0)
-                delay = sent.latency and (sent.latency.least_ns, sent.latency.most_ns)
-                is_right &= delay == ends[sent.stream.name]
+        for one in result.rows:
+            is_right = (one.sent, one.late) == (one.stream.count, late[one.stream.name])
+            if one.stream.probe:
+                is_right &= (one.received, one.lost, one.bit_errors or 0) == (one.sent, 0, 0)
+                delay = one.latency and (one.latency.least_ns, one.latency.most_ns)
+                is_right &= delay == ends[one.stream.name]
             figures_off += not is_right
     yield Figure("system_programs", seed, "programs", 1, is_least=True)
     yield Figure("system_frames", frames, "frames", 10_000, is_least=True)

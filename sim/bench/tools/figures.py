@@ -84,7 +84,8 @@ def row(
         given += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
         test.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
         called = name or function.__name__.removeprefix("test_")
-        return pytest.mark.bench(bench, called, is_long, is_test)(test)
+        marked: Callable[..., None] = pytest.mark.bench(bench, called, is_long, is_test)(test)
+        return marked
 
     return decorate
 
