@@ -217,12 +217,12 @@ def test_system(is_full: bool) -> Iterator[Figure]:
                 its = np.flatnonzero(order["stream"] == number)
                 late[one.name] = int(order["late"][its].sum())
                 ends[one.name] = stamped_ends([(left[place][0], came[place][0]) for place in its.tolist()], one)
-        for one in result.rows:
-            is_right = (one.sent, one.late) == (one.stream.count, late[one.stream.name])
-            if one.stream.probe:
-                is_right &= (one.received, one.lost, one.bit_errors or 0) == (one.sent, 0, 0)
-                delay = one.latency and (one.latency.least_ns, one.latency.most_ns)
-                is_right &= delay == ends[one.stream.name]
+        for seen in result.rows:
+            is_right = (seen.sent, seen.late) == (seen.stream.count, late[seen.stream.name])
+            if seen.stream.probe:
+                is_right &= (seen.received, seen.lost, seen.bit_errors or 0) == (seen.sent, 0, 0)
+                delay = seen.latency and (seen.latency.least_ns, seen.latency.most_ns)
+                is_right &= delay == ends[seen.stream.name]
             figures_off += not is_right
     yield Figure("system_programs", seed, "programs", 1, is_least=True)
     yield Figure("system_frames", frames, "frames", 10_000, is_least=True)
