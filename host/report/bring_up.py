@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from liteprobe.host.report.files import environment
-from liteprobe.host.suites.bring_up import Check
+from liteprobe.host.suites.bring_up import BringUpCheck
 
 FORMAT = "liteprobe-bring-up"
 FORMAT_VERSION = 1
 
 
-def document(facts: Mapping[str, Any], checks: Sequence[Check]) -> dict[str, Any]:
+def document(facts: Mapping[str, Any], checks: Sequence[BringUpCheck]) -> dict[str, Any]:
     """Return everything about a bring-up as plain data."""
     return {
         "format": FORMAT,

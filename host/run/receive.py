@@ -48,7 +48,7 @@ def concatenated(records: Sequence[Records]) -> Records:
 
 @dataclass
 class Meters:
-    """What `Monitor` must know of a probe."""
+    """The parts of a probe that `Monitor` needs."""
 
     registers: Registers
     port_count: int
