@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from _figures import Figure
 
 from liteprobe.cores.formats.emulate import Outcome
-from liteprobe.sim.bench.emulator.engine_plans import random_plan
-from liteprobe.sim.bench.emulator.engine_run import compare
+from liteprobe.sim.bench.emulator.engine import compare, random_plan
 
 NETWORKS, FRAMES = 200, 10_000
 LEAST_OF_AN_OUTCOME = 1000

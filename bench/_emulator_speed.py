@@ -12,9 +12,7 @@ from _figures import Figure
 
 from liteprobe.cores.formats import OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, BackgroundKind, ClassFlag
-from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
-from liteprobe.sim.bench.emulator.engine_plans import Plan
-from liteprobe.sim.bench.emulator.engine_run import run
+from liteprobe.sim.bench.emulator.engine import ARRIVAL_TICKS, LEAD_TICKS, Plan, run
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 FRAMES, LENGTH = 4000, 60

@@ -28,8 +28,7 @@ from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.tools.page_cells import Cells
-from liteprobe.sim.models.delay import DelayModel
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 Row = dict[str, Any]
 
@@ -223,7 +222,7 @@ def renderings(result: TrainResult, waiting_ns: int | None, folder: Path) -> dic
     there = Sweep("a to b", "sim://a", {}, [result], [found])
     content = {**files.document([sweep], []), "created": ""}
     html = page.page([sweep], content, page.Report())
-    way = owd_page.Direction("There", there, [one_way(result, waiting_ns)])
+    way = owd_page.OneWayReport("There", there, [one_way(result, waiting_ns)])
     owd_page.write(folder / "owd.html", [way], content)
     text = io.StringIO()
     files.write_csv(text, [sweep])

@@ -13,12 +13,12 @@ import numpy as np
 from _figures import Figure
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.boxes import FilterDoesNotFit
-from liteprobe.host.capture.filter.expression import Expression, parse
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.boxes import FilterDoesNotFit
+from liteprobe.host.packets.filter.expression import Expression, parse
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.filter import compare as filter_compare
 from liteprobe.sim.bench.filter import faults, tcpdump
@@ -34,7 +34,7 @@ from liteprobe.sim.bench.filter.expressions import (
     varied,
 )
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.models.filter import FilterModel
+from liteprobe.sim.models.receive.filter import FilterModel
 
 Answers = NDArray[np.bool_]
 SEEDS = range(1, 6)  # Of stacks.

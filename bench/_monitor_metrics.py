@@ -22,8 +22,8 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 STREAMS, FRAMES, CLIENTS = 7, 2000, 4
 FIRST = 1_800_000_000_000_000_000

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from _figures import Figure
 
 from liteprobe.cores.formats import OVERHEAD, TRACE_HEADER_WORDS
-from liteprobe.sim.bench.replay import datagrams_run
-from liteprobe.sim.models.datagrams import Verdict
+from liteprobe.sim.bench.replay.datagrams import LINE, run
+from liteprobe.sim.models.receive.datagrams import Verdict
 
 LINE_DATAGRAMS = 3000
 LEAST = {60: 100.0, 256: 100.0, 512: 97.0, 1024: 95.5, 1514: 95.0}  # Per cent of a line, by length.
@@ -22,13 +22,13 @@ LEAST = {60: 100.0, 256: 100.0, 512: 97.0, 1024: 95.5, 1514: 95.0}  # Per cent o
 
 def datagrams(is_full: bool) -> Iterator[Figure]:
     """10^5 datagrams and more of hostile networks; the rate of a full line."""
-    found = [datagrams_run.run(seed, 1000) for seed in range(100, 124 if is_full else 112)]
+    found = [run(seed, 1000) for seed in range(100, 124 if is_full else 112)]
     yield Figure("datagrams_judged", sum(sum(one.verdicts.values()) for one in found), "datagrams", 1e5, is_least=True)
     yield Figure(
         "datagrams_accepted", sum(one.verdicts[Verdict.ACCEPTED] for one in found), "datagrams", 1e4, is_least=True
     )
     yield Figure("datagrams_off", sum(len(one.off) for one in found), "findings", 0)
-    line = datagrams_run.run(1, LINE_DATAGRAMS, datagrams_run.LINE)
+    line = run(1, LINE_DATAGRAMS, LINE)
     yield Figure("datagrams_line_rate", line.payload_bps / 1e6, "Mb/s", 945, is_least=True)
     yield Figure("datagrams_line_off", len(line.off) + line.lost, "findings", 0)
     for length, least in LEAST.items():

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.frames import corpora
-from liteprobe.sim.bench.replay import port_run
-from liteprobe.sim.bench.replay.port_run import Program
+from liteprobe.sim.bench.replay import port
+from liteprobe.sim.bench.replay.port import Program
 from liteprobe.sim.bench.system import replay
-from liteprobe.sim.models.replay import TraceFrame
+from liteprobe.sim.models.traffic.replay import TraceFrame
 
 FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.
 BUSIEST_LOAD = Fraction(8, 10)
@@ -62,12 +62,12 @@ def trace_frames(packets: Sequence[Read], ratio: Fraction) -> list[TraceFrame]:
     ]
 
 
-def ported(trace: Trace, packets: Sequence[Read], ratio: Fraction) -> tuple[port_run.Run, port_run.Compared]:
+def ported(trace: Trace, packets: Sequence[Read], ratio: Fraction) -> tuple[port.Run, port.Compared]:
     """Replay a trace on a compiled port; compare with what its file, read apart, says must leave."""
     words = np.concatenate(list(trace.records()))
     program = Program(trace_frames(packets, ratio), words.tolist())
-    (found,) = port_run.run([program])
-    return found, port_run.compared(program, found)
+    (found,) = port.run([program])
+    return found, port.compared(program, found)
 
 
 def busiest(_: bool) -> Iterator[Figure]:

@@ -30,7 +30,7 @@ from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
-from liteprobe.sim.models import trace_words
+from liteprobe.sim.models.traffic import trace_words
 
 FILE_OCTETS = 10**9
 FRAMES = 1 << 14  # Written at once.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from _figures import Figure
 
-from liteprobe.sim.bench.memory import memory_run
-from liteprobe.sim.bench.memory.memory_run import PORTS, Setting
+from liteprobe.sim.bench.memory import ports
+from liteprobe.sim.bench.memory.ports import PORTS, Setting
 
 #: Frequency of the SDRAM (MHz) and, where it has a clock of its own, period of ``sys``. Ports at 50 MHz carry 3.2 Gb/s at the most.
 MEMORIES = {
@@ -40,14 +40,14 @@ def _memory(name: str, setting: Setting, seeds: int) -> Iterator[Figure]:
     most = setting.arithmetic
     sys_ps = setting.sys_ps or setting.memory_ps
     cycles = 100_000
-    full = memory_run.run(setting, fixed=64, mix=1, cycles=cycles)
+    full = ports.run(setting, fixed=64, mix=1, cycles=cycles)
     mbps = full["total"] * 32e6 / (cycles * sys_ps)
     yield Figure(f"{name}_rate", mbps, "Mb/s", 0.95 * most.mbps(), is_least=True)
     yield Figure(f"{name}_rate_of_arithmetic", 100 * mbps / most.mbps(), "%", 95, is_least=True)
     # Any length, either way: where two of a kind follow each other, the ports' word a cycle is the limit.
-    mixed = memory_run.run(setting, cycles=cycles)["total"] * 32e6 / (cycles * sys_ps)
+    mixed = ports.run(setting, cycles=cycles)["total"] * 32e6 / (cycles * sys_ps)
     yield Figure(f"{name}_rate_random_of_arithmetic", 100 * mixed / most.mbps(MEAN_WORDS), "%", 80, is_least=True)
-    found = [memory_run.run(setting, seed=seed + 1, cycles=cycles, **mix) for seed in range(seeds) for mix in MIXES]
+    found = [ports.run(setting, seed=seed + 1, cycles=cycles, **mix) for seed in range(seeds) for mix in MIXES]
     words = sum(one["total"] + one["bus"][2] + one["bus_ordered"][2] for one in found)
     yield Figure(f"{name}_words_right", words, "words", 1e5, is_least=True)
     worst = max(max(one["bus"][0], one["bus_ordered"][0]) for one in found)

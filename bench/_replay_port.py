@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from _figures import Figure
 from _replay_gaps import busiest
 
-from liteprobe.sim.bench.replay import port_run
-from liteprobe.sim.bench.replay.port_run import Program
+from liteprobe.sim.bench.replay.port import Compared, Program, compared, run
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, stalled, trace
-from liteprobe.sim.bench.traffic.port_run import SYS_PS
-from liteprobe.sim.models.replay import TraceFrame
+from liteprobe.sim.bench.traffic.port import SYS_PS
+from liteprobe.sim.models.traffic.replay import TraceFrame
 
 LENGTHS = (60, 64, 120, 128, 240, 256, 512, 1024, 1514, 9000)
 FRAMES = 20_000  # Of a run.
@@ -20,7 +19,7 @@ LINE_TICKS = 200_000  # Of each length.
 FAST = 66  # Cycles from burst to burst of a memory that is faster than the line.
 
 
-def figures(name: str, found: Sequence[port_run.Compared]) -> Iterator[Figure]:
+def figures(name: str, found: Sequence[Compared]) -> Iterator[Figure]:
     """Return what was compared, and what must be 0."""
 
     def total(what: str) -> int:
@@ -33,14 +32,12 @@ def figures(name: str, found: Sequence[port_run.Compared]) -> Iterator[Figure]:
     yield Figure(f"port_{name}_counters_off", total("counters_off"), "counters", 0)
 
 
-def replayed(
-    frames: Sequence[TraceFrame], chance: random.Random, waits: float = 0, **options: int
-) -> port_run.Compared:
+def replayed(frames: Sequence[TraceFrame], chance: random.Random, waits: float = 0, **options: int) -> Compared:
     """Replay frames, and compare."""
     words = [word for record in trace(frames, chance, waits) for word in record]
     one = Program(frames, words)
     sys_ps = SYS_PS + chance.randint(-2, 2)
-    return port_run.compared(one, port_run.run([one], sys_ps, chance.randrange(1 << 20))[0])
+    return compared(one, run([one], sys_ps, chance.randrange(1 << 20))[0])
 
 
 def always(snap: int) -> Callable[[int], int]:
@@ -86,7 +83,7 @@ def stalls(is_full: bool) -> Iterator[Figure]:
         every = int(4 * DATAGRAM * chance.choice((0.4, 0.7, 1.3)))
         arrivals = stalled(len(words), chance, every, 4, longest=1_250_000)
         one = Program(frames, words, arrivals, prime=1000, turn=FAST)
-        found.append(port_run.compared(one, port_run.run([one], seed=seed)[0]))
+        found.append(compared(one, run([one], seed=seed)[0]))
     yield from figures("stalls", found)
     yield Figure("port_stalls_underruns", sum(one.underruns for one in found), "frames", 1, is_least=True)
     # Frames whose words came when they were due, to some ticks: the truth doesn't say which of both was first.
@@ -106,7 +103,7 @@ def loops(is_full: bool) -> Iterator[Figure]:
             frames = [TraceFrame(rest[-1].length + 24, first.length, first.octets, first.stamp), *rest]
         words = [word for record in trace(frames, chance) for word in record]
         one = Program(frames, words, loops=200, prime=len(words))
-        found.append(port_run.compared(one, port_run.run([one], seed=seed)[0]))
+        found.append(compared(one, run([one], seed=seed)[0]))
     yield from figures("loops", found)
 
 

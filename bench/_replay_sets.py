@@ -23,13 +23,12 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.replay import sets_port_run, sets_run
-from liteprobe.sim.bench.replay.sets_check import BEFORE, Trial, checked, random_program
+from liteprobe.sim.bench.replay import sets_port
+from liteprobe.sim.bench.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Trial, checked, random_program, run
 from liteprobe.sim.bench.replay.sets_maker import Made, template_of
-from liteprobe.sim.bench.replay.sets_run import LEAD_TICKS, SetsProgram
 from liteprobe.sim.bench.system.traffic import CABLE, Sent
-from liteprobe.sim.bench.traffic.port_run import SYS_PS
-from liteprobe.sim.models.sets import LEAD, outcome
+from liteprobe.sim.bench.traffic.port import SYS_PS
+from liteprobe.sim.models.traffic.sets import LEAD, outcome
 from liteprobe.sim.system.build import build_probe
 
 ANYTHING = 1e12
@@ -63,7 +62,7 @@ def hostile_sets(is_full: bool) -> Iterator[Figure]:
             random_program(seed, 1000, entries, ("any", "full")[seed % 3 == 0])
             for seed in range(first, first + PROGRAMS)
         ]
-        done = sets_run.run([program for _, program in pairs], with_sdram)
+        done = run([program for _, program in pairs], with_sdram)
         trials = [checked(made, program, one) for (made, program), one in zip(pairs, done, strict=True)]
         wrong += [one for one in trials if one.found]
         counts = {name: count + sum(one.counters[name] for one in done) for name, count in counts.items()}
@@ -82,7 +81,7 @@ def sets_at_pins(is_full: bool) -> Iterator[Figure]:
         made, program = random_program(seed, 400, pace="full")
         program = replace(program, stall_256=0, table_latency=(8, 2, 300), prime=len(program.words))
         sys_ps = SYS_PS + seed % 5 - 2  # The clock of sys is another one: up to 100 ppm off.
-        found = sets_port_run.compared(made, sets_port_run.run(program, sys_ps=sys_ps, with_streams=seed % 2 == 1))
+        found = sets_port.compared(made, sets_port.run(program, sys_ps=sys_ps, with_streams=seed % 2 == 1))
         frames, off = frames + found.frames, off + found.off
     yield Figure("sets_pins_frames", frames, "frames", 1e4, is_least=True)
     yield Figure("sets_pins_frames_and_counters_off", off, "", 0)
@@ -99,9 +98,9 @@ def repeats_at_pins() -> Iterator[Figure]:
     due = np.arange(count + 1) * 4 * interval
     arrivals = np.repeat(due - LEAD - interval // 2 + LEAD_TICKS, 2)[:-1]
     arrivals[:2] = BEFORE
-    done = sets_port_run.run(SetsProgram(sparse.settings(), made.words, arrivals, prime=1))
+    done = sets_port.run(SetsProgram(sparse.settings(), made.words, arrivals, prime=1))
     repeated = [n % 4 != 0 for n in range(4 * count)]
-    found = sets_port_run.compared(made, done, repeated[: len(done.port.ticks)])
+    found = sets_port.compared(made, done, repeated[: len(done.port.ticks)])
     yield Figure("sets_repeats_at_pins", done.counters["repeats"], "frames", 3 * count, is_least=True)
     yield Figure("sets_repeats_at_pins_late", done.port.late, "frames", 0)
     yield Figure("sets_repeats_at_pins_off", found.off, "", 0)
@@ -114,7 +113,7 @@ def rate_of(octets: int, most: int) -> Iterator[Figure]:
     """Frames of 60 octets back to back from sets of so many octets: with a control octet each, and as a host sends them."""
     for name, in_run in (("alone", False), ("in_runs", True)):
         made, program = sets_of(octets, in_run)
-        found = sets_port_run.compared(made, sets_port_run.run(program))
+        found = sets_port.compared(made, sets_port.run(program))
         seconds = SET_FRAMES * (LENGTH + OVERHEAD) * TICK_NS / 1e9
         payload = 4 * DATAGRAM_WORDS
         of_sets = 8 * len(made.octets) / seconds / 1e6
@@ -198,7 +197,7 @@ def whole_probe(is_full: bool) -> Iterator[Figure]:
         row = probe.sets(asked).ports[0]
         frames = Sent(probe, Path(files)).pins(0)
     truth = outcome(b"".join(asked.octets()), template_of(asked), table, None, 0, [False] * count)
-    octets = sets_port_run.SetOctets(stream)
+    octets = sets_port.SetOctets(stream)
     pairs = list(zip(truth.frames, frames, strict=False))
     counts = row.counts
     yield Figure("sets_system_frames", len(frames), "frames", count, is_least=True)

@@ -29,8 +29,8 @@ from liteprobe.sim.bench.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S
 from liteprobe.sim.bench.clock.on_rv32 import cycles_of_edges, instructions_per_edge
 from liteprobe.sim.bench.clock.virtual_time import LOCKED, Timing, run_other, run_servo
 from liteprobe.sim.bench.system import pair
-from liteprobe.sim.models import other_servos
-from liteprobe.sim.models.oscillator import OscillatorSpec
+from liteprobe.sim.models.clock import other_servos
+from liteprobe.sim.models.clock.oscillator import OscillatorSpec
 from liteprobe.sim.system.build import build_probe
 
 

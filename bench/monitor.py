@@ -22,19 +22,20 @@ import _monitor_speed
 from _figures import ROOT, Figure, Row, run
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.sim.bench.capture import capture_limits
+from liteprobe.sim.bench.capture import capture as capture_bench
 from liteprobe.sim.bench.frames import corpora, stacks, tshark
-from liteprobe.sim.bench.measure import measure_traffic, rate_run
+from liteprobe.sim.bench.measure import rate as rate_bench
+from liteprobe.sim.bench.measure import streams as meters_bench
 from liteprobe.sim.bench.pcie import limits as pcie_limits
-from liteprobe.sim.bench.receive import monitor_line_rate, monitor_run, toeplitz_run, unified_run
-from liteprobe.sim.bench.receive import monitor_module as monitor_bench
-from liteprobe.sim.bench.receive.monitor_check import check, parity_answer
-from liteprobe.sim.bench.receive.monitor_run import Sent
+from liteprobe.sim.bench.receive import monitor as monitor_bench
+from liteprobe.sim.bench.receive import monitor_line_rate
+from liteprobe.sim.bench.receive import unified as unified_bench
+from liteprobe.sim.bench.receive.monitor import Sent, check, parity_answer
+from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
 from liteprobe.sim.bench.system import host_speed
 from liteprobe.sim.bench.system.monitoring import monitored
-from liteprobe.sim.models.monitor import MonitorModel, Settings
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import WITH_PORTS, UnifiedHeader, unified_header
+from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash
+from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe
 
 PORT = 1  # Of the parser in the bench.
@@ -67,7 +68,7 @@ def headers(frames: Sequence[bytes]) -> bytes:
 
 def differing(name: str, frames: Sequence[bytes]) -> tuple[bytes, Iterator[Figure]]:
     """Send frames through the gateware at line rate; return its headers, and how many are not the model's."""
-    done, wanted = unified_run.run(frames), headers(frames)
+    done, wanted = unified_bench.run(frames), headers(frames)
     places = range(0, len(wanted), OCTETS)
     wrong = [at // OCTETS for at in places if done.octets[at : at + OCTETS] != wanted[at : at + OCTETS]]
     for number in wrong[:3]:
@@ -116,8 +117,8 @@ def fuzz(is_full: bool) -> Iterator[Figure]:
 def measure(is_full: bool) -> Iterator[Figure]:
     """Streams with every fault through the meters; and rates, of a clock that is set and steered."""
     frames = 1_000_000 if is_full else 100_000
-    outcome = measure_traffic.random_run(frames, seed=6)
-    rates = rate_run.random_run(frames, seed=7, interval_ns=123_457)
+    outcome = meters_bench.random_run(frames, seed=6)
+    rates = rate_bench.random_run(frames, seed=7, interval_ns=123_457)
     for found in [*outcome.found, *rates.found]:
         print(f"measure: {found}", file=sys.stderr)
     yield Figure("measure_frames", outcome.frames, "frames", frames, is_least=True)
@@ -156,7 +157,7 @@ def host(is_full: bool) -> Iterator[Figure]:
 
 def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int]) -> Iterator[Figure]:
     """Play frames into both ports; count what is not as the model has it, and what was lost."""
-    runs = monitor_run.run(ports, settings=settings)
+    runs = monitor_bench.run(ports, settings=settings)
     mac = monitor_bench.MAC.to_bytes(6)
     for port, (sent, one) in enumerate(zip(ports, runs, strict=True)):
         model = MonitorModel(port, parity_answer(), Settings(**settings), mac if port == 0 else None)  # type: ignore[arg-type]
@@ -202,9 +203,9 @@ def records_of(frames: Sequence[bytes]) -> list[tuple[bytes, int, int]]:
     sent, found = [Sent(frame) for frame in frames], []
     halves = [sent[::2], sent[1::2]]
     for drop in (0, 1):  # The filter of the bench passes half of them, then the others.
-        runs = monitor_run.run(halves, settings={"snap_length": 0, "keep_damaged": 1, "keep_own": 1, "drop": drop})
+        runs = monitor_bench.run(halves, settings={"snap_length": 0, "keep_damaged": 1, "keep_own": 1, "drop": drop})
         for half, one in zip(halves, runs, strict=True):
-            by_stamp = dict(zip(monitor_run.stamps(half), half, strict=True))
+            by_stamp = dict(zip(monitor_bench.stamps(half), half, strict=True))
             for kept in one.kept:
                 frame = by_stamp[int.from_bytes(kept.head[:8], "little")].frame
                 found.append((frame, kept.hash, kept.head[15] & 15))
@@ -230,10 +231,10 @@ def flow_of(header: UnifiedHeader) -> tuple[bytes, ...]:
 def toeplitz(is_full: bool) -> Iterator[Figure]:
     """Microsoft's vectors; flows of the captures, each in one channel; the load of the channels."""
     wrong = 0
-    for column, flags in ((5, toeplitz_run.TCP), (4, UnifiedFlag.NONE)):
-        headers_ = [toeplitz_run.header_of(*vector[:4], flags=flags) for vector in toeplitz_run.VECTORS]
-        found = toeplitz_run.hashes(headers_, sorts=0)
-        wrong += sum(value != vector[column] for (value, _), vector in zip(found, toeplitz_run.VECTORS, strict=True))
+    for column, flags in ((5, TCP), (4, UnifiedFlag.NONE)):
+        headers_ = [header_of(*vector[:4], flags=flags) for vector in VECTORS]
+        found = hashes(headers_, sorts=0)
+        wrong += sum(value != vector[column] for (value, _), vector in zip(found, VECTORS, strict=True))
     yield Figure("toeplitz_vectors_wrong", wrong, "hashes", 0)
     # Headers are all in the first 160 octets, but where a stack is deeper than any of them.
     frames = [frame[:160].ljust(60, b"\0") for frame in captured()]
@@ -277,10 +278,10 @@ def capture(name: str, least: dict[int, float]) -> Row:
     """
 
     def row(is_full: bool) -> Iterator[Figure]:
-        way = capture_limits.TRANSPORTS[name]
-        for length in capture_limits.LENGTHS if is_full else least:
+        way = capture_bench.TRANSPORTS[name]
+        for length in capture_bench.LENGTHS if is_full else least:
             if length in least or way.with_sdram or length < 9000:
-                reached = capture_limits.limit(way, length)
+                reached = capture_bench.limit(way, length)
                 yield Figure(
                     f"capture_{name}_{length}",
                     reached / 1e6,
@@ -288,11 +289,11 @@ def capture(name: str, least: dict[int, float]) -> Row:
                     least.get(length, min(least.values())),
                     is_least=True,
                 )
-                dropped, wrong = capture_limits.beyond(way, length, 1.5 * reached)
+                dropped, wrong = capture_bench.beyond(way, length, 1.5 * reached)
                 yield Figure(f"capture_{name}_{length}_beyond_dropped", dropped, "frames", 1, is_least=True)
                 yield Figure(f"capture_{name}_{length}_beyond_wrong", len(wrong), "streams", 0)
-        rate = capture_limits.block_rate(way, 1514) / 1e6
-        yield Figure(f"capture_{name}_blocks", rate, "Mb/s", capture_limits.LEAST_BLOCKS[name], is_least=True)
+        rate = capture_bench.block_rate(way, 1514) / 1e6
+        yield Figure(f"capture_{name}_blocks", rate, "Mb/s", capture_bench.LEAST_BLOCKS[name], is_least=True)
 
     return row
 

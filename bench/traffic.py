@@ -27,10 +27,10 @@ from liteprobe.cores.formats import LN2, OVERHEAD, exponential_table
 from liteprobe.host.traffic.stream import Fixed, Interval, Stamp, Stream
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.frames.tshark import write_pcap
-from liteprobe.sim.bench.receive import fields_run
+from liteprobe.sim.bench.receive.fields import named_delays, random_errors
 from liteprobe.sim.bench.system.traffic import joined, wrong_frames
-from liteprobe.sim.bench.traffic import port_run
-from liteprobe.sim.models import traffic
+from liteprobe.sim.bench.traffic import port as port_bench
+from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 120, 128, 240, 256, 500, 512, 1000, 1024, 1514, 9000)
@@ -40,7 +40,7 @@ TICK_NS = 8
 PROGRAM_FRAMES, LONGEST = 2000, (80, 200, 1514)
 
 
-def figures(name: str, found: port_run.Compared) -> Iterator[Figure]:
+def figures(name: str, found: port_bench.Compared) -> Iterator[Figure]:
     """Return what must be 0 in every run."""
     yield Figure(f"{name}_frames_missing", found.missing, "frames", 0)
     yield Figure(f"{name}_starts_off", found.starts_off, "frames", 0)
@@ -48,10 +48,10 @@ def figures(name: str, found: port_run.Compared) -> Iterator[Figure]:
     yield Figure(f"{name}_counters_off", found.counters_off, "counters", 0)
 
 
-def total(found: list[port_run.Compared]) -> port_run.Compared:
+def total(found: list[port_bench.Compared]) -> port_bench.Compared:
     """Return several runs as one; utilisation is the least."""
     sums = {name: sum(vars(one)[name] for one in found) for name in vars(found[0])}
-    return port_run.Compared(**sums | {"utilisation": min(one.utilisation for one in found)})
+    return port_bench.Compared(**sums | {"utilisation": min(one.utilisation for one in found)})
 
 
 def utilisation(is_full: bool) -> Iterator[Figure]:
@@ -67,31 +67,31 @@ def utilisation(is_full: bool) -> Iterator[Figure]:
                     Fixed(length),
                     Interval(share=Fraction(1, count)),
                     start_ns=number * slot_ns,
-                    modifiers=port_run.CHANGES,
+                    modifiers=port_bench.CHANGES,
                     fill="prbs",
                     seed=number,
                 )
                 for number in range(count)
             ]
             frames = LINE_TICKS * (10 if is_full else 1) // (length + OVERHEAD)
-            found.append(port_run.compared(streams, port_run.run(streams, frames), is_cut=True))
+            found.append(port_bench.compared(streams, port_bench.run(streams, frames), is_cut=True))
             yield Figure(f"utilisation_{count}x{length}", 100 * found[-1].utilisation, "%", 100, is_least=True)
         yield from figures(f"utilisation_{count}", total(found))
 
 
-def programs(count: int, any_bits: float = 0.2) -> Iterator[tuple[list[Stream], port_run.PortRun]]:
+def programs(count: int, any_bits: float = 0.2) -> Iterator[tuple[list[Stream], port_bench.PortRun]]:
     """Yield programs of up to 16 random streams, each by its seed, and what the port made of it."""
     for seed in range(count):
         chance = random.Random(seed)
         maker = StreamMaker(seed, chance.choice(LONGEST), any_bits)
         streams = maker.streams(chance.randint(1, 16), chance.choice((0.5, 0.95, 1)))
         # The clock of sys is another one: up to 100 ppm off, either way.
-        yield streams, port_run.run(streams, PROGRAM_FRAMES, port_run.SYS_PS + chance.randint(-2, 2))
+        yield streams, port_bench.run(streams, PROGRAM_FRAMES, port_bench.SYS_PS + chance.randint(-2, 2))
 
 
 def random_programs(is_full: bool) -> Iterator[Figure]:
     """Random programs: lengths, gaps, bursts, modifiers, headers, stamps, checksums of all kinds; ``--full``: ten times as many."""
-    found = [port_run.compared(streams, ran, is_cut=True) for streams, ran in programs(500 if is_full else 55)]
+    found = [port_bench.compared(streams, ran, is_cut=True) for streams, ran in programs(500 if is_full else 55)]
     everything = total(found)
     yield Figure("random_frames", everything.frames, "frames", 1e6 if is_full else 1e5, is_least=True)
     yield from figures("random", everything)
@@ -104,8 +104,8 @@ def rates(is_full: bool) -> Iterator[Figure]:
     streams = [
         Stream(f"stream {number}", number + 1, Fixed(60), Interval(share=share)) for number, share in enumerate(shares)
     ]
-    ran = port_run.run(streams, int(frames * sum(shares) / min(shares)) + 100, with_octets=False)
-    found = port_run.compared(streams, ran, is_cut=True)
+    ran = port_bench.run(streams, int(frames * sum(shares) / min(shares)) + 100, with_octets=False)
+    found = port_bench.compared(streams, ran, is_cut=True)
     yield Figure(
         "rates_frames_of_the_slowest", min(sent for sent, _, _ in ran.streams[:4]), "frames", frames, is_least=True
     )
@@ -126,7 +126,7 @@ def exponential(is_full: bool) -> Iterator[Figure]:
     """10^5 exponential gaps: starts against the model; the model's law against the exponential."""
     frames = 100_000
     streams = [Stream("poisson", 1, Fixed(60), Interval(share=Fraction(1, 20), exponential=True), seed=7)]
-    found = port_run.compared(streams, port_run.run(streams, frames, with_octets=False), is_cut=True)
+    found = port_bench.compared(streams, port_bench.run(streams, frames, with_octets=False), is_cut=True)
     yield Figure("exponential_frames", found.frames, "frames", frames, is_least=True)
     yield from figures("exponential", found)
     table = np.array(exponential_table())
@@ -237,7 +237,7 @@ def stamped_ends(times: list[tuple[int, int]], stream: Stream) -> tuple[int, int
 
 def prbs(is_full: bool) -> Iterator[Figure]:
     """10^4 bit errors put into any place of frames of 35 streams, half of them with a mended FCS: each port's meters."""
-    found = [fields_run.random_errors(10_000, seed) for seed in range(1, 6 if is_full else 2)]
+    found = [random_errors(10_000, seed) for seed in range(1, 6 if is_full else 2)]
     yield Figure("prbs_bit_errors", min(one.flipped for one in found), "bits", 10_000, is_least=True)
     yield Figure("prbs_in_fills", sum(one.in_fills for one in found), "bits", 1000, is_least=True)
     yield Figure("prbs_frames_off", sum(one.rows_off for one in found), "frames", 0)
@@ -246,7 +246,7 @@ def prbs(is_full: bool) -> Iterator[Figure]:
 def fields(is_full: bool) -> Iterator[Figure]:
     """Delays by a stamp in every field that the host allows, each width, ticks of 1, 16, 4096 and 16^15 ns, VLAN tags 0 to 2."""
     for tags in range(3):
-        seen, off = fields_run.named_delays(tags, 100 if is_full else 20)
+        seen, off = named_delays(tags, 100 if is_full else 20)
         yield Figure(f"fields_{tags}_tags_delays", seen, "frames", 1000, is_least=True)
         yield Figure(f"fields_{tags}_tags_off", off, "frames", 0)
 
@@ -272,10 +272,10 @@ def peers(_: bool) -> Iterator[Figure]:
         for asked_ns, count in ((None, 20_000), (interval_ns, 2_000)):
             interval = Interval() if asked_ns is None else Interval(interval_ns=asked_ns)
             streams = [Stream("same", 1, Fixed(length), interval)]
-            found = port_run.run(streams, count)
+            found = port_bench.run(streams, count)
             name = f"peers_liteprobe_{length}"
             if asked_ns is None:
-                used = 100 * port_run.compared(streams, found, is_cut=True).utilisation
+                used = 100 * port_bench.compared(streams, found, is_cut=True).utilisation
                 yield Figure(f"{name}_utilisation", used, "%", 100, is_least=True)
             else:
                 off = np.max(np.abs(np.diff(found.ticks) * TICK_NS - asked_ns))

@@ -1,20 +1,20 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes the tables of keys in docs/traffic.md and docs/emulator.md: a test fails when they are not those of the code.
+"""Writes what is made from the keys of documents: their tables in docs/, and the JSON Schemas in docs/schema/.
 
-A table stands between the lines ``<!-- keys: TITLE -->`` and ``<!-- end -->``.
+A test fails when they are not those of the code. A table stands between the lines ``<!-- keys: TITLE -->`` and
+``<!-- end -->``.
 """
 
+import json
 import re
 from pathlib import Path
 
-from liteprobe.host.traffic.document.keys import SECTIONS
-from liteprobe.host.traffic.document.network_keys import NETWORK_SECTIONS
-from liteprobe.host.traffic.document.sections import Section
+from liteprobe.host.document import Section
+from liteprobe.host.traffic.document import PAGES, SCHEMAS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = (DOCS / "traffic.md", DOCS / "emulator.md")
-ALL = {section.title: section for section in (*SECTIONS, *NETWORK_SECTIONS)}
+ALL = {section.title: section for sections in PAGES.values() for section in sections}
 TABLE = re.compile(r"^<!-- keys: ([^\n]*) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(rf"the keys of an? ({'|'.join(sorted(ALL, key=len, reverse=True))})\b")
 
@@ -34,6 +34,14 @@ def current(page: str) -> str:
     return TABLE.sub(lambda found: f"<!-- keys: {found[1]} -->\n{table(ALL[found[1]])}\n<!-- end -->", page)
 
 
+def schemas() -> dict[Path, str]:
+    """Return the JSON Schemas by file."""
+    return {DOCS / "schema" / f"{name}.json": json.dumps(made(), indent=1) + "\n" for name, made in SCHEMAS.items()}
+
+
 if __name__ == "__main__":
-    for path in PAGES:
-        path.write_text(current(path.read_text()))
+    for name in PAGES:
+        (DOCS / name).write_text(current((DOCS / name).read_text()))
+    for path, text in schemas().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)

@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.layouts import CLASS_BITS, arrival_layout
 from liteprobe.cores.formats import DAMAGE
 from liteprobe.cores.formats.emulate import NOW_BITS, UNMATCHED_CLASS
 from liteprobe.cores.receive.arrivals import Arrivals
-from liteprobe.cores.receive.monitor.decide import wait_cycles
+from liteprobe.cores.receive.decide import wait_cycles
 
 arp_type  = 0x0806
 broadcast = 2**48 - 1

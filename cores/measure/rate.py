@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Frames and octets of equal intervals of the probe's time, of all ports at once."""
+"""Counts frames and octets of equal intervals of the probe's time, of all ports at once."""
 
 from migen import *
 

@@ -196,7 +196,7 @@ class PpsWatchdog(LiteXModule):
                 seen.eq(0),
                 self.missed.eq(~seen),
             ),
-            # A tick behind what it follows, for its logic is long.
+            # A tick after what it follows, for its logic is long.
             If(was_accepted,
                 silent.eq(0),
             ).Elif(self.missed & ~silent[-1],

@@ -8,21 +8,20 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import yaml
-
 from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.items import Item
 from liteprobe.host.agent.message import NAME, Scalar, Type
 from liteprobe.host.agent.system import AllowList, check_command, octets_of, reader, run_command
+from liteprobe.host.document import ByName, DocumentName, Entries, Key, OneOf, Quantity, Section, Several, Text, line_of
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document.kinds import TIME_UNITS_NS, Choice, Quantity, Schema, Source, Text, line_of
-from liteprobe.host.traffic.document.sections import Entries, Key, Section, Several
+from liteprobe.host.units import TIMES
 
 TYPES = {kind.name.lower(): kind for kind in Type}
 PATH = Text("a whole path like /proc/loadavg, with * for any part of a name", r"/[^\0]*")
 WORDS = Several(Text("a word of a command", r"[^\0]+"), 64)
 NUMBER = Text("a number", r"-?[0-9]+(\.[0-9]+)?")
-TIME = Quantity("a time", "a time like 100ms, up to 1h (3600s)", TIME_UNITS_NS, Fraction(3600 * 10**9))
+TIME = Quantity("a time", "a time like 100ms, up to 1h (3600s)", TIMES, Fraction(3600 * 10**9), plain="ns")
+ITEM = Text("a letter, then letters, digits, and _ . -", NAME.pattern.decode())
 
 
 def _compiled(text: str) -> "re.Pattern[str]":
@@ -35,37 +34,7 @@ def _compiled(text: str) -> "re.Pattern[str]":
     return pattern
 
 
-@dataclass(frozen=True)
-class NamedItems:
-    """Reads a mapping of names of settings or values to what each is."""
-
-    section: Section
-
-    @property
-    def written(self) -> str:
-        """How it is written."""
-        return f"names, each with {self.section.written}"
-
-    def read(self, node: yaml.Node, name: str, source: Source) -> dict[str, Entries]:
-        """Return them."""
-        if not isinstance(node, yaml.MappingNode):
-            raise source.at(node, f"'{name}' is a mapping: give {self.written}")
-        found: dict[str, Entries] = {}
-        for key, value in node.value:
-            word = str(key.value)
-            if not NAME.fullmatch(word.encode()) or word in found:
-                raise source.at(
-                    key, f"'{word}' is not a name, or given twice: give a letter, then letters, digits, and _ . -"
-                )
-            found[word] = self.section.read(value, word, source)
-        return found
-
-    def schema(self) -> Schema:
-        """Return its JSON Schema."""
-        return {"type": "object", "additionalProperties": self.section.schema()}
-
-
-TYPE = Key(Choice(tuple(TYPES)), "type of the value", is_needed=True)
+TYPE = Key(OneOf(tuple(TYPES)), "type of the value", is_needed=True)
 RUN = Key(WORDS, "a command, as a list of words; no shell is used")
 SETTING = Section(
     "setting",
@@ -83,7 +52,7 @@ VALUE = Section(
         "type": TYPE,
         "read": Key(PATH, "the file that holds it; with *: a value for each file there is"),
         "run": RUN,
-        "match": Key(Text("a regular expression", r".+", check=_compiled), "its first group is the value"),
+        "match": Key(Text("a regular expression", r".+", convert=_compiled), "its first group is the value"),
         "interval": Key(TIME, "it is pushed so often to those who watch it"),
     },
 )
@@ -92,8 +61,8 @@ DOCUMENT = Section(
     {
         "name": Key(Text("the name of the device", r".*\S.*"), "name of the device", is_needed=True),
         "allow": Key(Several(PATH, 256), "files that may be read and written; ** stands for any names"),
-        "settings": Key(NamedItems(SETTING), "what can be set"),
-        "values": Key(NamedItems(VALUE), "what can be read"),
+        "settings": Key(ByName(SETTING, ITEM), "what can be set"),
+        "values": Key(ByName(VALUE, ITEM), "what can be read"),
     },
 )
 
@@ -133,14 +102,8 @@ def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceD
     UsageError
         With name and line where something isn't as docs/agent.md says.
     """
-    source = Source(name)
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise source.error(mark.line + 1 if mark else 1, f"this is not YAML: {str(error).splitlines()[0]}") from None
-    if node is None:
-        raise source.error(1, "the document is empty: give a name, and settings or values")
+    source = DocumentName(name)
+    node = source.compose(text, "a name, and settings or values")
     document = DOCUMENT.read(node, "document", source)
     allowed = AllowList(document.get("allow", ()))
     items: list[Item] = []
@@ -180,7 +143,7 @@ def _setting(name: str, entries: Entries, allowed: AllowList, limit_s: float) ->
 def _values(name: str, entries: Entries, allowed: AllowList, limit_s: float) -> list[Item]:
     kind = TYPES[entries.get("type")]
     _one_of(entries, "read", "run")
-    match = _compiled(entries.get("match")) if "match" in entries.values else None
+    match = entries.get("match")
     interval_ns = int(entries.get("interval", 0))
     if 0 < interval_ns < 10**6:
         raise UsageError("a value can't be read more often than each 1ms")

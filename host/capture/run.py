@@ -11,12 +11,9 @@ from typing import Any, Protocol
 
 from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
-from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.filter.expression import Passes, fit_trigger, parse
-from liteprobe.host.capture.filter.fit import clear_filter, write_filter
-from liteprobe.host.capture.filter.libpcap import FrameFilter
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
-from liteprobe.host.capture.ring import CaptureRing
+from liteprobe.host.capture.ring import CaptureRing, clear_filter, write_filter
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
 from liteprobe.host.capture.sources import BlockSource, RecordedSource
 from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
@@ -24,6 +21,8 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
+from liteprobe.host.packets.filter.libpcap import FrameFilter
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2

@@ -5,19 +5,19 @@
 import argparse
 import difflib
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.errors import UsageError
+from liteprobe.host.output import STDOUT
+from liteprobe.host.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-STDOUT = Path("-")
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 PLACED = {
     "streams": "what is sent",
@@ -26,9 +26,6 @@ PLACED = {
     "files": "what is replayed",
 }  # No options.
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
-RATE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
-TIME_UNITS_NS = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
-DURATION_UNITS_NS = TIME_UNITS_NS | {"": 10**9}
 
 
 class Parser(argparse.ArgumentParser):
@@ -71,21 +68,21 @@ class Parser(argparse.ArgumentParser):
         return UsageError(f"there is no {what} '{name}': give one of {', '.join(names)}; see: {self.prog} --help")
 
 
-def _with_unit(text: str, units: dict[str, int], what: str, example: str) -> float:
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([A-Za-z]*)", text)
-    if not match or match[2] not in units:
+def _with_unit(text: str, units: Factors, what: str, example: str) -> float:
+    found = split(text, units, EXPONENT)
+    if not found:
         raise argparse.ArgumentTypeError(f"'{text}' is not a {what}: write it like {example}")
-    return float(match[1]) * units[match[2]]
+    return float(found[0]) * int(found[1])
 
 
 def rate_bps(text: str) -> float:
     """Return a rate (b/s) from text like ``500M``."""
-    return _with_unit(text, RATE_UNITS, "rate", "500M, 1G or 123456789")
+    return _with_unit(text, PREFIXES, "rate", "500M, 1G or 123456789")
 
 
 def time_ns(text: str) -> float:
     """Return a time on the line (ns): a gap, a delay; text like ``1.5us``, or ``1344`` for nanoseconds."""
-    return _with_unit(text, TIME_UNITS_NS, "time", "1344, 1344ns or 1.5us")
+    return _with_unit(text, {**TIMES, "": TIMES["ns"]}, "time", "1344, 1344ns or 1.5us")
 
 
 def duration_ns(text: str) -> float:
@@ -98,7 +95,7 @@ def duration_ns(text: str) -> float:
 
 def span_ns(text: str) -> float:
     """Return how long something lasts (ns), 0 or more, from text like ``10s``; a number alone is seconds."""
-    return _with_unit(text, DURATION_UNITS_NS, "time", "10s, 100ms, or 10 for seconds")
+    return _with_unit(text, {**TIMES, "": TIMES["s"]}, "time", "10s, 100ms, or 10 for seconds")
 
 
 def whole(text: str) -> int:

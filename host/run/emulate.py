@@ -9,11 +9,12 @@ from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS
-from liteprobe.host.capture.filter.expression import Rule, fit_rules, parse
-from liteprobe.host.capture.filter.fit import Filter, clear_filter, write_filter
+from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.packets.filter.expression import Rule, fit_rules, parse
+from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.emulate_figures import (
     ClassCounters,
     ClassCounts,

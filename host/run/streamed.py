@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, REPLAY_PORT, RING_WORDS, SIGNATURE, STAMP_OFFSET, TransmitState
-from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import ReplaySession, WordSource

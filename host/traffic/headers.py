@@ -1,21 +1,39 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The headers of a frame, from the MAC addresses to the stream id of a probe, as octets for the header memory."""
+"""Makes the headers of a frame, from the MAC addresses to the stream id of a probe, as octets for the header memory."""
 
 import ipaddress
 import struct
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
 from liteprobe.host.defaults import (
     DESTINATION_IP,
+    DESTINATION_IPV6,
     DESTINATION_MAC,
     DESTINATION_PORT,
     SOURCE_IP,
+    SOURCE_IPV6,
     SOURCE_MAC,
     SOURCE_PORT,
     TRAFFIC_CLASS,
     TTL,
+)
+from liteprobe.host.document import (
+    ByShape,
+    Entries,
+    Flag,
+    Key,
+    Keys,
+    Made,
+    Section,
+    Several,
+    Text,
+    Whole,
+    check_fields,
+    key,
+    part,
 )
 from liteprobe.host.errors import UsageError
 
@@ -81,16 +99,57 @@ def ip_address(address: str) -> IPAddress:
         raise UsageError(f"'{address}' is not an IP address: write it like 198.18.0.1 or 2001:2::1") from None
 
 
-def _check_range(name: str, value: int, most: int) -> None:
-    if not 0 <= value <= most:
-        raise UsageError(f"{name} {value} is out of range: give 0 to {most}")
+# Keys of documents -------------------------------------------------------------------------------------
+
+OCTET, HALFWORD, LABEL = Whole(0, 0xFF), Whole(0, 0xFFFF), Whole(0, 0xFFFFF)
+VLAN_ID, VLAN_PRIORITY = Whole(0, 0xFFF), Whole(0, 7)
+ETHERTYPE = Whole(ETHERTYPE_MIN, 0xFFFF, hexadecimal=True)
+EXAMPLES = {4: "198.18.0.1", 6: "2001:2::1"}
+
+
+def _mac(text: str) -> str:
+    mac_octets(text)
+    return text
+
+
+def _ip(version: int, pattern: str) -> Text:
+    def convert(text: str) -> str:
+        if ip_address(text).version != version:
+            raise UsageError(f"'{text}' is not an IPv{version} address: write it like {EXAMPLES[version]}")
+        return text
+
+    return Text(f"an IPv{version} address", pattern, convert)
+
+
+MAC = Text("a MAC address like 02:4c:50:54:00:01", r"[0-9a-fA-F]{1,2}([:-][0-9a-fA-F]{1,2}){5}", _mac)
+IPV4, IPV6 = _ip(4, r"[0-9.]+"), _ip(6, r"[0-9a-fA-F:.]+")
+NO_TRANSPORT = f"UDP or TCP; {PROTOCOL_EXPERIMENT} is for experiments"
 
 
 def vlan_tag(number: int, priority: int = 0, drop_eligible: bool = False) -> int:
     """Return the TCI of a VLAN tag: id 0 to 4095, priority 0 to 7."""
-    _check_range("VLAN id", number, 0xFFF)
-    _check_range("VLAN priority", priority, 7)
+    VLAN_ID.check(number, "VLAN id")
+    VLAN_PRIORITY.check(priority, "VLAN priority")
     return priority << 13 | drop_eligible << 12 | number
+
+
+def _tag(given: Entries) -> int:
+    return vlan_tag(given.values["id"], given.get("priority", 0), given.get("drop_eligible", False))
+
+
+def _tag_values(tag: int) -> dict[str, Any]:
+    values = {"id": tag & 0xFFF, "priority": tag >> 13, "drop_eligible": bool(tag >> 12 & 1)}
+    return {name: value for name, value in values.items() if value or name == "id"}
+
+
+VLAN = Section(
+    "vlan",
+    {
+        "id": Key(VLAN_ID, "VLAN id.", is_needed=True),
+        "priority": Key(VLAN_PRIORITY, "Priority.", "0"),
+        "drop_eligible": Key(Flag(), "Drop eligible indicator.", "false"),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -98,25 +157,83 @@ class MplsLabel:
     """A label of an MPLS stack; whether it is at the bottom is found by its place.
 
     Source: RFC 3032, section 2.1; RFC 5462.
-
-    Parameters
-    ----------
-    label : int
-        0 to 1048575.
-    traffic_class : int
-        0 to 7.
-    ttl : int
-        0 to 255.
     """
 
-    label: int
-    traffic_class: int = 0
-    ttl: int = TTL
+    label: int = key("label", LABEL, "Label.")
+    traffic_class: int = key("traffic_class", Whole(0, 7), "Traffic class.", 0)
+    ttl: int = key("ttl", OCTET, "Time to live.", TTL)
 
     def __post_init__(self) -> None:
-        _check_range("MPLS label", self.label, 0xFFFFF)
-        _check_range("MPLS traffic class", self.traffic_class, 7)
-        _check_range("MPLS TTL", self.ttl, 0xFF)
+        check_fields(self, " of an MPLS label")
+
+
+MPLS = part(MplsLabel, "mpls")
+SECTIONS = {
+    "mac": Section(
+        "mac",
+        {
+            "source": Key(MAC, "Source address.", SOURCE_MAC),
+            "destination": Key(MAC, "Destination address.", DESTINATION_MAC),
+        },
+    ),
+    "ipv4": Section(
+        "ipv4",
+        {
+            "source": Key(IPV4, "Source address.", SOURCE_IP),
+            "destination": Key(IPV4, "Destination address.", DESTINATION_IP),
+            "ttl": Key(OCTET, "Time to live.", str(TTL)),
+            "tos": Key(OCTET, "Type of service: DSCP and ECN.", str(TRAFFIC_CLASS)),
+            "identification": Key(HALFWORD, "Identification.", "0"),
+            "protocol": Key(OCTET, "The payload follows IP at once, with this protocol.", NO_TRANSPORT),
+        },
+    ),
+    "ipv6": Section(
+        "ipv6",
+        {
+            "source": Key(IPV6, "Source address.", SOURCE_IPV6),
+            "destination": Key(IPV6, "Destination address.", DESTINATION_IPV6),
+            "hop_limit": Key(OCTET, "Hop limit.", str(TTL)),
+            "traffic_class": Key(OCTET, "Traffic class: DSCP and ECN.", str(TRAFFIC_CLASS)),
+            "flow_label": Key(LABEL, "Flow label.", "0"),
+            "next_header": Key(OCTET, "The payload follows IP at once, with this next header.", NO_TRANSPORT),
+        },
+    ),
+    "udp": Section(
+        "udp",
+        {
+            "source": Key(HALFWORD, "Source port.", str(SOURCE_PORT)),
+            "destination": Key(HALFWORD, "Destination port.", str(DESTINATION_PORT)),
+        },
+    ),
+}
+SECTIONS["tcp"] = Section(
+    "tcp",
+    {**SECTIONS["udp"].keys, "flags": Key(OCTET, "The octet of flags: 0x02 is SYN, 0x10 ACK.", f"{TCP_ACK:#04x}")},
+)
+#: The field of the headers that each key of a section is.
+FIELDS_OF = {
+    "mac": {"source": "source_mac", "destination": "destination_mac"},
+    "ipv4": {
+        **{"source": "source_ip", "destination": "destination_ip", "ttl": "ttl", "tos": "traffic_class"},
+        **{"identification": "identification", "protocol": "protocol"},
+    },
+    "ipv6": {
+        **{
+            "source": "source_ip",
+            "destination": "destination_ip",
+            "hop_limit": "ttl",
+            "traffic_class": "traffic_class",
+        },
+        **{"flow_label": "flow_label", "next_header": "protocol"},
+    },
+    "udp": {"source": "source_port", "destination": "destination_port"},
+    "tcp": {"source": "source_port", "destination": "destination_port", "flags": "tcp_flags"},
+}
+#: Ranges of numbers, by what a message calls them: their field in capitals, with spaces.
+RANGES = {
+    **{"source port": HALFWORD, "destination port": HALFWORD, "TTL": OCTET, "traffic class": OCTET, "protocol": OCTET},
+    **{"identification": HALFWORD, "flow label": LABEL, "TCP flags": OCTET, "ethertype": ETHERTYPE},
+}
 
 
 @dataclass(frozen=True)
@@ -178,6 +295,36 @@ class Headers:
     flow_label: int = 0
     tcp_flags: int = TCP_ACK
 
+    #: Keys of a stream.
+    KEYS: ClassVar[Keys] = {
+        "mac": Key(SECTIONS["mac"], "MAC addresses."),
+        "vlan": Key(
+            Several(
+                ByShape(
+                    Made(VLAN_ID, int, holds=lambda tag: tag <= 0xFFF),
+                    Made(VLAN, _tag, _tag_values),
+                ),
+                VLAN_TAGS_MAX,
+            ),
+            "VLAN tags, outer first; a number is an id.",
+        ),
+        "mpls": Key(
+            Several(
+                ByShape(
+                    Made(LABEL, MplsLabel, lambda one: one.label, lambda one: one == MplsLabel(one.label)),
+                    MPLS,
+                ),
+                MPLS_LABELS_MAX,
+            ),
+            "MPLS labels, outer first; a number is a label.",
+        ),
+        "ipv4": Key(SECTIONS["ipv4"], "IPv4 header.", "IPv4"),
+        "ipv6": Key(SECTIONS["ipv6"], "IPv6 header, in the place of `ipv4`."),
+        "ethertype": Key(ETHERTYPE, "In the place of IP: the payload follows this type."),
+        "udp": Key(SECTIONS["udp"], "UDP header.", "UDP"),
+        "tcp": Key(SECTIONS["tcp"], "TCP header, in the place of `udp`."),
+    }
+
     def __post_init__(self) -> None:
         mac_octets(self.destination_mac)
         mac_octets(self.source_mac)
@@ -190,25 +337,58 @@ class Headers:
         if len(self.mpls_labels) > MPLS_LABELS_MAX:
             raise UsageError(f"{len(self.mpls_labels)} MPLS labels are too many: give up to {MPLS_LABELS_MAX}")
         for tag in self.vlan_tags:
-            _check_range("VLAN tag", tag, 0xFFFF)
-        if self.ethertype is not None:
-            self._check_ethertype(self.ethertype)
+            HALFWORD.check(tag, "VLAN tag")
+        for name, kind in RANGES.items():
+            value = getattr(self, name.lower().replace(" ", "_"))
+            if value is not None:
+                kind.check(value, name)
+        if self.ethertype is not None and self.mpls_labels:
+            raise UsageError("MPLS labels have an ethertype of their own: leave out the ethertype or the labels")
         if self.transport not in TRANSPORTS:
             raise UsageError(f"transport '{self.transport}' is unknown: give one of {', '.join(TRANSPORTS)}")
-        _check_range("source port", self.source_port, 0xFFFF)
-        _check_range("destination port", self.destination_port, 0xFFFF)
-        _check_range("TTL", self.ttl, 0xFF)
-        _check_range("traffic class", self.traffic_class, 0xFF)
-        _check_range("protocol", self.protocol, 0xFF)
-        _check_range("identification", self.identification, 0xFFFF)
-        _check_range("flow label", self.flow_label, 0xFFFFF)
-        _check_range("TCP flags", self.tcp_flags, 0xFF)
 
-    def _check_ethertype(self, ethertype: int) -> None:
-        if not ETHERTYPE_MIN <= ethertype <= 0xFFFF:
-            raise UsageError(f"ethertype {ethertype:#x} is out of range: give {ETHERTYPE_MIN:#06x} to 0xffff")
-        if self.mpls_labels:
-            raise UsageError("MPLS labels have an ethertype of their own: leave out the ethertype or the labels")
+    @classmethod
+    def of_entries(cls, entries: Entries) -> "Headers":
+        """Return those of a stream's keys."""
+        ip = "ipv6" if "ipv6" in entries.values else "ipv4"
+        transport = "tcp" if "tcp" in entries.values else "udp"
+        fields: dict[str, Any] = {"source_ip": SOURCE_IPV6, "destination_ip": DESTINATION_IPV6} if ip == "ipv6" else {}
+        for title in ("mac", ip, transport):
+            own = entries.get(title)
+            fields |= {FIELDS_OF[title][name]: value for name, value in own.values.items()} if own else {}
+        before = "next_header" if ip == "ipv6" else "protocol"
+        before = "ethertype" if "ethertype" in entries.values else before if "protocol" in fields else ""
+        if before and transport in entries.values:
+            raise entries.error(
+                transport, f"'{transport}' does not follow '{before}', which the payload follows: leave out one"
+            )
+        others = {"vlan_tags": entries.get("vlan", ()), "mpls_labels": entries.get("mpls", ())}
+        with entries.source.line(entries.line_of("ethertype")):
+            return cls(
+                ethertype=entries.get("ethertype"),
+                transport="none" if "protocol" in fields else transport,
+                **fields,
+                **others,
+            )
+
+    def to_values(self) -> dict[str, Any]:
+        """Return the keys of a stream that differ from the defaults."""
+        usual = Headers(source_ip=SOURCE_IPV6, destination_ip=DESTINATION_IPV6) if self.is_ipv6 else Headers()
+        titles = ["mac"]
+        if self.ethertype is None:
+            titles += ["ipv6" if self.is_ipv6 else "ipv4", *([self.transport] if self.transport != "none" else [])]
+        found: dict[str, Any] = {
+            title: {
+                name: getattr(self, field)
+                for name, field in FIELDS_OF[title].items()
+                if (self.transport == "none" if field == "protocol" else getattr(self, field) != getattr(usual, field))
+            }
+            for title in titles
+        }
+        found |= {"vlan": self.vlan_tags, "mpls": self.mpls_labels, "ethertype": self.ethertype}
+        return {
+            name: value for name, value in found.items() if value or (name in ("ipv6", "tcp") and value is not None)
+        }
 
     @property
     def has_ip(self) -> bool:
@@ -350,7 +530,7 @@ class Headers:
 
 def probe_octets(stream_id: int) -> bytes:
     """Return the beginning of a probe payload, before its sequence."""
-    _check_range("stream id", stream_id, 0xFFFF)
+    HALFWORD.check(stream_id, "stream id")
     return struct.pack(">IH", SIGNATURE, stream_id)
 
 

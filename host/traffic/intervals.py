@@ -1,16 +1,15 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""When the frames of a stream are due: intervals by time, rate, packets a second or share of the line; bursts."""
+"""Says when the frames of a stream are due: intervals by time, rate, frames a second or share of the line; bursts."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
+from liteprobe.host.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.lengths import Length
-
-Number = int | float | Fraction
+from liteprobe.host.units import PER_CENT, PREFIXES, TIMES, Number, exact
 
 BURST_MAX = 2**16 - 1
 SECOND_NS = 10**9
@@ -19,6 +18,20 @@ MEAN_MAX = Fraction(2**32 - 1, 2**MEAN_FRACTION_BITS)  # Of exponential interval
 INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the clock's increment.
 NOMINAL = TICK_NS * INCREMENT_ONE  # The increment of a clock without an error.
 
+TIME_MOST = Fraction(TICKS_MAX * TICK_NS)
+TIME = Quantity(
+    "a time", "a time with ns, us, ms or s, above 0, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, plain="ns"
+)
+START = Quantity("a time", "a time with ns, us, ms or s, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, True, "ns")
+RATE = Quantity("a rate", "b/s, with k, M or G, above 0, up to 1G", PREFIXES, Fraction(LINE_RATE_BPS), plain="")
+PACKETS = Quantity(
+    "packets a second",
+    "frames a second, with k or M, above 0",
+    {"": 1, "k": 10**3, "M": 10**6},
+    Fraction(10**7),
+    plain="",
+)
+SHARE = Quantity("a share of the line", "per cent like 12.5%, above 0%, up to 100%", PER_CENT, Fraction(1))
 PACES = {
     "interval_ns": "an interval (ns)",
     "rate_bps": "a rate (b/s)",
@@ -27,70 +40,52 @@ PACES = {
 }
 
 
-def exact(number: Number) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth.
-
-    Raises
-    ------
-    UsageError
-        When it is infinite, or no number.
-    """
-    if isinstance(number, float) and not math.isfinite(number):
-        raise UsageError(f"{number} can't be counted with: give a finite number")
-    return number if isinstance(number, Fraction) else Fraction(str(number))
-
-
 @dataclass(frozen=True)
 class Burst:
-    """Frames that come in bursts.
+    """Frames that come in bursts; ``inner_ns`` (ns) is rounded to ticks, None is back to back."""
 
-    Parameters
-    ----------
-    count : int
-        Frames of a burst, 1 to 65535.
-    inner_ns : number or None
-        Start to start within a burst (ns), rounded to whole ticks; None: back to back.
-    """
-
-    count: int
-    inner_ns: Number | None = None
+    count: int = key("count", Whole(1, BURST_MAX), "Frames of a burst.")
+    inner_ns: Number | None = key(
+        "interval", TIME, "From start to start within a burst, rounded to ticks of 8 ns.", None, "back to back"
+    )
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= BURST_MAX:
-            raise UsageError(f"a burst of {self.count} frames is out of range: give 1 to {BURST_MAX}")
-        if self.inner_ns is not None and exact(self.inner_ns) <= 0:
-            raise UsageError(f"an interval of {self.inner_ns} ns within bursts is out of range: give more than 0")
+        check_fields(self, " of a burst")
+
+
+BURST = part(Burst, "burst")
 
 
 @dataclass(frozen=True)
 class Interval:
     """From the start of a frame to the start of the next; with bursts, from the head of a burst to the head of the next.
 
-    One of the first four says how long it is; none of them: back to back. ``rate_bps``, ``pps`` and ``share`` are means over
-    all frames of the stream, bursts or not, whatever their lengths.
-
-    Parameters
-    ----------
-    interval_ns : number or None
-        In ns of the probe's clock.
-    rate_bps : number or None
-        In b/s on the wire, preamble, SFD, FCS and IFG included: up to 1e9.
-    pps : number or None
-        In frames a second.
-    share : number or None
-        Of the line, above 0 and up to 1. It follows the line, not the probe's clock: 1 is back to back.
-    exponential : bool
-        Intervals are drawn from an exponential distribution of this mean: a Poisson process.
-    burst : Burst or None
-        Frames come in bursts.
+    One of the first four says how long it is; none of them: back to back. ``rate_bps`` (b/s on the wire, preamble, SFD, FCS
+    and IFG included), ``pps`` and ``share`` (above 0, up to 1) are means over all frames of the stream, bursts or not,
+    whatever their lengths. ``interval_ns`` and rates follow the probe's clock, a share follows the line: 1 is back to back.
     """
 
-    interval_ns: Number | None = None
-    rate_bps: Number | None = None
-    pps: Number | None = None
-    share: Number | None = None
-    exponential: bool = False
-    burst: Burst | None = None
+    interval_ns: Number | None = key(
+        "interval",
+        TIME,
+        "From start to start; with `burst` from the head of a burst to the next.",
+        None,
+        "back to back",
+    )
+    rate_bps: Number | None = key(
+        "rate", RATE, "In the place of `interval`: mean rate on the wire, with preamble, FCS and gap.", None
+    )
+    pps: Number | None = key("pps", PACKETS, "In the place of `interval`: mean number of frames a second.", None)
+    share: Number | None = key(
+        "share", SHARE, "In the place of `interval`: mean share of the line; 100% is back to back.", None
+    )
+    exponential: bool = key(
+        "exponential",
+        Flag(),
+        "Intervals are drawn from an exponential distribution (Poisson); their mean is 1.073 s at most.",
+        False,
+    )
+    burst: Burst | None = key("burst", BURST, "Frames come in bursts.", None)
 
     def __post_init__(self) -> None:
         given = [name for name in PACES if getattr(self, name) is not None]
@@ -99,11 +94,14 @@ class Interval:
         if not given and (self.exponential or self.burst):
             kind = "exponential intervals" if self.exponential else "bursts"
             raise UsageError(f"{kind} need a length of time: give {', '.join(PACES.values())}")
-        if not given:
-            return
-        value = exact(getattr(self, given[0]))
-        if value <= 0:
-            raise UsageError(f"{PACES[given[0]]} of {getattr(self, given[0])} is out of range: give more than 0")
+        check_fields(self)
+
+    @classmethod
+    def of_entries(cls, entries: Entries) -> "Interval":
+        """Return that of a stream's keys."""
+        with entries.source.line(entries.line_of("exponential", "burst")):
+            made: Interval = build(cls, entries)
+            return made
 
     @property
     def is_back_to_back(self) -> bool:
@@ -141,23 +139,26 @@ def ticks_of(time_ns: Number, increment: int) -> Fraction:
     return exact(time_ns) * INCREMENT_ONE / increment
 
 
-def head_ticks(interval: Interval, length: Length, increment: int) -> Fraction:
+def head_ticks(interval: Interval, length: Length, increment: int, factor: Fraction = Fraction(1)) -> Fraction:
     """Return the (mean) ticks from the head of a burst, or of a frame, to the next.
 
-    Times and rates follow the probe's clock, the share of the line follows the line.
+    Times and rates follow the probe's clock, and are stretched by ``factor``; the share of the line follows the line.
+
+    Raises
+    ------
+    UsageError
+        When that is longer than a probe can count.
     """
     slots = interval.frames * (length.mean + OVERHEAD)
+    ticks = Fraction(slots)
     if interval.interval_ns is not None:
-        return ticks_of(interval.interval_ns, increment)
-    if interval.pps is not None:
-        return ticks_of(interval.frames * SECOND_NS / exact(interval.pps), increment)
-    if interval.rate_bps is not None:
-        return ticks_of(TICK_NS * slots * LINE_RATE_BPS / exact(interval.rate_bps), increment)
-    return slots / exact(interval.share) if interval.share is not None else slots
-
-
-def check_ticks(interval: Interval, ticks: Fraction) -> None:
-    """Raise UsageError when intervals of so many ticks are longer than a probe can count."""
+        ticks = factor * ticks_of(interval.interval_ns, increment)
+    elif interval.pps is not None:
+        ticks = factor * ticks_of(interval.frames * SECOND_NS / exact(interval.pps), increment)
+    elif interval.rate_bps is not None:
+        ticks = factor * ticks_of(TICK_NS * slots * LINE_RATE_BPS / exact(interval.rate_bps), increment)
+    elif interval.share is not None:
+        ticks = slots / exact(interval.share)
     most = MEAN_MAX if interval.exponential else TICKS_MAX
     if ticks > most:
         kind = "the mean of exponential intervals" if interval.exponential else "an interval"
@@ -165,3 +166,4 @@ def check_ticks(interval: Interval, ticks: Fraction) -> None:
             f"{kind} of {float(ticks * TICK_NS / SECOND_NS):.3f} s is out of range: give "
             f"{int(most * TICK_NS // 10**6) / 1000:.3f} s at most, or a higher rate"
         )
+    return ticks

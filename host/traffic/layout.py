@@ -26,13 +26,12 @@ from liteprobe.host.traffic.intervals import (
     NOMINAL,
     TICKS_MAX,
     back_to_back_cycle,
-    check_ticks,
     head_ticks,
     is_back_to_back,
     ticks_of,
 )
 from liteprobe.host.traffic.lengths import Fixed, Lengths, RandomLength, Stepped
-from liteprobe.host.traffic.load import check_port, list_words, lists, share_of, slowdown
+from liteprobe.host.traffic.load import check_port, list_words, lists, slowdown
 from liteprobe.host.traffic.modifiers import Field, Increment, Modifier, Random, Values, value_of
 from liteprobe.host.traffic.stream import Stream
 
@@ -140,10 +139,7 @@ def timing(stream: Stream, increment: int, factor: Fraction = Fraction(1)) -> Ti
         assert cycle is not None  # Refused with the stream.
         frames, ticks = cycle
         return Timing(ticks, 0, frames if frames > 1 else 0, 0, phase)
-    ticks_exact = head_ticks(interval, length, increment)
-    if share_of(stream, increment) != share_of(stream):
-        ticks_exact *= factor
-    check_ticks(interval, ticks_exact)
+    ticks_exact = head_ticks(interval, length, increment, factor)
     burst, inner = 0, 0
     if interval.burst is not None:
         burst = interval.burst.count

@@ -1,43 +1,55 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What changes in the headers from frame to frame: a field that counts, is random, or takes values of a list."""
+"""Changes a field of the headers from frame to frame: it counts, is random, or takes values of a list."""
 
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX
+from liteprobe.cores.formats import MODIFIERS as MODIFIERS_MAX
+from liteprobe.host.document import (
+    NAME,
+    WORD_MAX,
+    Entries,
+    FieldValue,
+    Key,
+    Made,
+    OneOf,
+    Section,
+    Several,
+    Whole,
+    build,
+    check_fields,
+    key,
+    keys_of,
+    values_of,
+)
 from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.headers import Headers, mac_octets
+from liteprobe.host.traffic.lengths import ORDERS
 
 WINDOW = 4  # Octets.
-WORD = 2**32
+OFFSET_MAX = 124
 
 Value = int | str
 
 
 @dataclass(frozen=True)
 class Field:
-    """Any bits of the headers, by place and mask.
+    """Any bits of the headers, by place and mask: the first octet is in the highest bits, values count the lowest of these bits."""
 
-    Parameters
-    ----------
-    offset : int
-        First of four octets, from 0 at the destination MAC; even.
-    mask : int
-        Bits of the four octets that change, the first octet in the highest bits; 1 to 0xffffffff. Values are numbers of the
-        lowest of these bits.
-    """
-
-    offset: int
-    mask: int
+    offset: int = key("offset", Whole(0, OFFSET_MAX), "In the place of `field`: the first of four octets, even.")
+    mask: int = key(
+        "mask", Whole(1, WORD_MAX, hexadecimal=True), "With `offset`: the bits of the four octets that change."
+    )
 
     def __post_init__(self) -> None:
-        if self.offset < 0 or self.offset % 2:
+        if self.offset % 2:
             raise UsageError(f"offset {self.offset} of a field is out of range: give an even number and move the mask")
-        if not 0 < self.mask < WORD:
-            raise UsageError(f"mask {self.mask:#x} of a field is out of range: give 1 to 0xffffffff")
+        check_fields(self, " of a field")
 
     def __str__(self) -> str:
         return f"mask {self.mask:#010x} at octet {self.offset}"
@@ -64,39 +76,25 @@ class Field:
         return frozenset(self.offset + n for n in range(WINDOW) if self.mask >> 8 * (WINDOW - 1 - n) & 0xFF)
 
 
-def _check_values(*values: Value | None) -> None:
-    for value in values:
-        if isinstance(value, int) and not 0 <= value < WORD:
-            raise UsageError(f"value {value} of a modifier is out of range: give 0 to {WORD - 1}")
-
-
 @dataclass(frozen=True)
 class Increment:
-    """Adds a step from frame to frame.
-
-    Parameters
-    ----------
-    field : str or Field
-        One of ``FIELDS``, ``vlan[n].id``, ``mpls[n].label``..., or a place and a mask.
-    first : int, str or None
-        Value of the first frame, a number or an address; None: what the headers have.
-    step : int
-        1 to 2^32-1.
-    count : int
-        Values until the first comes again, 1 to 2^32-1; 0: never, the field counts on through all its values.
-    """
+    """Adds a step from frame to frame; its field is one of ``FIELDS``, ``vlan[n].id``, ``mpls[n].label``, or place and mask."""
 
     field: str | Field
-    first: Value | None = None
-    step: int = 1
-    count: int = 0
+    first: Value | None = key(
+        "first",
+        FieldValue(),
+        "Of `increment` and `decrement`: value of the first frame.",
+        None,
+        "what the headers have",
+    )
+    step: int = key("step", Whole(1, WORD_MAX), "Of `increment` and `decrement`: what is added or taken away.", 1)
+    count: int = key(
+        "count", Whole(0, WORD_MAX), "Of `increment` and `decrement`: values until the first comes again; 0: never.", 0
+    )
 
     def __post_init__(self) -> None:
-        _check_values(self.first)
-        if not 1 <= self.step < WORD:
-            raise UsageError(f"step {self.step} of a modifier is out of range: give 1 to {WORD - 1}")
-        if not 0 <= self.count < WORD:
-            raise UsageError(f"count {self.count} of a modifier is out of range: give 0 (endless) to {WORD - 1}")
+        check_fields(self, " of a modifier")
 
     @property
     def signed_step(self) -> int:
@@ -116,39 +114,23 @@ class Decrement(Increment):
 
 @dataclass(frozen=True)
 class Random:
-    """Draws all bits of the field anew for each frame: those of a 32-bit random number under the mask.
-
-    Parameters
-    ----------
-    field : str or Field
-        As of Increment.
-    """
+    """Draws all bits of the field anew for each frame: those of a 32-bit random number under the mask."""
 
     field: str | Field
 
 
 @dataclass(frozen=True)
 class Values:
-    """Takes the values of a list, from the first to the last and again, or drawn at random.
-
-    Parameters
-    ----------
-    field : str or Field
-        As of Increment.
-    values : tuple of int or str
-        1 to 64 numbers or addresses.
-    random : bool
-        Each frame draws one of them.
-    """
+    """Takes the values of a list, from the first to the last and again, or each frame draws one of them."""
 
     field: str | Field
-    values: tuple[Value, ...]
+    values: tuple[Value, ...] = key(
+        "values", Several(FieldValue(), LIST_ENTRIES_MAX), "Of `values`: those that the field takes."
+    )
     random: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.values) <= LIST_ENTRIES_MAX:
-            raise UsageError(f"a list of {len(self.values)} values is out of range: give 1 to {LIST_ENTRIES_MAX}")
-        _check_values(*self.values)
+        check_fields(self, " of a modifier")
 
 
 Modifier = Increment | Decrement | Random | Values
@@ -260,3 +242,55 @@ def _octets(text: str, name: str) -> bytes:
     except ValueError:
         kind = "IPv4" if name.startswith("ipv4") else "IPv6"
         raise UsageError(f"'{text}' is not an {kind} address, which field '{name}' takes") from None
+
+
+# In documents ------------------------------------------------------------------------------------------
+
+OPERATIONS: dict[str, type[Modifier]] = {
+    "increment": Increment,
+    "decrement": Decrement,
+    "random": Random,
+    "values": Values,
+}
+MODIFIER = Section(
+    "modifier",
+    {
+        "field": Key(NAME, "What changes, by name."),
+        **{name: replace(one, is_needed=False) for name, one in keys_of(Field).items()},
+        "op": Key(OneOf(tuple(OPERATIONS)), "How it changes from frame to frame.", is_needed=True),
+        **keys_of(Increment),
+        "values": replace(keys_of(Values)["values"], is_needed=False),
+        "order": Key(OneOf(ORDERS), "Of `values`: `random` draws one for each frame.", "cyclic"),
+    },
+)
+
+
+def _modifier(given: Entries) -> Modifier:
+    values, operation = given.values, given.values["op"]
+    kind = OPERATIONS[operation]
+    given.refuse_both(("field", "offset"), "modifier")
+    own = {**keys_of(kind), **({"order": None} if kind is Values else {})}
+    for name in values:
+        if name not in ("op", "field", *keys_of(Field), *own):
+            raise given.error(name, f"'{name}' is not of op '{operation}': leave it out, or change op")
+    if "field" in values and "mask" in values:
+        raise UsageError("a mask belongs to 'offset', a field has its own: leave it out")
+    if "field" not in values and not keys_of(Field).keys() <= values.keys():
+        raise UsageError("a modifier needs 'field', or 'offset' and 'mask': say what changes")
+    if kind is Values and "values" not in values:
+        raise UsageError("op 'values' needs 'values': give those that the field takes")
+    others: dict[str, Any] = {"field": values["field"] if "field" in values else build(Field, given)}
+    if kind is Values:
+        others["random"] = values.get("order") == "random"
+    made: Modifier = build(kind, given, **others)
+    return made
+
+
+def _modifier_values(modifier: Modifier) -> dict[str, Any]:
+    field, operation = modifier.field, next(name for name, kind in OPERATIONS.items() if type(modifier) is kind)
+    found = values_of(field) if isinstance(field, Field) else {"field": field}
+    order = {"order": "random"} if isinstance(modifier, Values) and modifier.random else {}
+    return {**found, "op": operation, **values_of(modifier), **order}
+
+
+MODIFIERS = Several(Made(MODIFIER, _modifier, _modifier_values), MODIFIERS_MAX)

@@ -26,12 +26,13 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.errors import UsageError, nearest
 from liteprobe.host.traffic.headers import header_words, ip_address
-from liteprobe.host.traffic.intervals import NOMINAL, exact, is_back_to_back
+from liteprobe.host.traffic.intervals import NOMINAL, is_back_to_back
 from liteprobe.host.traffic.layout import template_values, timing
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.load import check_port
 from liteprobe.host.traffic.modifiers import Field, Random, field_of
 from liteprobe.host.traffic.stream import Stream
+from liteprobe.host.units import exact
 
 #: What a set may have, by name, in the order of the octets.
 FIELDS = ("address", "vlan", "inner_vlan", "length", "index")

@@ -1,15 +1,15 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the time of sending stands in a frame, how wide it is and how fast it counts."""
+"""Says where the time of sending stands in a frame, how wide it is and how fast it counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import STAMP_OFFSET
+from liteprobe.host.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.headers import Headers
 
-TICK_MAX = 15
-WIDTH_MIN, WIDTH_MAX = 16, 64
+WIDTH_MAX = 64
 FLOW_LABEL_WIDTH = 20
 
 PLACES = {
@@ -27,38 +27,35 @@ WIDTHS = {"probe": 64, "ipv4.identification": 16, "ipv4.checksum": 16, "ipv6.flo
 class Stamp:
     """The time at the SFD of the frame, in units of 16^tick ns, the lowest ``width`` bits of it.
 
-    Parameters
-    ----------
-    place : str
-        ``probe``, ``octet``, ``ipv4.identification``, ``ipv4.checksum``, ``ipv6.flow_label`` or ``none``.
-    octet : int or None
-        First octet of the stamp, from 0 at the destination MAC; with the place ``octet`` alone.
-    width : int or None
-        Bits, 16 to 64 in steps of 8, with the place ``octet`` alone; None: 64, or what the place has.
-    tick : int
-        A unit is 16^tick ns, 0 to 15: slow counters are for long delays in few bits.
+    A stamp that stands at an ``octet`` of its own (from 0 at the destination MAC) has a ``width`` of its own, too (None: 64).
+    Slow counters (``tick``) are for long delays in few bits.
     """
 
-    place: str = "probe"
-    octet: int | None = None
-    width: int | None = None
-    tick: int = 0
+    place: str = keys({"place": Key(OneOf(tuple(PLACES)), "Where it stands.", is_needed=True)}, "probe")
+    octet: int | None = key(
+        "octet", Whole(0, 255), "With the place `octet`: first octet of the stamp, from 0 at the destination MAC.", None
+    )
+    width: int | None = key(
+        "width", Whole(16, WIDTH_MAX), "With the place `octet`: bits, a multiple of 8.", None, f"{WIDTH_MAX}"
+    )
+    tick: int = key("tick", Whole(0, 15), "It counts units of 16^tick ns.", 0)
 
     def __post_init__(self) -> None:
-        if self.place not in PLACES:
-            raise UsageError(f"'{self.place}' is not a place of a stamp: give one of {', '.join(PLACES)}")
         if (self.octet is None) == (self.place == "octet"):
             raise UsageError(
                 "the place 'octet' of a stamp needs the number of the octet: add it"
                 if self.octet is None
                 else f"a stamp in the place '{self.place}' has no octet of its own: leave it out, or give the place octet"
             )
-        if self.width is not None and self.place in WIDTHS and self.width != WIDTHS[self.place]:
-            raise UsageError(f"a stamp in the place '{self.place}' has {WIDTHS[self.place]} bits: leave out the width")
-        if not (WIDTH_MIN <= self.bits <= WIDTH_MAX and (self.bits % 8 == 0 or self.place == "ipv6.flow_label")):
+        if self.width is not None and self.place in WIDTHS:
+            if self.width != WIDTHS[self.place]:
+                raise UsageError(
+                    f"a stamp in the place '{self.place}' has {WIDTHS[self.place]} bits: leave out the width"
+                )
+            object.__setattr__(self, "width", None)
+        if self.width is not None and self.width % 8:
             raise UsageError(f"a stamp of {self.width} bits is out of range: give 16 to 64 in steps of 8")
-        if not 0 <= self.tick <= TICK_MAX:
-            raise UsageError(f"tick {self.tick} of a stamp is out of range: give 0 to {TICK_MAX}, for 16^tick ns")
+        check_fields(self, " of a stamp")
 
     @property
     def bits(self) -> int:
@@ -84,3 +81,13 @@ class Stamp:
         return (
             headers.network_offset + {"ipv4.identification": 4, "ipv4.checksum": 10, "ipv6.flow_label": 1}[self.place]
         )
+
+
+STAMP = replace(part(Stamp, "stamp"), back=lambda one: {"place": one.place, **values_of(one)})
+#: In a stream: a place, or the keys of a stamp.
+STAMPS = ByShape(
+    Made(
+        OneOf(tuple(PLACES)), Stamp, lambda one: one.place, lambda one: one.place != "octet" and one == Stamp(one.place)
+    ),
+    STAMP,
+)

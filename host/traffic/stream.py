@@ -3,7 +3,7 @@
 """A stream of frames is pure data: what it sends and when, checked as far as that can be without a probe."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
     CHECKSUM_OCTETS,
@@ -11,7 +11,6 @@ from liteprobe.cores.formats import (
     HEADER_OCTETS,
     MAX_LENGTH,
     MIN_LENGTH,
-    MODIFIERS,
     OVERHEAD,
     PAYLOAD_MIN,
     PRBS_BITS,
@@ -22,29 +21,47 @@ from liteprobe.cores.formats import (
     TICK_NS,
 )
 from liteprobe.host.defaults import FILLS
+from liteprobe.host.document import (
+    NAME,
+    WORD_MAX,
+    Flag,
+    Key,
+    OneOf,
+    RangeError,
+    Section,
+    Text,
+    Whole,
+    check_fields,
+    inline,
+    key,
+    keys,
+    keys_of,
+)
 from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.headers import (
     CHECKSUM_CONSTANT,
+    HALFWORD,
     Headers,
     MplsLabel,
     ones_complement_sum,
     probe_octets,
     vlan_tag,
 )
-from liteprobe.host.traffic.intervals import (
-    NOMINAL,
-    TICKS_MAX,
-    Burst,
-    Interval,
-    Number,
-    check_ticks,
-    exact,
-    head_ticks,
-    is_back_to_back,
+from liteprobe.host.traffic.intervals import NOMINAL, START, Burst, Interval, head_ticks, is_back_to_back
+from liteprobe.host.traffic.lengths import IMIX, LENGTHS, Fixed, Length, Lengths, RandomLength, Stepped, weighted
+from liteprobe.host.traffic.modifiers import (
+    MODIFIERS,
+    Decrement,
+    Field,
+    Increment,
+    Modifier,
+    Random,
+    Values,
+    field_of,
+    value_of,
 )
-from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, Lengths, RandomLength, Stepped, weighted
-from liteprobe.host.traffic.modifiers import Decrement, Field, Increment, Modifier, Random, Values, field_of, value_of
-from liteprobe.host.traffic.stamps import Stamp
+from liteprobe.host.traffic.stamps import STAMPS, Stamp
+from liteprobe.host.units import Number, exact
 
 __all__ = [
     "IMIX",
@@ -71,43 +88,33 @@ __all__ = [
 ]
 
 
+PORTS = 16
+OCTETS = Text("octets in hexadecimal, like 00ff 12", r"([0-9a-fA-F]{2}\s*)*", bytes.fromhex, bytes.hex)
+#: How the checksum of UDP or TCP is made right.
+CHECKSUMS = {
+    "auto": "none for UDP over IPv4, else complement",
+    "complement": "the last two octets of the frame are what the sum lacks",
+    "host": "worked out by the host: where nothing varies that enters it",
+    "none": "no checksum: 0, of UDP over IPv4 alone",
+}
+
+
+class StreamError(UsageError):
+    """A stream that can't be; ``key`` says which of its settings is to be changed."""
+
+    def __init__(self, name: str, key: str, message: str) -> None:
+        super().__init__(f"stream '{name}': {message}")
+        self.key = key
+
+
 @dataclass(frozen=True)
 class Stream:
     """Frames of one kind that a port sends beside up to fifteen others.
 
-    Parameters
-    ----------
-    name : str
-        For people: in tables and reports.
-    stream_id : int
-        Number that a probe header carries, 0 to 65535; those of the streams that one port receives lie within 31.
-    length : Fixed, Stepped, RandomLength or Lengths
-        Octets of the frames without FCS.
-    interval : Interval
-        When they are due; by default back to back.
-    count : int or None
-        Frames, 1 to 2^32-1; None: endless.
-    start_ns : number
-        From the start of the program to the first frame (ns), rounded to whole ticks; up to 34 s.
-    port : int
-        That sends it.
-    headers : Headers
-        From the MAC addresses to UDP or TCP.
-    modifiers : tuple of Modifier
-        Up to four; what each changes is described with it.
-    payload : bytes
-        Octets that follow the headers, before the fill; without a probe header alone.
-    fill : str
-        The rest of the frame: ``zero``, ``counting`` or ``prbs``, anew in each frame. Without a probe header it begins at the
-        next multiple of four octets; up to there are zeros.
-    probe : bool
-        A probe header (signature, stream id, sequence, TX stamp) follows UDP: the stream is measured on reception.
-    stamp : Stamp or None
-        Where the time of sending stands; None: in the probe header, or nowhere where there is none.
-    checksum : str
-        Of UDP or TCP: ``auto``, ``complement``, ``host`` or ``none`` (``CHECKSUMS``).
-    seed : int
-        Of all that is random in the stream, 0 to 2^32-1. Streams of different ids draw different numbers from one seed.
+    Without a ``count`` it is endless; ``start_ns`` (ns) is rounded to whole ticks. The fill begins anew in each frame; without a
+    probe header it begins at the next multiple of four octets, up to there are zeros. A probe header is signature, stream id,
+    sequence and TX stamp. Without a ``stamp`` that is in the probe header, or nowhere. Streams of different ids draw different
+    numbers from one seed. What each modifier changes is described with it.
 
     Raises
     ------
@@ -115,24 +122,53 @@ class Stream:
         When no probe can send this stream.
     """
 
-    name: str
-    stream_id: int
-    length: Length
-    interval: Interval = field(default_factory=Interval)
-    count: int | None = None
-    start_ns: Number = 0
-    port: int = 0
-    headers: Headers = field(default_factory=Headers)
-    modifiers: tuple[Modifier, ...] = ()
-    payload: bytes = b""
-    fill: str = "zero"
-    probe: bool = True
-    stamp: Stamp | None = None
-    checksum: str = "auto"
-    seed: int = 1
+    name: str = keys({"name": Key(NAME, "For people: in tables and reports.", "stream-<id>")})
+    stream_id: int = keys(
+        {
+            "id": Key(
+                HALFWORD,
+                "Number that a probe header carries; those that one port receives lie within 31.",
+                "its place in the document, from 1",
+            )
+        }
+    )
+    length: Length = keys(
+        {
+            "length": Key(
+                LENGTHS,
+                "Octets of a frame without FCS; a list is taken from the first to the last and again.",
+                "must be given",
+            )
+        }
+    )
+    interval: Interval = inline(Interval)
+    count: int | None = key("count", Whole(1, WORD_MAX), "Frames.", None, "endless")
+    start_ns: Number = key("start", START, "From the start of the program to the first frame.", 0)
+    port: int = key("port", Whole(0, PORTS - 1), "Port that sends it.", 0)
+    headers: Headers = inline(Headers)
+    modifiers: tuple[Modifier, ...] = keys(
+        {"modify": Key(MODIFIERS, "What changes in the headers from frame to frame.")}, ()
+    )
+    payload: bytes = keys(
+        {"payload": Key(OCTETS, "Octets that follow the headers, before the fill; without a probe header alone.")}, b""
+    )
+    fill: str = key("fill", OneOf(tuple(FILLS)), "The rest of the frame.", "zero")
+    probe: bool = key(
+        "probe", Flag(), "A probe header follows UDP: the stream is measured on reception.", True, "true with UDP"
+    )
+    stamp: Stamp | None = key(
+        "stamp", STAMPS, "Where the time of sending stands.", None, "probe with a probe header, else none"
+    )
+    checksum: str = key("checksum", OneOf(tuple(CHECKSUMS)), "How the checksum of UDP or TCP is made right.", "auto")
+    seed: int = key("seed", Whole(0, WORD_MAX), "Of all that is random in the stream.", 1)
 
     def __post_init__(self) -> None:
-        check(self)
+        try:
+            check_fields(self)
+        except RangeError as error:
+            raise StreamError(self.name, error.key, str(error)) from None
+        for name, message in _problems(self):
+            raise StreamError(self.name, name, message)
 
     @property
     def used_stamp(self) -> Stamp | None:
@@ -195,6 +231,24 @@ class Stream:
         return checksum or CHECKSUM_CONSTANT[self.headers.transport]
 
 
+STREAM = Section(
+    "stream",
+    {
+        name: keys_of(Stream)[name]
+        for name in dict.fromkeys(
+            [
+                "name",
+                "id",
+                "port",
+                *(name for name in keys_of(Stream) if name not in ("modify", "seed")),
+                "modify",
+                "seed",
+            ]
+        )
+    },
+)
+
+
 def fill_octets(fill: str, count: int) -> bytes:
     """Return the first octets of a fill: ``zero``, ``counting`` or ``prbs`` (ITU-T O.150, first bit in bit 7)."""
     if fill == "counting":
@@ -211,168 +265,92 @@ def _prbs(count: int) -> bytes:
     return sent.to_bytes(count)
 
 
-COUNT_MAX = 2**32 - 1
-SEED_MAX = 2**32 - 1
-#: How the checksum of UDP or TCP is made right.
-CHECKSUMS = {
-    "auto": "none for UDP over IPv4, else complement",
-    "complement": "the last two octets of the frame are what the sum lacks",
-    "host": "worked out by the host: where nothing varies that enters it",
-    "none": "no checksum: 0, of UDP over IPv4 alone",
-}
+# Checks ------------------------------------------------------------------------------------------------
 
 
-class StreamError(UsageError):
-    """A stream that can't be; ``key`` says which of its settings is to be changed."""
-
-    def __init__(self, name: str, key: str, message: str) -> None:
-        super().__init__(f"stream '{name}': {message}")
-        self.key = key
-
-
-def check(stream: Stream) -> None:
-    """Raise StreamError, naming the fix, when no probe can send ``stream``."""
-    _check_numbers(stream)
-    _check_headers(stream)
-    _check_checksum(stream)
-    _check_length(stream)
-    _check_interval(stream)
-    _check_modifiers(stream)
-    _check_stamp(stream)
+def _problems(stream: Stream) -> Iterator[tuple[str, str]]:
+    """Yield what keeps a stream from being sent, as the key of the setting that is to be changed, and the message."""
+    if not stream.name.strip():
+        yield "name", "it has no name: give it one"
+    yield from _problems_of_headers(stream)
+    yield from _problems_of_checksum(stream)
+    if stream.length.least < stream.length_min:
+        yield (
+            "length",
+            f"length {stream.length.least} is too short for its headers: give {stream.length_min} to {MAX_LENGTH}",
+        )
+    yield from _problems_of_interval(stream)
+    yield from _problems_of_modifiers(stream)
+    yield from _problems_of_stamp(stream)
 
 
-# # #
-
-
-def _require(holds: bool, stream: Stream, key: str, message: str) -> None:
-    if not holds:
-        raise StreamError(stream.name, key, message)
-
-
-def _check_numbers(stream: Stream) -> None:
-    _require(bool(stream.name.strip()), stream, "name", "it has no name: give it one")
-    _require(0 <= stream.stream_id <= 0xFFFF, stream, "id", f"id {stream.stream_id} is out of range: give 0 to 65535")
-    _require(stream.port >= 0, stream, "port", f"port {stream.port} is out of range: give 0 or more")
-    _require(
-        stream.count is None or 1 <= stream.count <= COUNT_MAX,
-        stream,
-        "count",
-        f"count {stream.count} is out of range: give 1 to {COUNT_MAX}, or none for an endless stream",
-    )
-    most = TICKS_MAX * TICK_NS
-    _require(
-        0 <= exact(stream.start_ns) <= most,
-        stream,
-        "start",
-        f"start {stream.start_ns} ns is out of range: give 0 to {most // 10**6 / 1000:.3f} s",
-    )
-    fills = ", ".join(FILLS)
-    _require(stream.fill in FILLS, stream, "fill", f"fill '{stream.fill}' is unknown: give one of {fills}")
-    _require(0 <= stream.seed <= SEED_MAX, stream, "seed", f"seed {stream.seed} is out of range: give 0 to {SEED_MAX}")
-
-
-def _check_headers(stream: Stream) -> None:
-    headers = stream.headers
-    is_udp = headers.has_transport and headers.transport == "udp"
-    _require(
-        is_udp or not stream.probe,
-        stream,
-        "probe",
-        "a probe header is found on reception behind UDP alone: give UDP headers, or set probe to false",
-    )
-    _require(
-        not (stream.payload and stream.probe),
-        stream,
-        "payload",
-        "a probe header takes the place of the payload: leave out the payload, or set probe to false",
-    )
+def _problems_of_headers(stream: Stream) -> Iterator[tuple[str, str]]:
+    if stream.probe and not (stream.headers.has_transport and stream.headers.transport == "udp"):
+        yield "probe", "a probe header is found on reception behind UDP alone: give UDP headers, or set probe to false"
+    if stream.payload and stream.probe:
+        yield (
+            "payload",
+            "a probe header takes the place of the payload: leave out the payload, or set probe to false",
+        )
     octets = stream.template_octets
-    _require(
-        octets <= HEADER_OCTETS,
-        stream,
-        "payload",
-        f"headers and payload of {octets} octets are too long: give {HEADER_OCTETS} at most, the fill comes after them",
-    )
+    if octets > HEADER_OCTETS:
+        yield (
+            "payload",
+            f"headers and payload of {octets} octets are too long: give {HEADER_OCTETS} at most, the fill comes after them",
+        )
 
 
-def _check_checksum(stream: Stream) -> None:
+def _problems_of_checksum(stream: Stream) -> Iterator[tuple[str, str]]:
     headers, kind = stream.headers, stream.checksum
-    _require(kind in CHECKSUMS, stream, "checksum", f"checksum '{kind}' is unknown: give one of {', '.join(CHECKSUMS)}")
-    is_optional = not headers.has_transport or (headers.transport == "udp" and headers.is_ipv4)
-    name = f"{headers.transport.upper()} over {'IPv6' if headers.is_ipv6 else 'IPv4'}"
-    _require(
-        kind != "none" or is_optional,
-        stream,
-        "checksum",
-        f"{name} has a checksum always: give checksum complement, or host where nothing varies that enters it",
-    )
-    _require(
-        kind not in ("complement", "host") or headers.has_transport,
-        stream,
-        "checksum",
-        f"there is no UDP or TCP whose checksum could be '{kind}': leave it out",
-    )
-    if kind != "host":
-        return
+    if kind == "none" and headers.has_transport and not (headers.transport == "udp" and headers.is_ipv4):
+        name = f"{headers.transport.upper()} over {'IPv6' if headers.is_ipv6 else 'IPv4'}"
+        yield (
+            "checksum",
+            f"{name} has a checksum always: give checksum complement, or host where nothing varies that enters it",
+        )
+    if kind in ("complement", "host") and not headers.has_transport:
+        yield "checksum", f"there is no UDP or TCP whose checksum could be '{kind}': leave it out"
     varies = {
         "its length": not isinstance(stream.length, Fixed),
         "its probe header": stream.probe,
         "a stamp in its payload": stream.used_stamp is not None and stream.used_stamp.place == "octet",
     }
     for what, does in varies.items():
-        _require(not does, stream, "checksum", f"the host can't work out the checksum: {what} varies: give complement")
+        if kind == "host" and does:
+            yield "checksum", f"the host can't work out the checksum: {what} varies: give complement"
 
 
-def _check_length(stream: Stream) -> None:
-    least = stream.length.least
-    _require(
-        least >= stream.length_min,
-        stream,
-        "length",
-        f"length {least} is too short for its headers: give {stream.length_min} to {MAX_LENGTH}",
-    )
-
-
-def _check_interval(stream: Stream) -> None:
+def _problems_of_interval(stream: Stream) -> Iterator[tuple[str, str]]:
     interval, length = stream.interval, stream.length
-    if is_back_to_back(interval, length):
-        _require(
-            length.cycle is not None,
-            stream,
-            "interval",
-            "frames of random lengths can't be due back to back: give a share of 100%, where those after longer ones are late",
-        )
-        return
-    ticks = head_ticks(interval, length, NOMINAL)
     try:
-        check_ticks(interval, ticks)
+        if is_back_to_back(interval, length):
+            if length.cycle is None:
+                yield (
+                    "interval",
+                    "frames of random lengths can't be due back to back: give a share of 100%, where those after longer ones "
+                    "are late",
+                )
+            return
+        ticks = head_ticks(interval, length, NOMINAL)
     except UsageError as error:
-        raise StreamError(stream.name, "interval", str(error)) from None
+        yield "interval", str(error)
     if interval.burst is None or interval.burst.inner_ns is None:
         return
     slot_ns = TICK_NS * (length.greatest + OVERHEAD)
     inner_ns = exact(interval.burst.inner_ns)
-    _require(
-        inner_ns >= slot_ns,
-        stream,
-        "burst",
-        f"an interval of {float(inner_ns):g} ns within bursts is too short for frames of {length.greatest} octets: "
-        f"give {slot_ns} ns or more, or none for back to back",
-    )
-    _require(
-        round(inner_ns / TICK_NS) <= TICKS_MAX,
-        stream,
-        "burst",
-        f"an interval of {float(inner_ns):g} ns within bursts is out of range: give {TICKS_MAX * TICK_NS} ns at most",
-    )
+    if inner_ns < slot_ns:
+        yield (
+            "burst",
+            f"an interval of {float(inner_ns):g} ns within bursts is too short for frames of {length.greatest} octets: "
+            f"give {slot_ns} ns or more, or none for back to back",
+        )
     lasts_ns = (interval.burst.count - 1) * inner_ns + slot_ns
-    _require(
-        interval.exponential or lasts_ns <= ticks * TICK_NS,
-        stream,
-        "burst",
-        f"a burst lasts {float(lasts_ns):g} ns, the next one begins after {float(ticks * TICK_NS):g} ns: "
-        "give a shorter interval within bursts, or a longer one between them",
-    )
+    if not interval.exponential and lasts_ns > ticks * TICK_NS:
+        yield (
+            "burst",
+            f"a burst lasts {float(lasts_ns):g} ns, the next one begins after {float(ticks * TICK_NS):g} ns: "
+            "give a shorter interval within bursts, or a longer one between them",
+        )
 
 
 def _kept_right(stream: Stream) -> dict[int, str]:
@@ -391,24 +369,23 @@ def _kept_right(stream: Stream) -> dict[int, str]:
     return kept
 
 
-def _check_modifiers(stream: Stream) -> None:
-    count = len(stream.modifiers)
-    _require(count <= MODIFIERS, stream, "modify", f"{count} modifiers are too many: give {MODIFIERS} at most")
+def _problems_of_modifiers(stream: Stream) -> Iterator[tuple[str, str]]:
     taken: dict[int, Modifier] = {}
     for number, modifier in enumerate(stream.modifiers):
         try:
             place = field_of(modifier.field, stream.headers)
             _check_values(stream, modifier)
             _check_place(stream, modifier, place)
-            for pair in place.pairs:
-                if pair in taken:
-                    raise UsageError(
-                        f"fields '{taken[pair].field}' and '{modifier.field}' both change octets {pair} and {pair + 1}: "
-                        "give one modifier for both, by offset and mask"
-                    )
-                taken[pair] = modifier
         except UsageError as error:
-            raise StreamError(stream.name, f"modify[{number}]", str(error)) from None
+            yield f"modify[{number}]", str(error)
+        for pair in place.pairs:
+            if pair in taken:
+                yield (
+                    f"modify[{number}]",
+                    f"fields '{taken[pair].field}' and '{modifier.field}' both change octets {pair} and {pair + 1}: "
+                    "give one modifier for both, by offset and mask",
+                )
+            taken[pair] = modifier
 
 
 def _check_values(stream: Stream, modifier: Modifier) -> None:
@@ -436,54 +413,39 @@ def _check_place(stream: Stream, modifier: Modifier, place: Field) -> None:
     protocol = headers.network_offset + (6 if headers.is_ipv6 else 9)
     if protocol in place.touched:
         raise UsageError(f"field '{name}' changes the protocol, which the checksum must not: give checksum none")
-    if stream.used_checksum == "host" and (headers.summed_pairs & set(place.pairs) or _is_payload(headers, place)):
+    if stream.used_checksum == "host" and (
+        headers.summed_pairs & set(place.pairs) or max(place.touched) >= headers.payload_offset
+    ):
         raise UsageError(f"field '{name}' enters the checksum, which the host can't work out then: give complement")
 
 
-def _is_payload(headers: Headers, place: Field) -> bool:
-    return max(place.touched) >= headers.payload_offset
-
-
-def _check_stamp(stream: Stream) -> None:
+def _problems_of_stamp(stream: Stream) -> Iterator[tuple[str, str]]:
     stamp, headers = stream.used_stamp, stream.headers
     if stamp is None:
         return
-    _require(
-        stream.probe or stamp.place != "probe",
-        stream,
-        "stamp",
-        "there is no probe header for the stamp: give it another place, or set probe to true",
-    )
+    if stamp.place == "probe" and not stream.probe:
+        yield "stamp", "there is no probe header for the stamp: give it another place, or set probe to true"
     try:
         offset = stamp.offset(headers)
     except UsageError as error:
-        raise StreamError(stream.name, "stamp", str(error)) from None
-    _require(
-        offset >= STAMP_OFFSET_MIN,
-        stream,
-        "stamp",
-        f"a stamp at octet {offset} is too early, the frame has left by then: give {STAMP_OFFSET_MIN} or more",
-    )
-    if stamp.place == "octet":
-        first = headers.payload_offset + (PAYLOAD_MIN if stream.probe else 0)
-        end = stream.length.least - (CHECKSUM_OCTETS if stream.used_checksum == "complement" else 0)
-        last = min(end, HEAD_OCTETS) - stamp.octets
-        _require(
-            first <= offset <= last,
-            stream,
+        yield "stamp", str(error)
+    if offset < STAMP_OFFSET_MIN:
+        yield (
+            "stamp",
+            f"a stamp at octet {offset} is too early, the frame has left by then: give {STAMP_OFFSET_MIN} or more",
+        )
+    first = headers.payload_offset + (PAYLOAD_MIN if stream.probe else 0)
+    end = stream.length.least - (CHECKSUM_OCTETS if stream.used_checksum == "complement" else 0)
+    last = min(end, HEAD_OCTETS) - stamp.octets
+    if stamp.place == "octet" and not first <= offset <= last:
+        yield (
             "stamp",
             f"a stamp of {stamp.octets} octets at octet {offset} is not in the payload of the shortest frame: "
             + (f"give octet {first} to {last}" if first <= last else "give longer frames"),
         )
-    is_mended = stamp.place == "ipv4.identification"
-    _require(
-        not is_mended or headers.identification == 0,
-        stream,
-        "stamp",
-        f"the identification {headers.identification} is where the stamp stands: leave it out",
-    )
+    if stamp.place == "ipv4.identification" and headers.identification:
+        yield "stamp", f"the identification {headers.identification} is where the stamp stands: leave it out"
     octets = set(range(offset, offset + stamp.octets))
     for modifier, place in stream.fields():
-        _require(
-            not octets & place.touched, stream, "stamp", f"field '{modifier.field}' is where the stamp stands: move one"
-        )
+        if octets & place.touched:
+            yield "stamp", f"field '{modifier.field}' is where the stamp stands: move one"

@@ -3,35 +3,52 @@
 
 """Combinatorial logic of a simulation, as Verilog; what would be a loop on a board is refused."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
-def read_for(target: Any, statements: Any) -> set[Any]:
+def once_a_node() -> Callable[[Any], set[Any]]:
+    """Return Migen's ``list_targets``, which looks through a node but once: for statements that nobody changes meanwhile."""
+    from migen.fhdl.tools import list_targets
+
+    found: dict[
+        int, tuple[Any, set[Any]]
+    ] = {}  # With the nodes, so that no other one gets the number of one that is gone.
+
+    def targets_of(node: Any) -> set[Any]:
+        if id(node) not in found:
+            found[id(node)] = (node, list_targets(node))
+        return found[id(node)][1]
+
+    return targets_of
+
+
+def read_for(target: Any, statements: Any, targets_of: Callable[[Any], set[Any]]) -> set[Any]:
     """Return the signals that statements read where they decide what ``target`` becomes."""
     from migen.fhdl.structure import Case, If, _Assign
-    from migen.fhdl.tools import flat_iteration, list_signals, list_targets
+    from migen.fhdl.tools import flat_iteration, list_signals
 
     read = set()
     for statement in flat_iteration(statements):
-        if target not in list_targets(statement):
+        if target not in targets_of(statement):
             continue
         if isinstance(statement, _Assign):
             read |= list_signals(statement.r)
         elif isinstance(statement, If):
-            read |= list_signals(statement.cond) | read_for(target, [statement.t, statement.f])
+            read |= list_signals(statement.cond) | read_for(target, [statement.t, statement.f], targets_of)
         elif isinstance(statement, Case):
-            read |= list_signals(statement.test) | read_for(target, list(statement.cases.values()))
+            read |= list_signals(statement.test) | read_for(target, list(statement.cases.values()), targets_of)
     return read
 
 
-def refuse_loop(target: Any, statements: list[Any]) -> None:
+def refuse_loop(target: Any, statements: list[Any], targets_of: Callable[[Any], set[Any]] | None = None) -> None:
     """Raise ValueError for a target that is worked out from itself: a loop on a board, and none in a simulation.
 
     In a block of blocking assignments it reads what the lines above have made of it, and in gates its own result.
     """
-    if target in read_for(target, statements):
+    if target in read_for(target, statements, targets_of or once_a_node()):
         name = target.name_override or ".".join(str(part) for part, _ in target.backtrace[-3:])
         raise ValueError(f"combinatorial signal {name} reads itself: name what it was before, and read that")
 
@@ -44,34 +61,61 @@ def combinatorial_blocks(fragment: Any, namespace: Any) -> str:
     each target, because a block does not wait for what it writes itself.
     """
     from litex.gen.fhdl import verilog
+    from migen.fhdl.tools import flat_iteration
+
+    targets_of, stock = once_a_node(), verilog.list_targets
+    verilog.list_targets = targets_of
+    try:
+        statements: dict[Any, list[Any]] = {}
+        for statement in flat_iteration(fragment.comb):
+            for target in targets_of(statement):
+                statements.setdefault(target, []).append(statement)
+        return (
+            "".join(block(namespace, target, statements[target], targets_of) for target in in_order(statements)) + "\n"
+        )
+    finally:
+        verilog.list_targets = stock
+
+
+def in_order(targets: Iterable[Any]) -> list[Any]:
+    """Return signals in the order in which they were made."""
+    return sorted(targets, key=lambda signal: signal.duid)
+
+
+def block(namespace: Any, target: Any, statements: list[Any], targets_of: Callable[[Any], set[Any]]) -> str:
+    """Return the Verilog of one target."""
+    from litex.gen.fhdl import verilog
+
+    refuse_loop(target, statements, targets_of)
+    blocking = verilog.AssignType.BLOCKING
+    if verilog._use_wire(statements):
+        return f"assign {verilog._generate_node(namespace, blocking, 0, statements[0])}"
+    reset = verilog._generate_expression(namespace, target.reset)[0]
+    body = verilog._generate_node(namespace, blocking, 1, statements, target)
+    return f"always_comb begin\n    {namespace.get_name(target)} = {reset};\n{body}end\n"
+
+
+def wires(fragment: Any) -> set[Any]:
+    """Return the signals that one assignment gives their value, as LiteX finds them by comparing all groups of statements."""
+    from litex.gen.fhdl import verilog
     from migen.fhdl.tools import flat_iteration, list_targets
 
-    statements: dict[Any, list[Any]] = {}
-    for statement in flat_iteration(fragment.comb):
-        for target in list_targets(statement):
-            statements.setdefault(target, []).append(statement)
-    text = ""
-    blocking = verilog.AssignType.BLOCKING
-    for target in sorted(statements, key=lambda signal: signal.duid):
-        own = statements[target]
-        refuse_loop(target, own)
-        if verilog._use_wire(own):
-            text += "assign " + verilog._generate_node(namespace, blocking, 0, own[0])
-            continue
-        reset = verilog._generate_expression(namespace, target.reset)[0]
-        text += f"always_comb begin\n    {namespace.get_name(target)} = {reset};\n"
-        text += verilog._generate_node(namespace, blocking, 1, own, target) + "end\n"
-    return text + "\n"
+    statements = [(statement, list_targets(statement)) for statement in flat_iteration(fragment.comb)]
+    count = Counter(target for _, targets in statements for target in targets)
+    alone = [
+        targets for one, targets in statements if verilog._use_wire([one]) and all(count[each] == 1 for each in targets)
+    ]
+    return set().union(*alone)
 
 
 @contextmanager
 def own_combinatorial_blocks() -> Iterator[None]:
-    """Make LiteX write its combinatorial logic by `combinatorial_blocks`."""
+    """Make LiteX write its combinatorial logic by `combinatorial_blocks`, and find its wires in one pass."""
     from litex.gen.fhdl import verilog
 
-    stock = verilog._generate_combinatorial_logic_sim
-    verilog._generate_combinatorial_logic_sim = combinatorial_blocks
+    stock = verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires
+    verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires = combinatorial_blocks, wires
     try:
         yield
     finally:
-        verilog._generate_combinatorial_logic_sim = stock
+        verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires = stock

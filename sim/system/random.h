@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // The random generator of the wires: SplitMix64, one state for each purpose, so that every departure can be
-// worked out again by sim/models/random_numbers.py. Source: Steele, Lea, Flood, "Fast splittable pseudorandom
+// worked out again by sim/models/switch.py. Source: Steele, Lea, Flood, "Fast splittable pseudorandom
 // number generators", OOPSLA 2014. Only integers: no libm, no rounding that differs between machines.
 #pragma once
 

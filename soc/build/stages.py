@@ -65,12 +65,11 @@ def alone(core: Any) -> Made:
 def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
     from liteprobe.cores.receive.filter import FilterTables
-    from liteprobe.cores.receive.wire.mac import ReceiveMAC
-    from liteprobe.cores.receive.monitor.path import MonitorPath
-    from liteprobe.cores.receive.path import ReceivePath
+    from liteprobe.cores.receive.mac import ReceiveMAC
+    from liteprobe.cores.receive.path import MonitorPath, RecordPath
     from liteprobe.cores.receive.stamp import ArrivalStamper
-    from liteprobe.cores.receive.monitor.toeplitz import FlowHash
-    from liteprobe.cores.receive.unified import UnifiedParser
+    from liteprobe.cores.receive.hashes import FlowHash
+    from liteprobe.cores.receive.unified.parser import UnifiedParser
     from liteprobe.cores.timebase.clock import ProbeClock
 
     def parser() -> Made:
@@ -83,7 +82,7 @@ def receive() -> dict[str, Callable[[], Made]]:
 
     def records() -> Made:
         clock = ProbeClock()
-        core = ReceivePath(clock, with_csr=False)
+        core = RecordPath(clock)
         return core, [core, core.streams, core.records, core.tally, clock]
 
     def tables() -> Made:
@@ -151,13 +150,13 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
-    from liteprobe.cores.transmit.wire.mac import TransmitMAC
+    from liteprobe.cores.transmit.mac import TransmitMAC
     from liteprobe.cores.transmit.pace import TrainPacer
     from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
     from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
     from liteprobe.cores.transmit.sources.streams.streams import StreamSource
     from liteprobe.cores.transmit.sources.train import TrainSchedule
-    from liteprobe.cores.transmit.stamp import Stamp
+    from liteprobe.cores.transmit.stamp import StampInserter
 
     def scheduler() -> Made:
         core = StreamScheduler()
@@ -177,7 +176,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
             "announce": lambda: alone(Announcer()),
             "build": lambda: alone(FrameBuild()),
             "pace": lambda: alone(TrainPacer()),
-            "stamp": lambda: alone(Stamp()),
+            "stamp": lambda: alone(StampInserter()),
             "MAC": lambda: alone(TransmitMAC()),
         },
         "Receive": receive(),

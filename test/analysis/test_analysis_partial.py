@@ -10,8 +10,7 @@ import pytest
 from liteprobe.cores.formats import RECORD_DTYPE
 from liteprobe.host.analysis.summary import row
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.models.delay import DelayModel
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 SLOT_NS = 672  # Of a frame of 60 octets.
 

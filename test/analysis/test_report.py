@@ -18,7 +18,7 @@ from liteprobe.host.suites import sweep
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.bench.tools.page_cells import Cells
-from liteprobe.sim.models.probe import ModelFrame, ModelProbe, Wire
+from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, Wire
 
 SEED = 42
 

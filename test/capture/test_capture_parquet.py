@@ -13,16 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.tools.full_disk import room_for
-from liteprobe.sim.models.probe_frame import ProbeFrame
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import UnifiedHeader, unified_header
+from liteprobe.sim.models.receive.monitor import flow_hash
+from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 FIRST = 1_800_000_000_000_000_000
 #: Nanoseconds would need pandas, for `to_pylist`.

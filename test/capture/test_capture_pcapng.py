@@ -16,7 +16,7 @@ from pcapng import FileScanner, blocks
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.errors import ProbeError
@@ -24,8 +24,8 @@ from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.frames.tshark import TRUTHS
 from liteprobe.sim.bench.tools.full_disk import room_for
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.receive.monitor import flow_hash
+from liteprobe.sim.models.receive.unified import unified_header
 
 SEED = 20261122
 PORTS = (PortInterface("port0", "port 0 of sim://", "udp", "Clock: locked, within 8.0 ns"), PortInterface("port1"))

@@ -25,7 +25,7 @@ from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
-from liteprobe.host.cli.monitor_view import view
+from liteprobe.host.cli.commands.monitor import view
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor
@@ -35,9 +35,9 @@ from liteprobe.host.serve.poll import Look, Poller
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
+from liteprobe.sim.models.receive.unified import unified_header
 
 Run = Callable[..., tuple[int, str, str]]
 SEED = 20261122

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import EXTENSION, UNIFIED_DTYPE, UNIFIED_OCTETS, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode import unified as host
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.packets import unified as host
 from liteprobe.sim.bench.frames import stacks, tshark
-from liteprobe.sim.models.probe_frame import ProbeFrame
-from liteprobe.sim.models.unified import UnifiedHeader, unified_header
+from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 MACS = bytes.fromhex("024c50000002024c50000001")
 IPV4 = bytes.fromhex("4500002800070000400600000a0000010a000002")

@@ -17,7 +17,7 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe, cable
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 SIGN = 2**32
 LOCKED = {

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import clock_smooth, clock_stability
-from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import TIMING, TIMING_QERR, ReceiverSpec, pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import TIMING, TIMING_QERR, ReceiverSpec, pulses
 
 COUNT = 1800
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe, cable
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 LOCKED = {
     "clock_state": 3, "clock_alive": 1, "clock_updates": 7, "clock_uncertainty": 10 * 256, "clock_edges": 90,

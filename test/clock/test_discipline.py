@@ -11,7 +11,7 @@ from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.discipline import Discipline
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 PERIOD_NS = 10**6
 PERIOD_TICKS = 125_002  # 16 ppm more than 1 ms at 8 ns.

@@ -11,8 +11,8 @@ from liteprobe.host.clock.servo import LIBRARY, Servo, ServoConfig, ServoEdge, S
 from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.clock import virtual_time
 from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM
-from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import pulses
 
 START_NS = virtual_time.START_NS
 

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.sim.bench.clock.second_runs import Feed
 from liteprobe.sim.bench.clock.virtual_time import compile_program
-from liteprobe.sim.models.receiver import rmc, tim_tp, ubx
+from liteprobe.sim.models.clock.receiver import rmc, tim_tp, ubx
 
 START = datetime(2026, 11, 28, 23, 59, 50, tzinfo=UTC)  # Saturday: the week of GPS ends.
 MOST_PS = 100_000

@@ -7,8 +7,8 @@ import pytest
 
 from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM, changed, table
 from liteprobe.sim.bench.clock.virtual_time import BUSY, LOCKED, START_NS, Run, Timing, events, run_servo
-from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import pulses
 
 CALM = OscillatorSpec(offset_ppm=OFFSET_PPM, thermal_ppb=20)
 JUMP_S = 700.5  # Between two pulses.

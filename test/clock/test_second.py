@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from liteprobe.sim.bench.clock.second_runs import LEAP, NO_FIX, NO_NMEA, NO_PPS, UNKNOWN, WRONG, Feed
-from liteprobe.sim.models.receiver import clock_text, gga, rmc, sentence, utc_of, zda
+from liteprobe.sim.models.clock.receiver import clock_text, gga, rmc, sentence, utc_of, zda
 
 TAI_UTC = 37
 START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

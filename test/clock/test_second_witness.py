@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.sim.bench.clock.second_runs import UNSURE, WRONG, Feed
-from liteprobe.sim.models.receiver import rmc, tim_tp
+from liteprobe.sim.models.clock.receiver import rmc, tim_tp
 
 TAI_UTC = 37
 START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

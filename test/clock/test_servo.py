@@ -24,8 +24,8 @@ from liteprobe.sim.bench.clock.virtual_time import (
     Timing,
     run_servo,
 )
-from liteprobe.sim.models.oscillator import Bends, Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import pulses
+from liteprobe.sim.models.clock.oscillator import Bends, Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import pulses
 
 QUIET = OscillatorSpec(offset_ppm=50, white=0, flicker=0, thermal_ppb=0)
 

@@ -12,7 +12,7 @@ from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, load_map
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 
 class CutLink(FakeLink):

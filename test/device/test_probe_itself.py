@@ -9,7 +9,7 @@ import pytest
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, candidates, load_map, open_registers
 from liteprobe.host.errors import MapError, ProbeError, UsageError
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 
 class NotingLink(FakeLink):

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
-from liteprobe.host.cli import emulate_view
+from liteprobe.host.cli.commands import emulate
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
@@ -19,7 +19,7 @@ from liteprobe.host.traffic.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Run = Callable[..., tuple[int, str, str]]
 REST = UNMATCHED_CLASS
@@ -232,7 +232,7 @@ def screen(look: object, width: int, height: int, turn: int = 0) -> str:
     console = Console(
         width=width, height=height, force_terminal=True, color_system=None, record=True, file=io.StringIO()
     )
-    console.print(emulate_view.live(look, "sim://emulator", turn), height=height)  # type: ignore[arg-type]
+    console.print(emulate.live(look, "sim://emulator", turn), height=height)  # type: ignore[arg-type]
     return console.export_text()
 
 

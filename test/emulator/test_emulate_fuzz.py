@@ -14,8 +14,7 @@ import yaml
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.emulate import filter_of
-from liteprobe.host.traffic.document import read_network
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import read_network, write_network
 from liteprobe.host.traffic.network import (
     Background,
     Bernoulli,

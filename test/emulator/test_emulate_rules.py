@@ -12,8 +12,8 @@ from liteprobe.host.run.emulate import rules_of
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
-from liteprobe.sim.models.filter import FilterKey, FilterModel
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
+from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 Fake = tuple[EmulatorProbe, FakeLink]
 

@@ -10,8 +10,8 @@ import pytest
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
-from liteprobe.sim.models.way_back import Arrival, leaving
+from liteprobe.sim.models.emulator.way_back import Arrival, leaving
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 LONGEST, INTERVAL = 1536, 1600
 NAMES = ("sent", "damaged", "full", "state")

@@ -14,8 +14,7 @@ import yaml
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document import network_schema, read_network, write_network
-from liteprobe.host.traffic.document.network_keys import NETWORK_SECTIONS
+from liteprobe.host.traffic.document import PAGES, network_schema, read_network, write_network
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,
@@ -198,7 +197,7 @@ def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) ->
         ),
         ("there:\n  loss_pattern: 012", "wan.yaml:2: 'loss_pattern' is not '012'"),
         ("there:\n  loss_list: [3, 1]", "wan.yaml:2: numbers of lost frames ascend"),
-        ("there:\n  loss_list: [1]\n  loss_pattern: '1'", "'loss_pattern' and 'loss_list' are both given"),
+        ("there:\n  loss_list: [1]\n  loss_pattern: '1'", "'loss_list' and 'loss_pattern' are both given"),
         ("there:\n  jitter: {distribution: normal}", "wan.yaml:2: jitter needs 'spread', or 'table'"),
         ("there:\n  jitter: {distribution: gauss, spread: 1ms}", "distribution 'gauss' is unknown"),
         ("there:\n  jitter: nothing", "jitter 'nothing' is unknown"),
@@ -342,7 +341,9 @@ def load_tool() -> ModuleType:
 def test_the_page_has_the_keys_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert load_tool().current(PAGE) == PAGE
-    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in NETWORK_SECTIONS]
+    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [
+        section.title for section in PAGES["emulator.md"]
+    ]
 
 
 def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document.network import read_network
-from liteprobe.host.traffic.document.network_write import write_network
+from liteprobe.host.traffic.document import read_network, write_network
 from liteprobe.host.traffic.network import (
     Bernoulli,
     Direction,
@@ -178,8 +177,8 @@ def test_a_plain_delay_differs_in_nothing() -> None:
         ("rate 5kbit 20 100 5", "cells of 100 octets can't be done"),
         ("rate 5mbit -14", "a packet overhead of -14 octets can't be done"),
         ("rate 50%", "a share of an interface that isn't known here"),
-        ("rate 10gbit", "give more than 0, up to 1 Gb/s"),
-        ("rate 10mbit limit 100000", "a queue of 100000 frames is out of range"),
+        ("rate 10gbit", "rate 10Gbit of a link is out of range"),
+        ("rate 10mbit limit 100000", "frames 100000 of a queue is out of range: give 1 to 65535"),
         ("rate 10mbit limit x", "'x' is not a limit"),
         ("delay 10ms slot 20ms", "'slot' can't be done"),
         ("loss 1% ecn", "'ecn' can't be done"),

@@ -13,7 +13,7 @@ import pytest
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, LINK_FIELDS, LINK_WORD, SETTING_WORDS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.intervals import NOMINAL, exact
+from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,
@@ -32,6 +32,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
+from liteprobe.host.units import exact
 from liteprobe.sim.bench.network.random_networks import LEAST_NS, NetworkMaker
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import differences, libpcap
-from liteprobe.host.capture.filter.differences import said
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.fit import Filter
-from liteprobe.host.capture.filter.nodes import Depth
+from liteprobe.host.packets.filter import differences, libpcap
+from liteprobe.host.packets.filter.differences import said
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.nodes import Depth
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.filter import faults
 from liteprobe.sim.bench.filter.expressions import (
     DEEP,
@@ -28,7 +28,7 @@ from liteprobe.sim.bench.filter.expressions import (
     varied,
 )
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.models.filter import FilterModel
+from liteprobe.sim.models.receive.filter import FilterModel
 
 SEED = random.randrange(1000)
 UNPARSED = UnifiedFlag.UNPARSED

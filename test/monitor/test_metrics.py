@@ -21,11 +21,10 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
-from liteprobe.host.serve.poll import Poller
-from liteprobe.host.serve.totals import WRAP, Totals
+from liteprobe.host.serve.poll import WRAP, Poller, Totals
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import MonitorProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 FIRST = 1_800_000_000_000_000_000
 LENGTHS = np.array([60, 124, 188] * 100)

@@ -18,9 +18,9 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.monitor_probe import PLACES_BASE, GeneratorProbe, MonitorProbe
-from liteprobe.sim.models.probe import PORT_STRIDE, ModelProbe
-from liteprobe.sim.models.streams import MeasuredFrame
+from liteprobe.sim.models.probe.meters import PLACES_BASE, GeneratorProbe, MonitorProbe
+from liteprobe.sim.models.probe.trains import PORT_STRIDE, ModelProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 MakeMonitor = Callable[[], tuple[Monitor, MonitorProbe]]
 START = 1_700_000_000_000_000_000

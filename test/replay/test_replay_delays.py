@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host.capture import run as capture_run
-from liteprobe.host.capture.decode.stream import BlockDecoder, no_blocks
+from liteprobe.host.capture.decode import BlockDecoder, no_blocks
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import PortInterface
@@ -27,8 +27,8 @@ from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
-from liteprobe.sim.models.replay_probe import ReplayModel, SentFrame
-from liteprobe.sim.models.trace_words import Record, decode
+from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
+from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]
 Device = Callable[[list[SentFrame]], list[Captured]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
@@ -17,7 +17,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.run.sets_figures import PortSets
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
-from liteprobe.host.traffic.document.sets import read_sets
+from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
@@ -25,7 +25,7 @@ from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
 from liteprobe.sim.bench.replay.sets_maker import template_of
-from liteprobe.sim.models.sets_probe import SetsModel
+from liteprobe.sim.models.probe.sets import SetsModel
 
 Fake = tuple[SetsModel, ReplayLink, FakeReceiver]
 Run = Callable[..., tuple[int, str, str]]

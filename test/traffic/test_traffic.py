@@ -16,9 +16,9 @@ from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.system.fake_traffic import DELAY_TICKS, ENDLESS, FIXED, MIXED, MakeProbe, maker, some
-from liteprobe.sim.models import traffic
-from liteprobe.sim.models.probe import ModelFrame, damaged
-from liteprobe.sim.models.traffic_probe import TrafficFrame
+from liteprobe.sim.models.probe.streams import TrafficFrame
+from liteprobe.sim.models.probe.trains import ModelFrame, damaged
+from liteprobe.sim.models.traffic import streams as traffic
 
 DELAY_NS = 8 * DELAY_TICKS
 

@@ -3,19 +3,19 @@
 """Documents of streams: what is read, written, refused with its line, and shown on the page."""
 
 import importlib.util
+import json
 import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
+import jsonschema
 import pytest
 import yaml
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document import read_document, schema, write_document
-from liteprobe.host.traffic.document.keys import SECTIONS
-from liteprobe.host.traffic.intervals import exact
+from liteprobe.host.traffic.document import PAGES, read_document, schema, write_document
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
 from liteprobe.host.traffic.stamps import PLACES
 from liteprobe.host.traffic.stream import (
@@ -38,6 +38,7 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
+from liteprobe.host.units import exact
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.tools.json_schema import problems
 
@@ -262,7 +263,25 @@ def load_tool() -> ModuleType:
 def test_the_tables_of_the_page_are_those_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert load_tool().current(PAGE) == PAGE
-    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in SECTIONS]
+    assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [
+        section.title for section in PAGES["traffic.md"]
+    ]
+
+
+def test_the_schemas_of_the_documents_are_those_of_the_code() -> None:
+    """Run tools/traffic_page.py where this fails."""
+    files = load_tool().schemas()
+    assert sorted(path.name for path in files) == ["network.json", "sets.json", "streams.json"]
+    for path, text in files.items():
+        assert path.read_text() == text
+        jsonschema.Draft202012Validator.check_schema(json.loads(text))
+
+
+@pytest.mark.parametrize("name", ["imix.yaml", "prbs.yaml", "vlan_sweep.yaml"])
+def test_each_example_fits_the_schema_that_editors_take(name: str) -> None:
+    wanted = json.loads((ROOT / "docs/schema/streams.json").read_text())
+    document = yaml.safe_load((ROOT / "docs/examples" / name).read_text())
+    assert list(jsonschema.Draft202012Validator(wanted).iter_errors(document)) == []
 
 
 def test_the_page_has_each_field_place_and_checksum() -> None:

@@ -29,7 +29,7 @@ from liteprobe.host.traffic.stream import (
     Values,
     vlan_tag,
 )
-from liteprobe.sim.models.probe_frame import ProbeFrame, ones_sum
+from liteprobe.sim.models.traffic.trains import ProbeFrame, ones_sum
 
 NOMINAL = 8 << 40
 SLOW = NOMINAL * 1_000_100 // 1_000_000  # A clock that runs 100 ppm slow: fewer ticks in a second.

@@ -19,7 +19,7 @@ from liteprobe.host.traffic.stream import (
     Stepped,
     Stream,
 )
-from liteprobe.sim.models.traffic import (
+from liteprobe.sim.models.traffic.streams import (
     Xorshift,
     dues,
     exponential,

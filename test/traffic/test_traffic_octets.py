@@ -31,7 +31,7 @@ from liteprobe.host.traffic.stream import (
 )
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.frames.tshark import write_pcap
-from liteprobe.sim.models.traffic import (
+from liteprobe.sim.models.traffic.streams import (
     Xorshift,
     octets,
     schedule,

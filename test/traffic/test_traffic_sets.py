@@ -15,7 +15,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.sets import SetsPort
 from liteprobe.host.run.sets_figures import SetsCounts
-from liteprobe.host.traffic.document.sets import read_sets, sets_schema
+from liteprobe.host.traffic.document import read_sets, sets_schema
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Burst, Fixed, Increment, Interval, RandomLength, Stream

@@ -12,9 +12,9 @@ from liteprobe.host.traffic.layout import PortWords, port_words
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.traffic.interpreter import SETTINGS, Contents, ExpectedFrame, Program
-from liteprobe.sim.models.probe_frame import ones_sum
-from liteprobe.sim.models.traffic import octets, schedule
-from liteprobe.sim.models.traffic_octets import filling
+from liteprobe.sim.models.traffic.octets import filling
+from liteprobe.sim.models.traffic.streams import octets, schedule
+from liteprobe.sim.models.traffic.trains import ones_sum
 
 SEED = 20261124
 FRAMES = 300

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.cli import tables, traffic_view
+from liteprobe.host.analysis.columns import shown as shown_figure
+from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import send
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.interrupt import Interrupted
@@ -20,7 +21,7 @@ from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.traffic_probe import TrafficFrame, TrafficProbe
+from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 
 DELAY_TICKS = 37
 STREAMS = """\
@@ -205,7 +206,7 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
     many = ["streams:", *(f"  - {{name: stream-{n}, length: {60 + n}, pps: 2000, count: 3}}" for n in range(1, 17))]
     (tmp_path / "many.yaml").write_text("\n".join(many))
     screens: list[str] = []
-    shown = traffic_view.live
+    shown = send.live
 
     def see(look: TrafficLook, url: str, turn: int) -> RenderableType:
         for number in range(2):
@@ -217,7 +218,7 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
             screens.append(screen.getvalue())
         return shown(look, url, turn)
 
-    monkeypatch.setattr(traffic_view, "live", see)
+    monkeypatch.setattr(send, "live", see)
     monkeypatch.setattr(
         tables, "console", lambda: Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
     )
@@ -252,7 +253,7 @@ def test_sixteen_streams_fit_a_terminal_of_80_columns(
     ],
 )
 def test_a_figure_is_shown_with_its_error(bounds: Bounds | None, digits: int, shown: str) -> None:
-    assert traffic_view.bounded(bounds, digits) == shown
+    assert shown_figure(bounds, digits) == shown
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -332,7 +333,7 @@ def test_a_wrong_file_is_refused_with_its_line(
         ),
         (
             ("FILE", "--detach", "--json"),
-            "detached streams have no result, so --json can't be had: leave it out, or --detach",
+            "detached streams have no result, so --json is not available with --detach: leave one of them out",
         ),
         (
             ("--detach", "--duration", "1s"),

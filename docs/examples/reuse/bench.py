@@ -20,7 +20,7 @@ from patterns import PATTERNS, check
 
 from liteprobe.sim.bench.frames.gmii_source import with_fcs
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models import traffic
+from liteprobe.sim.models.traffic import streams as traffic
 
 HERE = Path(__file__).resolve().parent
 PREAMBLE = bytes([0x55] * 7 + [0xD5])

@@ -14,10 +14,11 @@ from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
 
 with lazily():
-    from liteprobe.host.cli import streamed, streamed_view, tables
+    from liteprobe.host import units
+    from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import replay
-    from liteprobe.host.traffic import intervals, stamps
+    from liteprobe.host.traffic import stamps
     from liteprobe.host.traffic.trace import trace as traces
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
     asked = traces_of(args)
     if args.check:
-        tables.console().print(streamed_view.asked({port: trace.summary() for port, trace in asked.items()}))
+        tables.console().print(streamed.asked({port: trace.summary() for port, trace in asked.items()}))
         return
 
     def send(probe: Probe, show: Show) -> ReplayResult:
@@ -130,7 +131,7 @@ def _trace(args: argparse.Namespace, path: Path) -> Trace:
     if args.speed is not None:
         if args.speed <= 0:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
-        trace = trace.stretched(1 / intervals.exact(args.speed))
+        trace = trace.stretched(1 / units.exact(args.speed))
     elif args.rate is not None:
         trace = trace.at_rate(args.rate)
     elif args.top:

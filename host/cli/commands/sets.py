@@ -18,8 +18,7 @@ with lazily():
     from liteprobe.host.report import files
     from liteprobe.host.run import sets as runs
     from liteprobe.host.run import sets_figures
-    from liteprobe.host.traffic import intervals
-    from liteprobe.host.traffic.document import sets as documents
+    from liteprobe.host.traffic import document, intervals
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
@@ -59,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Send, show, print and write."""
     if args.schema:
-        print(json.dumps(documents.sets_schema(), indent=2))
+        print(json.dumps(document.sets_schema(), indent=2))
         return
     sets = sets_of(args)
     if args.check:
@@ -87,7 +86,7 @@ def sets_of(args: argparse.Namespace) -> Sets:
     given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
     pace = {name: value for name, value in given.items() if value is not None}
     interval = intervals.Interval(**pace) if pace else None
-    return documents.read_sets(
+    return document.read_sets(
         read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit
     )
 

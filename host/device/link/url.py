@@ -15,6 +15,7 @@ from liteprobe.host.device.link.sim import PROBES, SimLink, SimOptions
 from liteprobe.host.device.link.sim_stations import StationsAsked
 from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
 from liteprobe.host.errors import UsageError
+from liteprobe.host.units import TIMES, split
 
 EXAMPLES = {
     "sim": "sim://switch?latency=3us",
@@ -54,7 +55,6 @@ SIM_OPTIONS = (
     "play",
     *SIM_PATHS,
 )  # The wire has all others.
-TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SIM_LINKS = ("own", "shared")
 SIM_PORTS = 2
 
@@ -248,11 +248,10 @@ def _files(url: str, text: str, most: int, what: tuple[str, str]) -> tuple[Path,
 
 
 def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
-    digits = text.rstrip("nums")
-    unit = text[len(digits) :]
-    if not (digits.isascii() and digits.isdecimal() and int(digits) >= least and unit in TIME_UNITS_NS):
+    found = split(text, TIMES, "[0-9]+")
+    if not found or int(found[0]) < least:
         raise _bad(url, "sim", f"{name} '{text}' is not a time in whole units, like 1ms")
-    return int(digits) * TIME_UNITS_NS[unit]
+    return int(found[0]) * int(found[1])
 
 
 def _bad(url: str, scheme: str, why: str) -> UsageError:

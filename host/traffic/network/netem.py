@@ -13,7 +13,6 @@ from fractions import Fraction
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import WAIT_MAX
 from liteprobe.host.errors import UsageError, nearest
-from liteprobe.host.traffic.intervals import Number
 from liteprobe.host.traffic.network.network import (
     OVERHEAD_MAX,
     SEED_MAX,
@@ -27,25 +26,10 @@ from liteprobe.host.traffic.network.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, Factors, Number, split
 
 WORD_LEAST = 3  # Letters of an option that are taken for the whole word.
-TIMES = {
-    "s": 10**9,
-    "sec": 10**9,
-    "ms": 10**6,
-    "msec": 10**6,
-    "": 10**3,
-    "us": 10**3,
-    "usec": 10**3,
-    "ns": 1,
-    "nsec": 1,
-}
-PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-RATES = {
-    "": 1,
-    **{f"{prefix}bit": factor for prefix, factor in PREFIXES.items()},
-    **{f"{prefix}bps": 8 * factor for prefix, factor in PREFIXES.items()},  # Octets a second.
-}
+SHARES = {**PER_CENT, "": PER_CENT["%"]}
 
 
 class NetemWords:
@@ -94,7 +78,7 @@ class NetemWords:
 
     def time_ns(self, what: str) -> Fraction:
         """Return a time (ns)."""
-        time_ns = self._quantity(what, TIMES, "a time like 20ms; without a unit it is us")
+        time_ns = self._quantity(what, TC_TIMES, "a time like 20ms; without a unit it is us")
         if time_ns >= WAIT_MAX * TICK_NS:
             raise UsageError(f"{what} of {float(time_ns / 10**9):g} s is out of range: give less than 8.59 s")
         return time_ns
@@ -105,11 +89,11 @@ class NetemWords:
             raise UsageError(
                 f"a rate of '{self.following}' is a share of an interface that isn't known here: give b/s, like 10mbit"
             )
-        return self._quantity("a rate", RATES, "a rate like 10mbit; without a unit it is b/s")
+        return self._quantity("a rate", TC_RATES, "a rate like 10mbit; without a unit it is b/s")
 
     def share(self, what: str) -> Fraction:
         """Return per cent as a share."""
-        share = self._quantity(what, {"": 1, "%": 1}, "per cent, like 1%") / 100
+        share = self._quantity(what, SHARES, "per cent, like 1%")
         if share > 1:
             raise UsageError(f"{what} of {float(100 * share):g} % is out of range: give 0% to 100%")
         return share
@@ -122,14 +106,12 @@ class NetemWords:
             raise UsageError(f"'{word}' is not {what} of netem: give a whole number, 0 to {most}")
         return number
 
-    def _quantity(self, what: str, units: dict[str, int], form: str) -> Fraction:
+    def _quantity(self, what: str, units: Factors, form: str) -> Fraction:
         word = self.word(what)
-        match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([a-z%]*)", word.lower())
-        unit = match[2] if match else ""
-        unit = unit.removesuffix("s") if unit.endswith("secs") else unit
-        if not match or unit not in units:
+        found = split(re.sub("secs$", "sec", word.lower()), units, TC_DECIMAL)
+        if not found:
             raise UsageError(f"'{word}' is not {what} of netem: give {form}")
-        return Fraction(match[1]) * units[unit]
+        return Fraction(found[0]) * found[1]
 
 
 DISTRIBUTIONS = ("uniform", "normal", "pareto", "paretonormal")

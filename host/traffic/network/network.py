@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A degraded network between two ports, as plain data: directions, their classes, and what changes when."""
+"""A degraded network between two ports is plain data: directions, their classes, and what changes when."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,20 +17,86 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
+from liteprobe.host.document import (
+    NAME,
+    ByShape,
+    Entries,
+    Flag,
+    Key,
+    Made,
+    OneOf,
+    Quantity,
+    Section,
+    Several,
+    Text,
+    Whole,
+    Word,
+    WordOr,
+    build,
+    check_fields,
+    key,
+    keys,
+    part,
+    section_of,
+    values_of,
+)
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.intervals import Number, exact
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
+
+
+def _checked_match(text: str) -> str:
+    parse(text)
+    return text
+
+
+DIRECTIONS = ("there", "back")
+SERVICES = ("strict", "weighted")
+REST = "rest"
+FRAMES_MAX = 2**16 - 1
+OCTETS_MAX = 2**32 - 2  # One more is for no limit.
+OVERHEAD_MAX = 255
+SEED_MAX = 2**64 - 1
+CHANGES_MAX = 10_000
+LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a burst must let pass.
+NUMBER_MAX = 2**32 - 1
+BURST_MAX = 2**32 - 1
+
+# Kinds of values ---------------------------------------------------------------------------------------
+
+RATES = {**BITS, **{prefix: factor for prefix, factor in PREFIXES.items() if prefix}}
+DELAY_MOST, PAUSE_MOST, CHANGE_MOST = Fraction(8_589_000_000), Fraction(34_359_000_000), Fraction(26 * 86400 * 10**9)
+
+
+def _time(written: str, most: Fraction, may_be_0: bool = True) -> Quantity:
+    return Quantity("a time", f"a time with ns, us, ms or s, {written}", TIMES, most, may_be_0, is_short=True)
+
+
+def _rate(most: str, most_bps: int) -> Quantity:
+    return Quantity(
+        "a rate", f"a rate with bit, kbit, Mbit or Gbit a second{most}", RATES, Fraction(most_bps), is_short=True
+    )
+
+
+DELAY, SPREAD = _time("up to 8.589 s", DELAY_MOST), _time("above 0, up to 8.589 s", DELAY_MOST, False)
+PAUSE, AT = _time("up to 34.359 s", PAUSE_MOST), _time("above 0, up to 26 days", CHANGE_MOST, False)
+RATE, BACKGROUND_RATE = _rate(", up to 1Gbit", LINE_RATE_BPS), _rate("", 10**11)
+SHARE = Quantity("a share", "per cent like 12.5%, 0% to 100%", PER_CENT, Fraction(1), True, is_short=True)
+LOAD = Quantity(
+    "a share", "per cent of the link, like 80%, above 0%; above 100% too", PER_CENT, Fraction(1000), is_short=True
+)
+FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX), plain="")
+NONE, LEAST = Word("none"), Word("least")
+LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
+SEED = Whole(0, SEED_MAX)
+MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", _checked_match)
+
+# Delays ------------------------------------------------------------------------------------------------
 
 JITTERS = ("uniform", "normal", "pareto", "paretonormal", "table")
 PARETO_SHAPE = 3
 PARETO_MEAN, PARETO_SCALE = 1.5, 4 / 3
 SPREADS_MOST = 32767 / 8192  # Where netem's tables end.
-PERCENT = 100
-
-
-def check_share(share: Number, what: str) -> None:
-    """Raise UsageError unless ``share`` lies from 0 to 1."""
-    if not 0 <= exact(share) <= 1:
-        raise UsageError(f"{what} of {float(share) * PERCENT:g} % is out of range: give 0 % to 100 %")
 
 
 @dataclass(frozen=True)
@@ -39,37 +105,32 @@ class Jitter:
 
     Source: iproute2, netem/pareto.c and paretonormal.c (after NIST Net).
 
-    Parameters
-    ----------
-    kind : str
-        ``uniform``, ``normal``, ``pareto``, ``paretonormal`` or ``table``. The middle three are those of netem.
-    spread_ns : number
-        Half the width of the uniform distribution, the standard deviation of the others (netem scales its Pareto's alike).
-    table_ns : tuple of number
-        Of ``table``: what comes on top of the delay, each entry for an equal share of the frames; 1 to 1024 entries.
-    correlation : number
-        Share of the frames, from 0 to 1, that have the delay of the one before: the correlation of two frames n apart is its
-        n-th power.
+    ``spread_ns`` (ns) is half the width of the uniform distribution, the standard deviation of the others (netem scales its
+    Pareto's alike); ``table_ns`` (ns) comes on top of the delay. The correlation of two frames n apart is the n-th power of
+    ``correlation``.
     """
 
-    kind: str
-    spread_ns: Number = 0
-    table_ns: tuple[Number, ...] = ()
-    correlation: Number = 0
+    kind: str = keys({"distribution": Key(OneOf(JITTERS), "Of the delays.", "normal; table with `table`")})
+    spread_ns: Number = keys(
+        {"spread": Key(SPREAD, "Half the width of `uniform`, the standard deviation of the others.")}, 0
+    )
+    table_ns: tuple[Number, ...] = keys(
+        {
+            "table": Key(
+                Several(DELAY, DELAY_ENTRIES),
+                "In the place of `spread`: what comes on top of `delay`, in equal shares.",
+            )
+        },
+        (),
+    )
+    correlation: Number = key("correlation", SHARE, "Share of the frames that have the delay of the one before.", 0)
 
     def __post_init__(self) -> None:
-        if self.kind not in JITTERS:
-            raise UsageError(f"no jitter is called '{self.kind}': give one of {', '.join(JITTERS)}")
-        check_share(self.correlation, "a correlation of delays")
-        if self.kind == "table":
-            if not 1 <= len(self.table_ns) <= DELAY_ENTRIES:
-                raise UsageError(f"a table of {len(self.table_ns)} delays is out of range: give 1 to {DELAY_ENTRIES}")
-            if min(exact(one) for one in self.table_ns) < 0:
-                raise UsageError("a table of delays has one below 0: give what comes on top of the delay, from 0")
-        elif self.table_ns:
+        check_fields(self, " of a jitter")
+        if self.table_ns and self.kind != "table":
             raise UsageError(f"jitter '{self.kind}' has no table: leave it out, or give 'table'")
-        elif exact(self.spread_ns) <= 0:
-            raise UsageError(f"a spread of {self.spread_ns} ns is out of range: give more than 0")
+        if not (self.table_ns if self.kind == "table" else self.spread_ns):
+            raise UsageError("jitter needs 'spread', or 'table' in its place: give one of them")
 
     def quantiles_ns(self) -> list[Fraction]:
         """Return what each quantile adds to the delay (ns, below 0 where it takes away), ascending."""
@@ -79,6 +140,17 @@ class Jitter:
         spread = exact(self.spread_ns)
         middles = [Fraction(2 * number + 1, 2 * DELAY_ENTRIES) for number in range(DELAY_ENTRIES)]
         return [spread * spreads_of(self.kind, middle) for middle in middles]
+
+
+def _jitter(given: Entries) -> Jitter:
+    kind = given.get("distribution", "table" if "table" in given.values else "normal")
+    if ("table" in given.values) == ("spread" in given.values):
+        raise UsageError("jitter needs 'spread', or 'table' in its place: give one of them")
+    made: Jitter = build(Jitter, given, kind=kind)
+    return made
+
+
+JITTER = Made(section_of(Jitter, "jitter"), _jitter, values_of, lambda one: isinstance(one, Jitter))
 
 
 def spreads_of(kind: str, share: Fraction) -> Fraction:
@@ -99,43 +171,32 @@ class Reorder:
     The extent is a time; the extent in frames follows from it: as many overtake as come within it. What is held back keeps its
     order among itself, over all classes of the direction.
 
-    Parameters
-    ----------
-    share : number
-        Of the frames, from 0 to 1.
-    extent_ns : number
-        How long they are held back, on top of their delay.
     """
 
-    share: Number
-    extent_ns: Number
+    share: Number = key("share", SHARE, "Share of the frames that are held back.")
+    extent_ns: Number = key(
+        "extent", SPREAD, "How long, on top of `delay`; how many frames overtake follows from their rate."
+    )
 
     def __post_init__(self) -> None:
-        check_share(self.share, "a share of frames that are held back")
-        if exact(self.extent_ns) <= 0:
-            raise UsageError(
-                f"an extent of {self.extent_ns} ns is out of range: give more than 0, the time to hold back"
-            )
+        check_fields(self, " of frames that are held back")
 
 
-BITS = 32
-NUMBER_MAX = 2**32 - 1
+REORDER = part(Reorder, "reorder")
+
+# Losses ------------------------------------------------------------------------------------------------
+
+PATTERN_BITS = 32
 
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Each frame is lost by itself.
-
-    Parameters
-    ----------
-    share : number
-        Of the frames, from 0 to 1.
-    """
+    """Each frame is lost by itself: ``share``, from 0 to 1, of the frames."""
 
     share: Number
 
     def __post_init__(self) -> None:
-        check_share(self.share, "a loss")
+        SHARE.check(self.share, "loss")
 
 
 @dataclass(frozen=True)
@@ -148,44 +209,31 @@ class GilbertElliott:
     Source: Gilbert, Capacity of a Burst-Noise Channel, 1960; Elliott, Estimates of Error Rates for Codes on Burst-Noise Channels,
     1963; in the letters of Salsano, Ludovici and Ordine, 2009, which netem has.
 
-    Parameters
-    ----------
-    p, r : number
-        Probability with each frame of going over to the bad state, and back, from 0 to 1.
-    h, k : number
-        Share of the frames that the bad, and the good state let pass.
     """
 
-    p: Number
-    r: Number
-    h: Number = 0
-    k: Number = 1
+    p: Number = key("p", SHARE, "With each frame: from the good to the bad state,")
+    r: Number = key("r", SHARE, "and back.")
+    h: Number = key("h", SHARE, "What the bad state lets pass.", 0)
+    k: Number = key("k", SHARE, "What the good state lets pass.", 1)
 
     def __post_init__(self) -> None:
-        for name in ("p", "r", "h", "k"):
-            check_share(getattr(self, name), f"'{name}'")
+        check_fields(self, " of a loss")
         if exact(self.p) and not exact(self.r):
             raise UsageError("with 'r' of 0 % the bad state never ends: give more, or 'loss' as one share")
 
 
 @dataclass(frozen=True)
 class LossPattern:
-    """Frames are lost as bits say: the first bit is the first frame of the class; behind the last the pattern repeats.
-
-    Parameters
-    ----------
-    bits : str
-        ``1``: lost.
-    """
+    """Frames are lost as ``bits`` say (1: lost): the first is the first frame of the class; after the last the pattern repeats."""
 
     bits: str
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[01]+", self.bits):
             raise UsageError(f"'{self.bits[:40]}' is not a pattern of losses: give 0 and 1, like 00010")
-        if len(self.bits) > PATTERN_WORDS * BITS:
+        if len(self.bits) > PATTERN_WORDS * PATTERN_BITS:
             raise UsageError(
-                f"a pattern of {len(self.bits)} frames is out of range: give {PATTERN_WORDS * BITS} at most; it repeats"
+                f"a pattern of {len(self.bits)} frames is out of range: give {PATTERN_WORDS * PATTERN_BITS} at most; it repeats"
             )
 
     @property
@@ -195,19 +243,13 @@ class LossPattern:
 
     def words(self) -> tuple[int, ...]:
         """Return its words of the pattern memory."""
-        parts = [self.bits[first : first + BITS] for first in range(0, len(self.bits), BITS)]
+        parts = [self.bits[first : first + PATTERN_BITS] for first in range(0, len(self.bits), PATTERN_BITS)]
         return tuple(int(part[::-1], 2) for part in parts)
 
 
 @dataclass(frozen=True)
 class LossList:
-    """These frames of the class are lost, once.
-
-    Parameters
-    ----------
-    numbers : sequence of int
-        From 0, ascending.
-    """
+    """These frames of the class are lost, once: their numbers ascend from 0."""
 
     numbers: Sequence[int]
 
@@ -233,6 +275,25 @@ class LossList:
 
 Loss = Bernoulli | GilbertElliott
 Pattern = LossPattern | LossList
+GE = part(GilbertElliott, "loss")
+LOSS = ByShape(
+    Made(SHARE, Bernoulli, lambda one: one.share if one else 0, lambda one: not isinstance(one, GilbertElliott)), GE
+)
+PATTERN = WordOr(
+    NONE,
+    Made(
+        Text("0 and 1, like 00010, in quotes", "[01]+"),
+        LossPattern,
+        lambda one: one.bits,
+        lambda one: isinstance(one, LossPattern),
+    ),
+)
+LOST = Made(
+    Several(Whole(0, NUMBER_MAX), PATTERN_WORDS),
+    LossList,
+    lambda one: one.numbers,
+    lambda one: isinstance(one, LossList),
+)
 
 
 BACKGROUNDS = {
@@ -244,62 +305,60 @@ BACKGROUNDS = {
 }
 BURSTS = ("on-off", "random on-off")
 ENTRIES_MAX = PATTERN_WORDS // 2
-BURST_MAX = 2**32 - 1
+ENTRY = Made(
+    Section(
+        "entry",
+        {
+            "after": Key(PAUSE, "Since the one before.", is_needed=True),
+            "length": Key(LENGTH, "Octets without FCS.", is_needed=True),
+        },
+    ),
+    lambda given: (given.values["after"], given.values["length"]),
+    lambda one: dict(zip(("after", "length"), one, strict=True)),
+)
 
 
 @dataclass(frozen=True)
 class Background:
     """Frames of the background of a class.
 
-    Parameters
-    ----------
-    kind : str
-        ``constant`` (at each interval), ``exponential`` (a Poisson process), ``on-off`` (bursts of a fixed number of frames, then a
-        pause), ``random on-off`` (bursts of a geometric number, exponential pauses) or ``pattern``.
-    length : int
-        Of each frame, octets without FCS.
-    rate_bps, share, interval_ns : number or None
-        One of them, but for ``pattern``: the rate of the frames with the class's overhead, which may be above that of the link; a
-        share of the link's rate; or from frame to frame. Of bursts it is that within a burst.
-    burst : number
-        Of bursts: frames of one, or their mean.
-    pause_ns : number
-        Of bursts: from the last frame of one to the first of the next, or its mean.
-    entries : tuple of (number, int)
-        Of ``pattern``: time since the frame before (ns), length; they repeat.
-    phase_ns : number
-        From the start to the first frame; exponential ones draw it.
+    ``constant`` (at each interval), ``exponential`` (a Poisson process), ``on-off`` (bursts of a fixed number of frames, then a
+    pause), ``random on-off`` (bursts of a geometric number, exponential pauses) or ``pattern``: (time since the frame before,
+    length), which repeat. One of ``rate_bps``, ``share`` (of the link's rate) and ``interval_ns`` (from frame to frame) is
+    given, but for ``pattern``; of bursts it is that within a burst. Times are in ns, lengths in octets without FCS.
     """
 
-    kind: str
-    length: int = 1514
-    rate_bps: Number | None = None
-    share: Number | None = None
-    interval_ns: Number | None = None
-    burst: Number = 0
-    pause_ns: Number = 0
-    entries: tuple[tuple[Number, int], ...] = ()
-    phase_ns: Number = 0
+    kind: str = key("kind", OneOf(tuple(BACKGROUNDS)), "How its frames follow each other.")
+    length: int = key("length", LENGTH, "Octets of each, without FCS.", 1514)
+    rate_bps: Number | None = key(
+        "rate", BACKGROUND_RATE, "Of its frames with `overhead`; of bursts, within one.", None
+    )
+    share: Number | None = key("share", LOAD, "In the place of `rate`: a share of the direction's.", None)
+    interval_ns: Number | None = key(
+        "interval", PAUSE, "In the place of `rate`: from frame to frame, or the mean.", None
+    )
+    burst: Number = keys(
+        {"burst": Key(FRAMES_OF_BURST, "Of `on-off`: frames of a burst; of `random on-off`: their mean.")}, 0
+    )
+    pause_ns: Number = keys({"pause": Key(PAUSE, "From the last frame of a burst to the next burst, or the mean.")}, 0)
+    entries: tuple[tuple[Number, int], ...] = keys(
+        {"entries": Key(Several(ENTRY, ENTRIES_MAX), "Of `pattern`; they repeat.")}, ()
+    )
+    phase_ns: Number = key("phase", PAUSE, "From the start to the first frame; `exponential` draws it.", 0, "0s")
 
     def __post_init__(self) -> None:
-        if self.kind not in BACKGROUNDS:
-            raise UsageError(f"no background is called '{self.kind}': give one of {', '.join(BACKGROUNDS)}")
-        for length in (self.length, *(length for _, length in self.entries)):
-            if not MIN_LENGTH <= length <= GIANT_LENGTH:
-                raise UsageError(
-                    f"background frames of {length} octets are out of range: give {MIN_LENGTH} to {GIANT_LENGTH}"
-                )
+        check_fields(self, " of a background")
+        for _, length in self.entries:
+            LENGTH.check(length, "length", " of a background")
         given = [name for name in ("rate_bps", "share", "interval_ns") if getattr(self, name) is not None]
         self._check_pattern(given) if self.kind == "pattern" else self._check_pace(given)
-        if exact(self.phase_ns) < 0 or exact(self.pause_ns) < 0:
-            raise UsageError("a time of the background is below 0: give 0 or more")
         if self.kind == "exponential" and exact(self.phase_ns):
             raise UsageError("the first frame of an exponential background is drawn, too: leave out 'phase'")
 
     def _check_pattern(self, given: list[str]) -> None:
         if given:
             raise UsageError("a pattern of the background has its own times: leave out rate, share and interval")
-        if not 1 <= len(self.entries) <= ENTRIES_MAX:
+        if not self.entries:
             raise UsageError(f"a pattern of {len(self.entries)} background frames: give 1 to {ENTRIES_MAX}; it repeats")
         times = [exact(time) for time, _ in self.entries]
         if min(times) < 0 or not sum(times):
@@ -312,8 +371,8 @@ class Background:
             raise UsageError(f"a background '{self.kind}' has no entries: leave them out, or give 'pattern'")
         if len(given) != 1:
             raise UsageError(f"a background '{self.kind}' needs one of rate, share and interval: give one of them")
-        if exact(getattr(self, given[0])) <= 0:
-            raise UsageError(f"the {given[0].split('_')[0]} of a background is out of range: give more than 0")
+        if self.interval_ns is not None and not exact(self.interval_ns):
+            raise UsageError("the interval of a background is out of range: give more than 0")
         if self.kind not in BURSTS:
             if exact(self.burst) or exact(self.pause_ns):
                 raise UsageError(
@@ -321,7 +380,7 @@ class Background:
                 )
             return
         burst = exact(self.burst)
-        if not 1 <= burst <= BURST_MAX or (self.kind == "on-off" and burst.denominator != 1):
+        if not burst or (self.kind == "on-off" and burst.denominator != 1):
             raise UsageError(f"bursts of {float(burst):g} background frames are out of range: give 1 to {BURST_MAX}")
         if not exact(self.pause_ns):
             raise UsageError("bursts of the background need a pause: give 'pause', or 'constant' for none")
@@ -348,6 +407,10 @@ class Background:
         return 8 * (self.length + overhead) * 10**9 * ticks_per_ns / rate
 
 
+BACKGROUND = part(Background, "background")
+
+# Bandwidth traces --------------------------------------------------------------------------------------
+
 OPPORTUNITY = 1500  # Octets that a line stands for.
 MS = 10**6
 STAMP_MAX = 2**40  # 34 years.
@@ -357,7 +420,7 @@ OPPORTUNITY_MAX = 2**32 - 1
 
 @dataclass(frozen=True)
 class BandwidthTrace:
-    """Opportunities to deliver octets; what isn't used of one is lost, and the trace repeats when its last one has passed.
+    """Opportunities to deliver octets, as Mahimahi has them; what isn't used of one is lost, and the trace repeats after its last.
 
     Parameters
     ----------
@@ -462,165 +525,129 @@ class BandwidthTrace:
         return words
 
 
-DIRECTIONS = ("there", "back")
-SERVICES = ("strict", "weighted")
-REST = "rest"
-FRAMES_MAX = 2**16 - 1
-OCTETS_MAX = 2**32 - 2  # One more is for no limit.
-OVERHEAD_MAX = 255
-WEIGHT_MAX = 255
-RED_WEIGHT_MAX = 15
-SEED_MAX = 2**64 - 1
-CHANGES_MAX = 10_000
-LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a burst must let pass.
-
-
 @dataclass(frozen=True)
 class Red:
     """Random early detection: frames are dropped before the queue is full, the more, the longer it was of late.
 
     Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, 1993.
 
-    Parameters
-    ----------
-    least, most : int
-        Frames of the mean queue from which some, and from which all are dropped.
-    share : number
-        That is dropped just below ``most``, from 0 to 1.
-    weight : int
-        With each frame the mean takes on 2^-weight of the difference.
     """
 
-    least: int
-    most: int
-    share: Number
-    weight: int = 9
+    least: int = key("least", Whole(0, FRAMES_MAX), "Frames of the mean queue from which some are dropped,")
+    most: int = key("most", Whole(1, FRAMES_MAX), "and from which all are.")
+    share: Number = key("share", SHARE, "Dropped just below `most`; from `least` on the share grows evenly.")
+    weight: int = key("weight", Whole(0, 15), "With each frame the mean takes on 2^-weight of the difference.", 9)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.least < self.most <= FRAMES_MAX:
+        check_fields(self, " of RED")
+        if self.least >= self.most:
             raise UsageError(
                 f"RED from {self.least} to {self.most} frames is out of range: give 0 to {FRAMES_MAX}, the lower first"
             )
-        if not 0 <= self.weight <= RED_WEIGHT_MAX:
-            raise UsageError(f"a RED weight of {self.weight} is out of range: give 0 to {RED_WEIGHT_MAX}")
-        check_share(self.share, "a RED share")
+
+
+RED = part(Red, "RED")
 
 
 @dataclass(frozen=True)
 class Queue:
-    """What waits for the link, without the frame in service.
+    """What waits for the link."""
 
-    Parameters
-    ----------
-    frames : int or None
-        At most, background among them; None: as many as the probe's store holds.
-    octets : int or None
-        At most, without FCS; None: no limit.
-    red : Red or None
-    """
-
-    frames: int | None = None
-    octets: int | None = None
-    red: Red | None = None
+    frames: int | None = key(
+        "frames", FRAMES, "That wait, background too, the one in service not.", None, "as the store has space for"
+    )
+    octets: int | None = key("octets", OCTETS, "Likewise, without FCS.", None, "no limit")
+    red: Red | None = key("red", ByShape(NONE, RED), "Random early detection.", None)
 
     def __post_init__(self) -> None:
-        if self.frames is not None and not 1 <= self.frames <= FRAMES_MAX:
-            raise UsageError(f"a queue of {self.frames} frames is out of range: give 1 to {FRAMES_MAX}")
-        if self.octets is not None and not MIN_LENGTH <= self.octets <= OCTETS_MAX:
-            raise UsageError(f"a queue of {self.octets} octets is out of range: give {MIN_LENGTH} to {OCTETS_MAX}")
+        check_fields(self, " of a queue")
+
+
+QUEUE = part(Queue, "queue")
+QUEUES = ByShape(
+    Made(FRAMES, Queue, lambda one: one.frames, lambda one: one == Queue(one.frames) and one.frames is not None), QUEUE
+)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """A token bucket: the rate of a class beside that of the link.
+    """A token bucket: the rate of a class beside that of the link. A frame longer than 1514 octets overdraws it."""
 
-    Parameters
-    ----------
-    rate_bps : number
-    burst : int
-        Octets with overhead that may pass at once: at least a frame of 1514 octets. A longer frame overdraws the bucket.
-    """
-
-    rate_bps: Number
-    burst: int
+    rate_bps: Number = key("rate", RATE, "At which tokens come.")
+    burst: int = key(
+        "burst", OCTETS, "Octets, with `overhead`, that may pass at once: a frame of 1514 octets at least."
+    )
 
     def __post_init__(self) -> None:
-        check_rate(self.rate_bps, "a token bucket")
+        check_fields(self, " of a token bucket")
+
+
+BUCKET = part(Bucket, "bucket")
 
 
 @dataclass(frozen=True)
 class TrafficClass:
     """Frames that are treated alike. Classes have priority in their order, and a frame is of the first one that matches.
 
-    Parameters
-    ----------
-    name : str
-    match : str or None
-        A filter expression, as of `liteprobe capture`; None: what no other class matches. One class of a direction has none.
-    discard : bool
-        All its frames are dropped at once.
-    queue : Queue
-    weight : int
-        Frames in a row, of weighted service.
-    bucket : Bucket or None
-    overhead : int
-        Octets that each frame takes on the link beside its own length without FCS: 24 are preamble, FCS and gap; 0 counts what a
-        capture shows.
-    delay_ns : number or None
-        From the end of its service on the link; None: the least that the probe can.
-    jitter : Jitter or None
-    loss : Bernoulli, GilbertElliott or None
-    pattern : LossPattern, LossList or None
-        What is lost, too.
-    is_lost_late : bool
-        What is lost takes space in the queue and time of the link, and is lost behind it.
-    duplicate, corrupt : number
-        Shares of the frames that leave twice; that leave with one wrong bit.
-    is_mended : bool
-        The FCS of a corrupted frame is good.
-    reorder : Reorder or None
-    background : Background or None
-    expected_bps : number or None
-        What comes of it at most, for the division of the probe's store; None: as much as its link or bucket lets pass.
-    seed : int or None
-        Of its draws; None: from that of the network.
+    Without a ``delay_ns`` (ns) frames have the least delay that the probe can; what is expected (b/s) is what comes at most, for
+    the division of the probe's store. What is lost late (``is_lost_late``) is lost after the queue; an ``overhead`` of 24 is
+    preamble, FCS and gap, 0 counts what a capture shows.
     """
 
-    name: str = REST
-    match: str | None = None
-    discard: bool = False
-    queue: Queue = Queue()
-    weight: int = 1
-    bucket: Bucket | None = None
-    overhead: int = OVERHEAD
-    delay_ns: Number | None = None
-    jitter: Jitter | None = None
-    loss: Loss | None = None
-    pattern: Pattern | None = None
-    is_lost_late: bool = False
-    duplicate: Number = 0
-    corrupt: Number = 0
-    is_mended: bool = False
-    reorder: Reorder | None = None
-    background: Background | None = None
-    expected_bps: Number | None = None
-    seed: int | None = None
+    name: str = keys({"name": Key(NAME, "For people: in tables and reports.", is_needed=True)}, REST)
+    match: str | None = key("match", MATCH, "Which frames. One class may have none: what no other matches.", None)
+    discard: bool = key("discard", Flag(), "All frames are dropped.", False)
+    queue: Queue = key(
+        "queue", QUEUES, "What waits for the link; a number is of frames.", Queue(), "what the store holds"
+    )
+    weight: int = key("weight", Whole(1, 255), "Frames in a row, of weighted service.", 1)
+    bucket: Bucket | None = key(
+        "bucket", ByShape(NONE, BUCKET), "Token bucket: a rate of the class's own.", None, "none"
+    )
+    overhead: int = key(
+        "overhead", Whole(0, OVERHEAD_MAX), "Octets of each frame on the link beside those of a capture.", OVERHEAD
+    )
+    delay_ns: Number | None = key(
+        "delay", WordOr(LEAST, DELAY), "From the end of its time on the link.", None, "the least of the probe"
+    )
+    jitter: Jitter | None = key(
+        "jitter", ByShape(NONE, JITTER), "How delays differ; frames of a class keep their order.", None, "none"
+    )
+    loss: Loss | None = key(
+        "loss", LOSS, "A share, each frame by itself; or the model of Gilbert and Elliott.", None, "0%"
+    )
+    pattern: Pattern | None = keys(
+        {
+            "loss_pattern": Key(
+                PATTERN, "1: this frame is lost; the first is the first of the class, and they repeat."
+            ),
+            "loss_list": Key(LOST, "In the place of `loss_pattern`: numbers of lost frames, from 0."),
+        },
+        None,
+    )
+    is_lost_late: bool = key("loss_late", Flag(), "What is lost takes space in the queue and time of the link.", False)
+    duplicate: Number = key("duplicate", SHARE, "Share of the frames that leave twice, one right after the other.", 0)
+    corrupt: Number = key("corrupt", SHARE, "Share of the frames that leave with one wrong bit.", 0)
+    is_mended: bool = key("mended", Flag(), "The FCS of a corrupted frame is good.", False)
+    reorder: Reorder | None = key(
+        "reorder", ByShape(NONE, REORDER), "Frames that are held back, so that others overtake them.", None, "none"
+    )
+    background: Background | None = key(
+        "background", ByShape(NONE, BACKGROUND), "Frames that nobody sends: they take queue and link.", None, "none"
+    )
+    expected_bps: Number | None = key(
+        "expected",
+        WordOr(NONE, RATE),
+        "What comes at most; the store is divided by it.",
+        None,
+        "what link and bucket let pass",
+    )
+    seed: int | None = key("seed", SEED, "Of its draws.", None, "from that of the network")
 
     def __post_init__(self) -> None:
+        check_fields(self, " of a class")
         if not self.name.strip():
             raise UsageError("a class needs a name: give one")
-        if not 1 <= self.weight <= WEIGHT_MAX:
-            raise UsageError(f"a weight of {self.weight} is out of range: give 1 to {WEIGHT_MAX} frames in a row")
-        if not 0 <= self.overhead <= OVERHEAD_MAX:
-            raise UsageError(f"an overhead of {self.overhead} octets is out of range: give 0 to {OVERHEAD_MAX}")
-        if self.delay_ns is not None and exact(self.delay_ns) < 0:
-            raise UsageError(f"a delay of {self.delay_ns} ns is out of range: give 0 or more")
-        check_share(self.duplicate, "a share of duplicates")
-        check_share(self.corrupt, "a share of corrupted frames")
-        if self.seed is not None:
-            check_seed(self.seed)
-        if self.expected_bps is not None:
-            check_rate(self.expected_bps, "what is expected")
         if self.bucket and self.bucket.burst < LONGEST_USUAL + self.overhead:
             raise UsageError(
                 f"a burst of {self.bucket.burst} octets lets no frame of {LONGEST_USUAL} pass: "
@@ -630,33 +657,25 @@ class TrafficClass:
 
 @dataclass(frozen=True)
 class Direction:
-    """From one port to the other.
+    """From one port to the other: a link with a rate (b/s) or a bandwidth trace, and up to 7 classes that match, and one without.
 
-    Parameters
-    ----------
-    rate_bps : number or None
-        Of the link, overheads counted; None: service takes no time.
-    service : str
-        ``strict``: the first class with something that waits; ``weighted``: in turn, so many frames each.
-    classes : sequence of TrafficClass
-        Up to 7 that match, in the order of their priority, and one without; what that one says holds for all the rest.
-    trace : BandwidthTrace or None
-        In the place of a rate.
+    Without a rate service takes no time. What the class without a match says holds for all the rest.
     """
 
-    rate_bps: Number | None = None
-    service: str = "strict"
+    rate_bps: Number | None = key(
+        "rate", WordOr(NONE, RATE), "Of the link: frames with their `overhead`.", None, "none: nothing waits"
+    )
+    service: str = key(
+        "service", OneOf(SERVICES), "`strict`: the first class that waits; `weighted`: in turn.", "strict"
+    )
     classes: Sequence[TrafficClass] = ()
     trace: BandwidthTrace | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", tuple(self.classes))
-        if self.service not in SERVICES:
-            raise UsageError(f"no service is called '{self.service}': give one of {', '.join(SERVICES)}")
-        if self.rate_bps is not None:
-            check_rate(self.rate_bps, "a link")
-            if self.trace:
-                raise UsageError("a link has a rate or a trace: leave out one")
+        check_fields(self, " of a link")
+        if self.rate_bps is not None and self.trace:
+            raise UsageError("a link has a rate or a trace: leave out one")
         names = [one.name for one in self.classes]
         for name in names:
             if names.count(name) > 1:
@@ -684,51 +703,33 @@ class Direction:
 
 @dataclass(frozen=True)
 class Change:
-    """What holds from a time on; frames that are in the network keep their place.
+    """What holds from a time on (``at_ns``, ns since the start); frames that are in the network keep their place.
 
-    Parameters
-    ----------
-    at_ns : number
-        Since the start.
-    there, back : Direction or None
-        The whole direction as it is then; None: as before.
+    ``there`` and ``back`` are the whole direction as it is then; None: as before.
     """
 
-    at_ns: Number
+    at_ns: Number = key("at", AT, "Since the start.")
     there: Direction | None = None
     back: Direction | None = None
 
     def __post_init__(self) -> None:
-        if exact(self.at_ns) <= 0:
-            raise UsageError(f"a change at {self.at_ns} ns is out of range: give a time after the start")
+        check_fields(self, " of a change")
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network between port 0 and port 1.
-
-    Parameters
-    ----------
-    there, back : Direction
-        From port 0 to port 1, and back.
-    changes : sequence of Change
-        By their times.
-    seed : int
-        Of all draws: the same network with the same seed gives the same frames the same fates.
-    name, about : str
-        For people.
-    """
+    """A network between port 0 and port 1: ``there``, from port 0 to port 1, and ``back``; changes by their times."""
 
     there: Direction = field(default_factory=Direction)
     back: Direction = field(default_factory=Direction)
     changes: Sequence[Change] = ()
-    seed: int = 1
-    name: str = "network"
-    about: str = ""
+    seed: int = key("seed", SEED, "Of all draws: the same seed gives the same frames the same fates.", 1)
+    name: str = key("name", NAME, "For people.", "network", "that of the file")
+    about: str = keys({"about": Key(NAME, "For people: what it is, where its figures come from.")}, "")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "changes", tuple(self.changes))
-        check_seed(self.seed)
+        check_fields(self, " of a network")
         if len(self.changes) > CHANGES_MAX:
             raise UsageError(f"{len(self.changes)} changes are out of range: give {CHANGES_MAX} at most")
         times = [exact(one.at_ns) for one in self.changes]
@@ -752,20 +753,6 @@ class Network:
 
 
 # # #
-
-
-def check_rate(rate_bps: Number, what: str) -> None:
-    """Raise UsageError unless a rate is above 0 and not above the line's."""
-    if not 0 < exact(rate_bps) <= LINE_RATE_BPS:
-        raise UsageError(
-            f"{what} of {rate_bps} b/s is out of range: give more than 0, up to {LINE_RATE_BPS // 10**9} Gb/s"
-        )
-
-
-def check_seed(seed: int) -> None:
-    """Raise UsageError unless a seed is one."""
-    if not 0 <= seed <= SEED_MAX:
-        raise UsageError(f"a seed of {seed} is out of range: give 0 to {SEED_MAX}")
 
 
 def _check_change(first: Direction, later: Direction, way: str) -> None:

@@ -25,7 +25,7 @@ from liteprobe.cores.formats.emulate import (
     BackgroundKind as Kind,
 )
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, Number, exact, ticks_of
+from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, ticks_of
 from liteprobe.host.traffic.network.network import (
     BACKGROUNDS,
     DIRECTIONS,
@@ -40,6 +40,7 @@ from liteprobe.host.traffic.network.network import (
     TrafficClass,
 )
 from liteprobe.host.traffic.network.store import RING_BITS_MIN, Division, Limits, Path, Ring, divide
+from liteprobe.host.units import Number, exact
 
 WORD_MAX = 2**32 - 1
 

@@ -22,8 +22,8 @@ from liteprobe.cores.formats import (
     UNIFIED_DTYPE,
     UnifiedFlag,
 )
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.receive.monitor import flow_hash
+from liteprobe.sim.models.receive.unified import unified_header
 
 PAYLOAD_WORDS = BLOCK_WORDS - 4
 LINE_NS = 8  # An octet at 1 Gb/s.

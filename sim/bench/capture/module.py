@@ -16,7 +16,7 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.sim.bench.tools.module import write_module
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController

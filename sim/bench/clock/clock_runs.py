@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.sim.bench.clock.virtual_time import Run, ServoConfig, Timing, events, run_servo
-from liteprobe.sim.models.oscillator import Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import IDEAL, PLAIN, TIMING, TIMING_QERR, ReceiverSpec, pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import IDEAL, PLAIN, TIMING, TIMING_QERR, ReceiverSpec, pulses
 
 HOUR_S = 3600
 SETTLED_S = 600

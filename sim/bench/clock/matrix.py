@@ -22,9 +22,9 @@ from liteprobe.sim.bench.clock.virtual_time import (
     run_other,
     run_servo,
 )
-from liteprobe.sim.models import other_servos
-from liteprobe.sim.models.oscillator import Bends, Oscillator, OscillatorSpec
-from liteprobe.sim.models.receiver import IDEAL, PLAIN, TIMING, TIMING_QERR, WANDERING, ReceiverSpec, pulses
+from liteprobe.sim.models.clock import other_servos
+from liteprobe.sim.models.clock.oscillator import Bends, Oscillator, OscillatorSpec
+from liteprobe.sim.models.clock.receiver import IDEAL, PLAIN, TIMING, TIMING_QERR, WANDERING, ReceiverSpec, pulses
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from liteprobe.cores.formats import ClockState
 from liteprobe.sim.bench.clock.clock_runs import OFFSET_PPM
 from liteprobe.sim.bench.clock.matrix import OSCILLATORS, RECEIVERS
 from liteprobe.sim.bench.system.firmware_run import FIRST_NS, PERIOD_NS, Receiver, Running, Work, boot
-from liteprobe.sim.models.oscillator import Oscillator
-from liteprobe.sim.models.receiver import pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator
+from liteprobe.sim.models.clock.receiver import pulses
 
 Floats = NDArray[np.float64]
 

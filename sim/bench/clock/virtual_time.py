@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.sim.models.oscillator import Oscillator
-from liteprobe.sim.models.other_servos import OtherServo
-from liteprobe.sim.models.receiver import Pulses
+from liteprobe.sim.models.clock.oscillator import Oscillator
+from liteprobe.sim.models.clock.other_servos import OtherServo
+from liteprobe.sim.models.clock.receiver import Pulses
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "firmware" / "lib"

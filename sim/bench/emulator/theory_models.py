@@ -21,7 +21,7 @@ from liteprobe.sim.bench.emulator.theory_run import (
     poisson,
     waits,
 )
-from liteprobe.sim.models import queueing
+from liteprobe.sim.models.emulator import queueing
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats.emulate import BackgroundKind, Outcome
 from liteprobe.host.analysis.confidence import mean_interval
-from liteprobe.sim.models import queueing
+from liteprobe.sim.models.emulator import queueing
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from liteprobe.cores.formats import NO_RULE
 from liteprobe.sim.bench.filter.rules import RandomRules
-from liteprobe.sim.bench.filter.filter_run import FilterRun, answer_of, hit_words
-from liteprobe.sim.models.filter import FilterKey, FilterModel
+from liteprobe.sim.bench.filter.filter import FilterRun, answer_of, hit_words
+from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 HOLD_CYCLES = 60  # Until no frame is under way that began before.
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from liteprobe.sim.bench.frames.stacks import stacks
-from liteprobe.sim.models.filter import FilterKey, key_of
-from liteprobe.sim.models.unified import UnifiedHeader, unified_header
+from liteprobe.sim.models.receive.filter import FilterKey, key_of
+from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
 
 UNICAST, MULTICAST = b"\x88\x47", b"\x88\x48"  # Types of MPLS.
 EXPRESSIONS = """

@@ -22,7 +22,7 @@ from liteprobe.cores.formats import (
     FILTER_VLANS,
     Layer3,
 )
-from liteprobe.sim.models.filter import FilterKey
+from liteprobe.sim.models.receive.filter import FilterKey
 
 ADDRESS_OCTETS = {Layer3.ARP: 4, Layer3.IPV4: 4, Layer3.IPV6: 16}
 

@@ -10,7 +10,7 @@ from typing import Any
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from liteprobe.cores.formats import IFG, PREAMBLE, PREAMBLE_OCTET, SFD_OCTET
-from liteprobe.sim.models.receive import Symbol
+from liteprobe.sim.models.receive.port import Symbol
 
 
 def with_fcs(data: bytes) -> bytes:

@@ -26,7 +26,7 @@ from scapy.layers.sctp import SCTP
 from scapy.packet import Packet, Raw
 
 from liteprobe.cores.formats import SIGNATURE
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 MACS: dict[str, Any] = {"dst": "02:4c:50:00:00:02", "src": "0e:4c:50:aa:bb:01"}
 ENDS_IPV4: dict[str, Any] = {"src": "198.18.0.1", "dst": "203.0.113.77"}

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from liteprobe.cores.formats import EXTENSION, TAG_KINDS, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode import unified as fields
-from liteprobe.host.capture.decode.unified import unified_headers
+from liteprobe.host.packets import unified as fields
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.frames.tshark_causes import CAUSES, WITNESSED, shown_flags
-from liteprobe.sim.models import unified
+from liteprobe.sim.models.receive import unified
 
 #: Dissectors that stay on, apart from those of IPv6's extension headers.
 ON = "frame eth ethertype llc vlan ieee8021ad mpls arp ip ipv6 ah tcp udp sctp icmp icmpv6"

@@ -17,7 +17,7 @@ from liteprobe.cores.formats import (
     Layer3,
     UnifiedFlag,
 )
-from liteprobe.sim.models import unified
+from liteprobe.sim.models.receive import unified
 
 Values = dict[str, object]
 Row = dict[str, list[str]]

@@ -7,7 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.receive import ManagementReceive
+from liteprobe.cores.receive.management import ManagementReceive
 from liteprobe.sim.bench.tools.module import write_module
 
 # Management Receive Bench -------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 // This file is part of LiteProbe.
 // SPDX-License-Identifier: BSD-2-Clause
 
-// A SDRAM that knows its times, at the pins of a bench's DFI; check() of the bench says what is not kept.
+// A SDRAM that knows its times, at the pins of a bench's DFI; check() says what is wrong.
+
 #pragma once
 
 #include <cmath>
-#include <cstdint>
-#include <vector>
+
+#include "../tools/harness.h"
 
 namespace {
 
 // Times of the slowest grade but two (cores/memory/sdram.py), CL 2, and a cycle more until the controller has a word.
-template <class Top> struct SdramChip {
+struct SdramChip {
     static constexpr int64_t NEVER = -100000;
-    Top &top;
     int64_t RCD, RP, RAS, RC, WR, RFC, MRD, TURN = 3, REFRESH;
     std::vector<uint32_t> words = std::vector<uint32_t>(1 << 20);
     int64_t activated = NEVER, precharged = NEVER, refreshed = NEVER, written = NEVER, read = NEVER, mode = NEVER;
@@ -22,7 +22,7 @@ template <class Top> struct SdramChip {
     uint64_t reads = 0, writes = 0, refreshes = 0;
 
     // `slack_cycles`: how late a refresh may be, because an access is under way.
-    SdramChip(Top &top, double mhz, int64_t slack_cycles = 40) : top(top)
+    SdramChip(double mhz, int64_t slack_cycles = 40)
     {
         auto cycles = [mhz](double ns) { return (int64_t)std::ceil(ns * mhz / 1000 - 1e-6); };
         RCD = cycles(20), RP = cycles(20), RAS = cycles(49), RC = cycles(70), WR = cycles(30), RFC = cycles(80), MRD = cycles(40);
@@ -53,7 +53,7 @@ template <class Top> struct SdramChip {
             is_open = false, precharged = t;
         } else if (command == 1) {
             check(!is_open && t - precharged >= RP && t - refreshed >= RFC, "refresh too soon");
-            // Behind the start there is a longer pause.
+            // After the start there is a longer pause.
             refreshes += top.sdram_ready;
             check(refreshes < 2 || t - refreshed < REFRESH, "refresh %ld cycles after the last", (long)(t - refreshed));
             refreshed = t;

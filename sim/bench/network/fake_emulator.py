@@ -5,7 +5,7 @@
 from pathlib import Path
 
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.emulator_probe import EmulatorProbe
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 
 def fake_emulator(folder: Path, model: EmulatorProbe | None = None) -> tuple[EmulatorProbe, FakeLink]:

@@ -10,7 +10,7 @@ from cocotb.triggers import ClockCycles
 from liteprobe.cores.formats import CHANNEL_WORDS, DMA_SLOTS, ChannelWord
 from liteprobe.sim.bench.pcie.host import Host, map_of_run
 from liteprobe.sim.bench.pcie.module import LINES, RING_BLOCKS, record
-from liteprobe.sim.models.capture import Gap, decode
+from liteprobe.sim.models.receive.capture import Gap, decode
 
 CHANNELS = 2 * LINES
 SLOTS = 64 # Of a ring in the host's memory: the bench needs no more, and each is three writes.

@@ -25,11 +25,11 @@ from liteprobe.cores.formats import (
     ChannelWord,
     map_hash,
 )
-from liteprobe.host.capture.decode.stream import Blocks, block_headers, channels_of
+from liteprobe.host.capture.decode import Blocks, block_headers, channels_of
 from liteprobe.host.errors import NoProbeError
 from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
 from liteprobe.host.device.link.pcie import IOCTL_REG, REG
-from liteprobe.sim.models.monitor_probe import MonitorProbe
+from liteprobe.sim.models.probe.meters import MonitorProbe
 
 PATH = "/dev/litepcie"
 TABLE, FILTER, RING = 0x80001000, 0x80002000, 0x80100000

@@ -19,7 +19,7 @@ from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.blocks import RecordPort
 from liteprobe.cores.capture.ring_memory import BlockRamRing
 from liteprobe.sim.bench.pcie.board import Board, CaptureOrPins
-from liteprobe.sim.models.capture import CaptureRecord
+from liteprobe.sim.models.receive.capture import CaptureRecord
 from liteprobe.sim.system import build
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import write_map

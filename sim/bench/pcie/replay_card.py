@@ -22,7 +22,7 @@ from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_READER, IOC
 from liteprobe.host.device.link.pcie import IOCTL_REG, REG
 from liteprobe.host.errors import NoProbeError
 from liteprobe.sim.bench.replay.fake_receiver import MAGIC, Ring
-from liteprobe.sim.models.replay_probe import ReplayModel
+from liteprobe.sim.models.probe.replay import ReplayModel
 
 PATH = "/dev/litepcie"
 PORTS = 2

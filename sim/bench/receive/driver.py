@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Drives the pins of a ReceiveBench and holds it against the model of a port."""
+"""Drives the pins of a receive path with cocotb and holds it against the model of a port."""
 
 import math
 import os
@@ -16,13 +16,63 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 
+from migen import *
+
+from litex.gen import *
+
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
+from liteprobe.cores.receive.path import RecordPath
+from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
-from liteprobe.sim.bench.receive.module import RECORD_DEPTH, ReceiveBench, write_verilog
+from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models.receive import PortModel, Symbol, WireFrame, frames_of
-from liteprobe.sim.models.record import Record, record_of
+from liteprobe.sim.models.receive.port import PortModel, Symbol, WireFrame, frames_of
+from liteprobe.sim.models.receive.port import Record, record_of
+
+RECORD_DEPTH = 128 # A ring that is full soon.
+
+# Receive Bench ------------------------------------------------------------------------------------
+
+class ReceiveBench(PinnedBench):
+    """A receive path and a clock, on pins.
+
+    ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
+
+    Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
+    inputs of `RecordPath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
+    other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
+    and ``classified`` of each frame that wasn't cut.
+    """
+    inputs  = ("stream_id", "clear", "latch", "records_read", "records_enable")
+
+    def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
+        PinnedBench.__init__(self, "sys", "timebase", *([] if is_synchronous else ["eth_rx"]))
+        self.clock = clock = ProbeClock()
+        path = RecordPath(clock, with_management, record_depth)
+        if is_synchronous:
+            path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
+        self.path = path
+
+        arrivals, records = path.arrivals, path.records
+        for name, signal in zip(["dv", "data", "er"], [path.sink.valid, path.sink.data, path.sink.error]):
+            self.add_input(f"rx_{name}", signal)
+        self.add_inputs(path, self.inputs)
+        for name, bus in [("records", records.bus), ("streams", path.streams.bus), ("snapshot", path.tally.bus)]:
+            self.add_inputs(bus, ["stb", "adr"], f"{name}_")
+            self.add_output(f"{name}_ack", bus.ack)
+            self.add_output(f"{name}_data", bus.dat_r)
+            self.comb += bus.cyc.eq(bus.stb)
+        self.add_outputs(clock, ["now"])
+        self.add_outputs(arrivals.pairing, ["paired", "stamp"])
+        self.add_outputs(arrivals.parser, ["seen"])
+        self.add_output("classified", arrivals.parser.frame.is_classified)
+        self.add_outputs(records, ["written", "lost"], "records_")
+        self.add_source("management", path.management_source, ["last", "data", "last_be"])
+
+write_verilog = partial(write_bench, ReceiveBench, "receive_bench")
+
+# Driver -------------------------------------------------------------------------------------------
 
 TICK_FS = 8_000_000
 PPM_FS = TICK_FS // 1_000_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from scapy.all import IP, TCP, UDP, Ether, Raw  # type: ignore[attr-defined]
 
 from liteprobe.cores.formats import BinKind
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.fit import write_filter
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.capture.ring import write_filter
 from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.sim.bench.system.monitoring import PORTS, Got, Monitored

@@ -11,7 +11,7 @@ import numpy as np
 
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.replay_probe import ReplayModel
+from liteprobe.sim.models.probe.replay import ReplayModel
 
 
 Model = TypeVar("Model", bound=ReplayModel)

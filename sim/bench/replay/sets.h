@@ -1,12 +1,14 @@
 // This file is part of LiteProbe.
 // SPDX-License-Identifier: BSD-2-Clause
 
-// What is around a source of configuration sets on the pins of ``top``, which stands before the place where this is included:
-// a reader of the ring that gives words when they are there, and a port of the SDRAM that answers for the table.
+// What is around a source of configuration sets on the pins of ``top``: a reader of the ring that gives words when they are there,
+// and a port of the SDRAM that answers for the table.
 
-#include "../traffic/draw.h"
+#pragma once
 
-// Behind it in a file: its header words, table words and arrivals.
+#include "../tools/harness.h"
+
+// After it in a file: its header words, table words and arrivals.
 struct program {
     uint64_t places;
     int64_t stop_at; // Tick; less than the first one: never.
@@ -34,23 +36,12 @@ static bool word_shown, asked_table;
 static size_t there, given;
 static uint32_t asked_entry, answer_in;
 
-static void read(FILE *in, void *to, size_t size, size_t count)
-{
-    if (fread(to, size, count, in) != count) {
-        fprintf(stderr, "the programs are cut short");
-        exit(1);
-    }
-}
-
 // ``p`` was read.
 static void read_program(FILE *in)
 {
-    header.resize(p.headers);
-    table.resize(p.entries);
-    arrivals.resize(p.words);
-    read(in, header.data(), 4, p.headers);
-    read(in, table.data(), 4, p.entries);
-    read(in, arrivals.data(), sizeof(arrival), p.words);
+    get(in, header, p.headers);
+    get(in, table, p.entries);
+    get(in, arrivals, p.words);
     if (p.entries && !p.table_on_bus)
         entries = table;
     there = given = 0;
@@ -99,13 +90,13 @@ static void answer_table()
     }
 }
 
-// Takes a request before the edge of the clock; false where it is not of one word.
-static bool ask_table()
+// Takes a request before the edge of the clock.
+static void ask_table()
 {
     if (!top.request_valid || !top.request_ready)
-        return true;
+        return;
+    check(!top.request_rest && !top.request_write, "the table is asked for more than a word");
     asked_table = true;
     asked_entry = top.request_address - p.address;
     answer_in = 4 + draw(draw(256) < p.slow_256 ? p.slow_latency : p.latency);
-    return !top.request_rest && !top.request_write;
 }

@@ -15,8 +15,8 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.traffic.sets import FIELDS, Repeat, Sets, Values
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.models.set_items import Template
-from liteprobe.sim.models.sets import network, transport
+from liteprobe.sim.models.traffic.sets import Template
+from liteprobe.sim.models.traffic.sets import network, transport
 
 NAMED = ("mac.source", "mac.destination", "ipv4.source", "ipv4.destination", "tcp.sequence")
 BITS = {"address": 1, "vlan": 4, "inner_vlan": 8, "length": 16, "index": 32}

@@ -20,7 +20,7 @@ from liteprobe.cores.formats import (
     TRACE_STAMP_SHIFT_BIT,
     TraceFlag,
 )
-from liteprobe.sim.models.replay import AROUND, StampPlace, TraceFrame
+from liteprobe.sim.models.traffic.replay import AROUND, StampPlace, TraceFrame
 
 LONGEST_GAP = 2**32 - 1
 DATAGRAM = DATAGRAM_WORDS - DATAGRAM_HEADER_WORDS  # Words that come into the ring at once.

@@ -43,7 +43,7 @@ from liteprobe.host.run.port import ProbePort
 from liteprobe.sim.bench.frames.truth import BAD_FCS, OUT, read_pcap, read_truth
 from liteprobe.sim.bench.system.replay import Packet, write
 from liteprobe.sim.models.emulator.direction import Direction
-from liteprobe.sim.models.emulator.draws import Frame
+from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 from liteprobe.soc.config import ProbeConfig
 

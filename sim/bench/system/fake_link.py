@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from liteprobe.host.device.link.base import Link, Words
-from liteprobe.sim.models.probe import TICKS_PER_SECOND, ModelProbe
+from liteprobe.sim.models.probe.trains import TICKS_PER_SECOND, ModelProbe
 
 REQUEST_TICKS = 200  # A datagram there and back, beside its words.
 WORD_TICKS = 12

@@ -10,8 +10,8 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import IMIX, Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.models.probe import ModelFrame, Wire, cable
-from liteprobe.sim.models.traffic_probe import TrafficFrame, TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelFrame, Wire, cable
+from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 
 DELAY_TICKS = 37
 FIXED = Stream("fixed", 1, Fixed(60), Interval(pps=20_000), count=40)

@@ -18,7 +18,7 @@ from liteprobe.host.device.firmware import Console, load, read_image
 from liteprobe.host.device.firmware_build import EPOCH_VARIABLE, NOT_BEFORE, Tools, find_tools
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.sim.models.receiver import rmc, utc_of
+from liteprobe.sim.models.clock.receiver import rmc, utc_of
 
 NOMINAL_NS = 10_000_000
 PERIOD_NS = 10_000_504  # In the simulation's time, which is the oscillator's: it is 50.4 ppm fast.

@@ -26,7 +26,7 @@ from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.sources import LINGER_S, RecordedSource, UdpSource
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS
+from liteprobe.host.capture.decode import BLOCK_OCTETS
 from liteprobe.sim.bench.capture.blocks import line_rate
 
 RING_BLOCKS = 2800  # 4 MB: the SDRAM of the smallest board.

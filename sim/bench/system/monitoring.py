@@ -15,7 +15,7 @@ from scapy.utils import PcapWriter
 
 from liteprobe.host.capture import live
 from liteprobe.host.capture.request import Transport
-from liteprobe.host.capture.decode.batch import Batch
+from liteprobe.host.packets.batch import Batch
 from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.trigger import ProbeTrigger

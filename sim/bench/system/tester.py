@@ -14,7 +14,7 @@ from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.monitoring import PORTS, Got, Monitored, monitored
-from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
 
 CABLE = "cable?delay=1us"
 STREAM_BASE = 1

@@ -14,7 +14,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.frames.truth import read_pcap
-from liteprobe.sim.models import traffic
+from liteprobe.sim.models.traffic import streams as traffic
 
 CABLE = "cable?delay=1us"
 FRAMES_MOST = 100_000

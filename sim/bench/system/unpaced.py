@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS
+from liteprobe.host.capture.decode import BLOCK_OCTETS
 from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.sources import LINGER_S, Batches, UdpSource
 from liteprobe.sim.bench.system.host_speed import SENT, RemoteRing, processor_s, run

@@ -1,20 +1,31 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Models compiled by Verilator: one for each content, whoever asks for it first."""
+"""Compiles cores with Verilator, once for each content, and runs benches that C++ drives: `CompiledBench`.
+
+A bench is a Python file with its module, its runs and its checks, and one of C++ that drives the module's pins (harness.h).
+"""
 
 import fcntl
 import os
+import re
 import shlex
+import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.sim.system import compile_once
@@ -100,12 +111,88 @@ def verilate(command: Sequence[str], folder: Path) -> None:
         raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
 
 
-def compiled_program(top: str, write_verilog: Callable[[Path], None], main: Path, parts: Sequence[Path] = ()) -> Path:
-    """Return the executable of module ``top`` and of ``main``, C++ that drives it, and includes ``parts`` beside it."""
-    options = [*PROGRAM, "--top-module", top]
+# Benches that C++ drives ---------------------------------------------------------------------------
+
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+HARNESS = Path(__file__).with_name("harness.h")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def texts_of(main: Path) -> list[str]:
+    """Return the text of a file of C++, and those of the files that it includes from this repository."""
+    text = main.read_text(encoding="utf-8")
+    parts = [main.parent / name for name in INCLUDE.findall(text)]
+    return [text, *(one for part in parts if part.exists() for one in texts_of(part))]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a bench left: its output, and by their names the files that are in its folder."""
+
+    output: str
+    files: Mapping[str, bytes]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the output."""
+        return [int(word) for word in self.output.split()]
+
+    def array(self, name: str, dtype: DTypeLike) -> NDArray[Any]:
+        """Return a file as an array, which may be written."""
+        return np.frombuffer(bytearray(self.files[name]), dtype)
+
+
+@dataclass(frozen=True)
+class CompiledBench:
+    """A module with pins, and the C++ that drives it.
+
+    Parameters
+    ----------
+    module : subclass of PinnedBench
+    main : Path
+        It includes harness.h and defines ``bench()``.
+    """
+
+    module: Callable[..., Any]
+    main: Path
+
+    @property
+    def top(self) -> str:
+        """Name of the module in Verilog."""
+        return f"{self.main.parent.name}_{self.main.stem}_bench"
+
+    def build(self, **parameters: Any) -> Path:
+        """Return the executable of a module with these parameters, compiled if need be."""
+        return _built(self, tuple(parameters.items()))
+
+    def run(
+        self, files: Mapping[str, bytes] = NOTHING, options: Mapping[str, Any] = NOTHING, **parameters: Any
+    ) -> Done:
+        """Run the bench in a folder of its own with ``files``; RuntimeError with what it says where it fails.
+
+        ``options`` are the program's, NAME=VALUE; ``parameters`` the module's.
+        """
+        executable = self.build(**parameters)
+        with TemporaryDirectory(dir=executable.parent) as name:
+            folder = Path(name)
+            for file, octets in files.items():
+                (folder / file).write_bytes(octets)
+            command = [str(executable), *(f"{option}={value}" for option, value in options.items())]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"the bench ended with {done.returncode}: {done.stderr[-1000:]}")
+            return Done(done.stdout, {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in files})
+
+
+@cache
+def _built(bench: CompiledBench, parameters: tuple[tuple[str, Any], ...]) -> Path:
+    from liteprobe.sim.bench.tools.pins import write_bench  # Brings Migen, which cocotb's tests of models don't need.
+
+    command = [*PROGRAM, "--top-module", bench.top, "-CFLAGS", f"-I{bench.main.parent} -I..", str(bench.main), f"{bench.top}.v"]
 
     def compile_(folder: Path) -> None:
-        verilate([*options, "-CFLAGS", f"-I{main.parent}", str(main), f"{top}.v"], folder)
+        (folder / "model.h").write_text(f'#include "V{bench.top}.h"\nusing Model = V{bench.top};\n', encoding="utf-8")
+        verilate(command, folder)
 
-    texts = [path.read_text(encoding="utf-8") for path in (main, *parts)]
-    return compiled(top, write_verilog, compile_, [*texts, *options]) / "obj" / f"V{top}"
+    write = partial(write_bench, bench.module, bench.top, **dict(parameters))
+    return compiled(bench.top, write, compile_, [*texts_of(bench.main), *PROGRAM]) / "obj" / f"V{bench.top}"

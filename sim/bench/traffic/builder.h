@@ -1,10 +1,12 @@
 // This file is part of LiteProbe.
 // SPDX-License-Identifier: BSD-2-Clause
 
-// What a builder does with the descriptors of a source on the pins of ``top``, which stands before the place where this is
-// included: reads the headers of frames, and writes what it saw to ``frames``.
+// What a builder does with the descriptors of a source on the pins of ``top``: reads the headers of frames, and writes what it
+// saw to ``frames``.
 
-#include "draw.h"
+#pragma once
+
+#include "../tools/harness.h"
 
 struct frame {
     uint64_t shown; // Cycle in which it was there.
@@ -20,19 +22,13 @@ struct frame {
 };
 
 static FILE *frames;
-static uint64_t cycle, taken_frames;
+static uint64_t taken_frames;
 static __int128 elapsed_256; // 2^-8 ticks
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "%s in cycle %lu\n", what, (unsigned long)cycle);
-    exit(1);
-}
 
 // Builder: as FrameBuild and Announcer, a descriptor stands until its frame is built, and some time more.
 
 static uint32_t stall_256, rest_cycles, wait_cycles; // Of 256 words so many wait; cycles after a frame, and before one.
-static frame now;
+static frame present;
 static bool has_frame, was_asked;
 static uint32_t beat, words, rest, asked;
 
@@ -63,10 +59,10 @@ static frame seen()
 static void check_still()
 {
     frame f = seen();
-    f.shown = now.shown;
-    f.elapsed = now.elapsed;
-    memcpy(f.header, now.header, sizeof f.header);
-    if (memcmp(&f, &now, sizeof f))
+    f.shown = present.shown;
+    f.elapsed = present.elapsed;
+    memcpy(f.header, present.header, sizeof f.header);
+    if (memcmp(&f, &present, sizeof f))
         fail("a descriptor changes");
 }
 
@@ -75,23 +71,23 @@ static void build()
 {
     top.source_ready = top.builds = top.header_re = 0;
     if (was_asked)
-        now.header[asked] = top.header_dat;
+        present.header[asked] = top.header_dat;
     was_asked = false;
     if (!top.source_valid)
         return;
     if (!has_frame) {
-        now = seen();
-        now.shown = cycle;
-        now.elapsed = (int64_t)(elapsed_256 >> 8);
+        present = seen();
+        present.shown = now;
+        present.elapsed = (int64_t)(elapsed_256 >> 8);
         has_frame = true;
         beat = 0;
-        words = (now.length + 3) / 4;
-        if (words < now.header_words)
-            words = now.header_words;
+        words = (present.length + 3) / 4;
+        if (words < present.header_words)
+            words = present.header_words;
         if (words > 40)
             words = 40; // The fill takes no part in this.
         rest = draw(wait_cycles + 1);
-        if (now.flags & 2)
+        if (present.flags & 2)
             words = 0;
     } else {
         check_still();
@@ -101,10 +97,10 @@ static void build()
         return;
     }
     if (beat < words) {
-        top.builds = beat < now.header_words;
-        top.build_stream = now.stream;
+        top.builds = beat < present.header_words;
+        top.build_stream = present.stream;
         top.build_word = beat & 31;
-        top.header_adr = now.stream << 5 | (beat & 31);
+        top.header_adr = present.stream << 5 | (beat & 31);
         if (draw(256) < stall_256)
             return;
         if (top.builds) {
@@ -123,14 +119,14 @@ static void build()
     top.source_ready = 1;
 }
 
-// The descriptor was taken; behind the edge of the clock.
+// The descriptor was taken; after the edge of the clock.
 static void take_frame()
 {
-    now.taken = cycle;
+    present.taken = now;
     if (was_asked) // The last word of the header was the last of the frame.
-        now.header[asked] = top.header_dat;
+        present.header[asked] = top.header_dat;
     was_asked = false;
-    fwrite(&now, sizeof now, 1, frames);
+    put(frames, present);
     has_frame = false;
     taken_frames++;
 }

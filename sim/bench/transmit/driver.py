@@ -1,10 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Runs programs on the pins of a TransmitBench."""
+"""Brings transmit ports to pins, and runs programs on them with cocotb."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cocotb
@@ -12,10 +13,78 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Timer
 from cocotb.utils import get_sim_time
 
+from migen import *
+
+from litex.gen import *
+
 from liteprobe.cores.formats import HEADER_OCTETS, TransmitState
+from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.transmit.frames import program_layout
+from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
 from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
-from liteprobe.sim.bench.transmit.module import PORT_INPUTS
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
+from liteprobe.sim.models.traffic.trains import ProbeFrame
+
+PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
+    ("arm", 1), ("stop", 1), ("clear", 1), ("header_adr", 5), ("header_dat", 32), ("header_we", 1),
+    ("management_valid", 1), ("management_last", 1), ("management_data", 32), ("management_last_be", 4)]
+PORT_OUTPUTS = [(name, 32) for name in COUNTERS] + [("state", 3), ("tx_valid", 1), ("tx_data", 8)]
+
+# Transmit Bench -----------------------------------------------------------------------------------
+
+class TransmitBench(PinnedBench):
+    """Transmit ports, a clock and a start gate, on pins.
+
+    Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys`` and ``timebase``; ``p<n>_<name>`` for each name of
+    PORT_INPUTS and PORT_OUTPUTS; ``start_mask``, ``start_request``; ``now``, ``ticks``, ``set``, ``set_time``, ``increment``.
+    """
+    def __init__(self, ports=2, data_width=32, with_management=True):
+        PinnedBench.__init__(self, "sys", "timebase")
+        self.clock = clock = ProbeClock()
+        self.gate  = gate  = StartGate(ports)
+        for number in range(ports):
+            self.add_port(number, clock, data_width, with_management)
+        self.add_outputs(clock, ["now", "ticks"])
+        self.add_inputs(clock, ["set", "set_time", "increment"])
+        self.add_inputs(gate, ["mask", "request"], "start_")
+
+    def path(self, number, clock, data_width, with_management):
+        """Return the path of a port."""
+        return TransmitPath(clock, data_width, with_management)
+
+    def header_port(self, path):
+        """Return a port that writes the headers of a path."""
+        return path.header.get_port(write_capable=True)
+
+    def add_port(self, number, clock, data_width, with_management):
+        """Bring out one port."""
+        path = self.path(number, clock, data_width, with_management)
+        setattr(self, f"path{number}", path)
+        write = self.header_port(path)
+        self.specials += write
+        signals = {name: getattr(path.program, name) for name, _ in program_layout}
+        signals.update({name: getattr(path, name) for name in ["arm", "stop", "clear"]})
+        signals.update(header_adr=write.adr, header_dat=write.dat_w, header_we=write.we)
+        if with_management:
+            sink = path.management_sink
+            signals.update(management_valid=sink.valid, management_last=sink.last,
+                management_data=sink.data, management_last_be=sink.last_be)
+        for name, _ in PORT_INPUTS:
+            if name in signals:
+                self.add_input(f"p{number}_{name}", signals[name])
+        outputs = {name: getattr(path, name) for name in COUNTERS}
+        outputs.update(state=path.state, tx_valid=path.source.valid, tx_data=path.source.data)
+        for name, _ in PORT_OUTPUTS:
+            self.add_output(f"p{number}_{name}", outputs[name])
+        self.comb += [
+            path.start_strobe.eq(self.gate.strobe[number]),
+            self.gate.ready[number].eq(path.ready),
+        ]
+
+write_verilog = partial(write_bench, TransmitBench, "transmit_bench")
+
+# Driver -------------------------------------------------------------------------------------------
 
 TICK_FS = 8_000_000
 PORTS = 2

@@ -1,19 +1,286 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
+
 """A direction of an emulated network: what becomes of each frame, and when it leaves.
 
 Events in the order of their times; on a tie a switch of the settings, an arrival, a background frame, a service. Source:
-docs/design/emulator.md.
+docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003 (what frames and background frames draw, from the random states of a class).
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from liteprobe.cores.formats.emulate import CLASSES, LANES, REORDER_LANE, Outcome
-from liteprobe.sim.models.emulator.counts import BACKGROUND, Counts
-from liteprobe.sim.models.emulator.draws import FINE, ClassBackground, ClassDraws, Frame
+from liteprobe.cores.formats.emulate import (
+    CLASSES,
+    COUNTER_WORDS,
+    HISTOGRAM_BINS,
+    HISTOGRAM_WORD,
+    LANES,
+    PATTERN_WORDS,
+    REORDER_LANE,
+    BackgroundKind,
+    ClassCounter,
+    ClassGauge,
+    Outcome,
+)
 from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
+from liteprobe.sim.models.traffic.streams import exponential
+
+# Draws --------------------------------------------------------------------------------------------
+
+
+MASK64 = 2**64 - 1
+FINE = 16
+
+
+@dataclass(slots=True)
+class Frame:
+    """A frame: when it came (tick of its SFD), its length without FCS, its class; what it drew; what became of it.
+
+    ``is_kept``: it waits, or did, and is to be sent. ``due`` is None until it is known, and of a frame that isn't sent;
+    ``leaves``: tick of its SFD at the port, of its first copy's.
+    """
+
+    number: int
+    time: int
+    length: int
+    klass: int
+    lane: int = 0
+    delay: int = 0
+    red: int = 0
+    is_lost: bool = False
+    is_late: bool = False
+    is_twice: bool = False
+    is_corrupt: bool = False
+    is_mended: bool = False
+    bit: int = 0
+    outcome: Outcome | None = None
+    is_kept: bool = False
+    due: int | None = None
+    leaves: int | None = None
+
+
+def draws(state: int, count: int) -> list[int]:
+    """Return ``count`` draws from a state, and the state after them."""
+    found = []
+    for _ in range(count):
+        state ^= state << 13 & MASK64
+        state ^= state >> 7
+        state ^= state << 17 & MASK64
+        found.append(state >> 32)
+    found.append(state)
+    return found
+
+
+class ClassDraws:
+    """The states that a class keeps from frame to frame."""
+
+    def __init__(self, settings: ClassSettings, delays: Sequence[int], patterns: Sequence[int]) -> None:
+        self.state = settings.frame_seed
+        self.delays, self.patterns = delays, patterns
+        self.count = 0
+        self.is_bad = False
+        self.quantile = 0
+        self.pattern: tuple[int, int, bool] | None = None
+        self.pattern_began = 0  # With this frame of the class.
+        self.listed: frozenset[int] = frozenset()
+
+    def draw(self, frame: Frame, own: ClassSettings) -> None:
+        """Let the next frame of the class draw."""
+        state, loss, twice, corrupt, bit, reorder, repeat, quantile, frame.red, self.state = draws(self.state, 9)
+        self.is_bad = state >= own.loss_leave if self.is_bad else state < own.loss_enter
+        frame.is_lost = loss < (own.loss_bad if self.is_bad else own.loss_good)
+        pattern = (own.pattern_start, own.pattern_count, own.has_list)
+        if pattern != self.pattern:
+            self.pattern, self.pattern_began = pattern, self.count
+            self.listed = frozenset(self.word(own, n) for n in range(own.pattern_count if own.has_list else 0))
+        if own.pattern_count and self.is_named(own):
+            frame.is_lost = True
+        self.count += 1
+        frame.is_late = own.loses_late
+        frame.is_twice = twice < own.duplicate
+        frame.is_corrupt = corrupt < own.corrupt
+        frame.is_mended = own.is_mended
+        frame.bit = bit * 8 * frame.length >> 32
+        if repeat >= own.delay_repeat:
+            self.quantile = quantile >> 22
+        frame.lane, frame.delay = frame.klass, own.delay
+        if own.has_jitter:
+            frame.delay += self.delays[self.quantile]
+        if reorder < own.reorder:
+            frame.lane = REORDER_LANE
+            frame.delay += own.reorder_ticks
+
+    def is_named(self, own: ClassSettings) -> bool:
+        """Whether the pattern names the frame at hand."""
+        if own.has_list:
+            return self.count in self.listed
+        place = (self.count - self.pattern_began) % own.pattern_count
+        return bool(self.word(own, place // 32) >> place % 32 & 1)
+
+    def word(self, own: ClassSettings, place: int) -> int:
+        """Return a word of the pattern."""
+        return self.patterns[(own.pattern_start + place) % PATTERN_WORDS]
+
+
+class ClassBackground:
+    """The background of a class: the background frame that is scheduled, and what is kept from one to the next.
+
+    Attributes
+    ----------
+    time : fine time of the background frame that is scheduled; None where there is no background.
+    length, red : its length and draw.
+    """
+
+    def __init__(self, settings: ClassSettings, patterns: Sequence[int]) -> None:
+        self.state = settings.background_seed
+        self.patterns = patterns
+        self.kind = BackgroundKind.NONE
+        self.place = 0  # Of the background frame that is scheduled, in its burst or pattern.
+        self.is_first = True
+        self.time: int | None = None
+        self.length = self.red = 0
+
+    def settle(self, tick: int, own: ClassSettings) -> None:
+        """Begin anew where the kind isn't what it was."""
+        if own.background is self.kind:
+            return
+        self.kind, self.time = own.background, None
+        if self.kind is not BackgroundKind.NONE:
+            self.time, self.is_first = tick + own.background_phase << FINE, True
+            self.schedule(own)
+
+    def schedule(self, own: ClassSettings) -> None:
+        """Schedule the background frame after the one that is scheduled."""
+        assert self.time is not None
+        interval, burst, self.red, self.state = draws(self.state, 3)
+        self.length = own.background_length
+        match self.kind:
+            case BackgroundKind.CONSTANT:
+                self.time += 0 if self.is_first else own.background_fine
+            case BackgroundKind.EXPONENTIAL:
+                self.time += drawn(own.background_mean_32, interval)
+            case BackgroundKind.ON_OFF:
+                self.advance(own.background_burst)
+                if not self.is_first:
+                    self.time += own.background_fine if self.place else own.background_pause << FINE
+            case BackgroundKind.RANDOM_ON_OFF:
+                pauses = burst < own.background_burst or own.background_burst == 2**32 - 1
+                if not self.is_first:
+                    self.time += (
+                        drawn(own.background_pause * 32 & 2**32 - 1, interval) if pauses else own.background_fine
+                    )
+            case BackgroundKind.PATTERN:
+                self.advance(own.background_count)
+                ticks, length = (
+                    self.patterns[(own.background_start + 2 * self.place + n) % PATTERN_WORDS] for n in (0, 1)
+                )
+                self.time += ticks << FINE
+                self.length = length & 2**14 - 1
+        self.is_first = False
+
+    def advance(self, count: int) -> None:
+        """Go to the next place of a burst or a pattern."""
+        self.place = 0 if self.is_first or self.place + 1 >= count else self.place + 1
+
+
+def drawn(mean_32: int, draw: int) -> int:
+    """Return an exponential interval, fine time; the mean in 2^-5 ticks."""
+    return mean_32 * exponential(draw or 1) >> 16
+
+
+# Counts -------------------------------------------------------------------------------------------
+
+
+MASK = 2**32 - 1
+COUNTER_OF = {
+    Outcome.DISCARDED: int(ClassCounter.DISCARDED),
+    Outcome.LOST: int(ClassCounter.LOST),
+    Outcome.FULL: int(ClassCounter.FULL),
+    Outcome.EARLY: int(ClassCounter.EARLY),
+    Outcome.NO_STORE: int(ClassCounter.NO_STORE),
+}
+ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BACKGROUND, BACKGROUND_DROPPED, WAITED = (
+    int(counter)
+    for counter in (
+        ClassCounter.ARRIVED,
+        ClassCounter.ARRIVED_OCTETS,
+        ClassCounter.SENT,
+        ClassCounter.SENT_OCTETS,
+        ClassCounter.DUPLICATED,
+        ClassCounter.CORRUPTED,
+        ClassCounter.HELD_BACK,
+        ClassCounter.BACKGROUND,
+        ClassCounter.BACKGROUND_DROPPED,
+        ClassCounter.WAITED,
+    )
+)
+QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST = (
+    int(gauge)
+    for gauge in (
+        ClassGauge.QUEUE_FRAMES,
+        ClassGauge.QUEUE_OCTETS,
+        ClassGauge.QUEUE_MOST,
+        ClassGauge.DELAY_LEAST,
+        ClassGauge.DELAY_MOST,
+    )
+)
+
+
+class Counts:
+    """The words of ``direction<n>_counts``, a list a class; they don't wrap here."""
+
+    def __init__(self) -> None:
+        self.of_class = [[0] * COUNTER_WORDS for _ in range(CLASSES)]
+        for words in self.of_class:
+            words[DELAY_LEAST] = MASK
+
+    def arrived(self, klass: int, length: int) -> None:
+        """Count a frame that came in."""
+        words = self.of_class[klass]
+        words[ARRIVED] += 1
+        words[ARRIVED_OCTETS] += length
+
+    def dropped(self, klass: int, outcome: Outcome, is_background: bool) -> None:
+        """Count what is dropped, for this reason."""
+        self.of_class[klass][BACKGROUND_DROPPED if is_background else COUNTER_OF[outcome]] += 1
+
+    def queued(self, klass: int, frames: int, octets: int) -> None:
+        """Note what waits in a class."""
+        words = self.of_class[klass]
+        words[QUEUE_FRAMES], words[QUEUE_OCTETS] = frames, octets
+        if frames > words[QUEUE_MOST]:
+            words[QUEUE_MOST] = frames
+
+    def joined(self, frame: Frame, is_held: bool) -> None:
+        """Count what was drawn of a frame that waits, and will be sent."""
+        words = self.of_class[frame.klass]
+        words[DUPLICATED] += frame.is_twice
+        words[CORRUPTED] += frame.is_corrupt
+        words[HELD_BACK] += is_held
+
+    def sent(self, frame: Frame, due: int) -> None:
+        """Count a frame whose departure is known."""
+        words, delay = self.of_class[frame.klass], due - frame.time & MASK
+        words[SENT] += 1 + frame.is_twice
+        words[SENT_OCTETS] += frame.length * (1 + frame.is_twice)
+        words[DELAY_LEAST] = min(words[DELAY_LEAST], delay)
+        words[DELAY_MOST] = max(words[DELAY_MOST], delay)
+        words[HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1)] += 1
+
+    def released(self, frame: Frame, waited: bool) -> None:
+        """Count a frame that is released to the port."""
+        self.of_class[frame.klass][WAITED] += waited
+
+    def words(self, klass: int) -> list[int]:
+        """Return the words of a class as a probe shows them."""
+        return [word & MASK for word in self.of_class[klass]]
+
+
+# Direction ----------------------------------------------------------------------------------------
+
 
 AROUND = 24
 """Octets that a frame takes on the line beyond its own: preamble, SFD, FCS, interpacket gap."""

@@ -18,7 +18,7 @@ from liteprobe.host.device.link.sim import SimLink
 from liteprobe.sim.bench.frames import truth
 from liteprobe.sim.bench.system.firmware_run import NOMINAL_NS, boot
 from liteprobe.sim.bench.system.harness import probe_of
-from liteprobe.sim.models.receiver import rmc, tim_tp, ubx, utc_of
+from liteprobe.sim.models.clock.receiver import rmc, tim_tp, ubx, utc_of
 
 PIN_PORT = 255  # Of the rows of pulses.
 PERIOD_NS = 100_000

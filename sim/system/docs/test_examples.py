@@ -24,7 +24,7 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.labs.examples import EXAMPLES, load
-from liteprobe.sim.models import traffic
+from liteprobe.sim.models.traffic import streams as traffic
 
 PORT = 1  # Management is in band on port 0.
 PORT_OPTION = str(PORT)

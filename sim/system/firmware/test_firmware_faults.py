@@ -19,7 +19,7 @@ from liteprobe.host import ProbeError, TrainProgram
 from liteprobe.host.clock.clock import FAULTS
 from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.bench.system.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
-from liteprobe.sim.models.receiver import sentence
+from liteprobe.sim.models.clock.receiver import sentence
 
 SETTLE = 7  # Periods: two that the simulation knows already, and 3.5 until the firmware misses what should have come.
 FREE, LOCKED, NONE = ClockState.FREE_RUNNING, ClockState.LOCKED, ClockError.NONE

@@ -21,10 +21,10 @@ from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.replay import sets_port_run
+from liteprobe.sim.bench.replay import sets_port
 from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.traffic import Sent
-from liteprobe.sim.models.sets import outcome
+from liteprobe.sim.models.traffic.sets import outcome
 from liteprobe.sim.bench.replay.sets_maker import template_of
 
 
@@ -172,7 +172,7 @@ def test_sets_come_out_as_frames(both: Sent) -> None:
     row = both.probe.sets(asked)[0]
     frames = replay.pins(both, 0)
     truth = outcome(b"".join(asked.octets()), template_of(asked), table, None, 0, [False] * count)
-    octets = sets_port_run.SetOctets(stream)
+    octets = sets_port.SetOctets(stream)
     assert [got for _, got in frames] == [
         octets.frame(one, ns) for one, (ns, _) in zip(truth.frames, frames, strict=True)
     ]

@@ -23,9 +23,9 @@ from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
 from liteprobe.sim.bench.system.tester import CABLE, field, joined, probe_frames, send_and_see
-from liteprobe.sim.models.delay import signed
-from liteprobe.sim.models.fields import field_stamp, fill_errors
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.receive.meters import signed
+from liteprobe.sim.models.receive.meters import field_stamp, fill_errors
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 HEADERS = (Headers(), Headers(source_ip="2001:2::1", destination_ip="2001:2::2"), Headers(vlan_tags=(5, 7)))
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"

@@ -21,8 +21,8 @@ from liteprobe.host.traffic.modifiers import Increment, Random, Values
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.system.traffic import Frames, Sent, joined, wrong_frames
-from liteprobe.sim.models import traffic
-from liteprobe.sim.models.sequence import SequenceModel
+from liteprobe.sim.models.traffic import streams as traffic
+from liteprobe.sim.models.receive.meters import SequenceModel
 
 HOSTILE = "switch?latency=2us&queue=1000&loss=5%&duplicate=5%&reorder=10%&reorder_by=30us&seed=3"
 OUT, IN = 1, 0  # Management is in band on port 0.

@@ -9,18 +9,9 @@ from random import Random
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Outcome
-from liteprobe.sim.bench.emulator.engine_module import ARRIVAL_TICKS, LEAD_TICKS
-from liteprobe.sim.bench.emulator.engine_plans import ALL, Plan, random_plan
-from liteprobe.sim.bench.emulator.engine_run import (
-    DEPARTURE_DTYPE,
-    EngineRun,
-    compare,
-    counts_off,
-    departures_off,
-    reference,
-    run,
-    verdicts_off,
-    words_of,
+from liteprobe.sim.bench.emulator.engine import (
+    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, compare, counts_off, departures_off, random_plan, reference,
+    run, verdicts_off, words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words

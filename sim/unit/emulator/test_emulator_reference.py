@@ -8,7 +8,7 @@ import pytest
 
 from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag, ClassGauge, Outcome
 from liteprobe.sim.models.emulator.direction import Direction
-from liteprobe.sim.models.emulator.draws import Frame
+from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 TICK = 1 << 16

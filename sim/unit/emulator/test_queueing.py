@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from liteprobe.sim.models import queueing
+from liteprobe.sim.models.emulator import queueing
 
 
 @pytest.mark.parametrize(("load", "wait"), [(0.3, 0.2143), (0.5, 0.5), (0.8, 2), (0.9, 4.5), (0.95, 9.5)])

@@ -12,10 +12,9 @@ from liteprobe.cores.formats import (
     STREAM_WINDOW, BinKind, RecordFlag, lost_frames,
 )
 from liteprobe.cores.measure.streams import StreamMeter
-from liteprobe.sim.bench.measure import measure_traffic
-from liteprobe.sim.bench.measure import rate_run
-from liteprobe.sim.bench.measure.measure_run import Kind, Script, run
-from liteprobe.sim.models.streams import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.bench.measure import rate
+from liteprobe.sim.bench.measure.streams import Kind, Script, random_run, run
+from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32
 PORT = {"slots": 16, "window": STREAM_WINDOW}
@@ -57,14 +56,14 @@ def probe(sequence, stamp=1000, delay=10, length=60, **fields):
     ("seed", "meter"), [(1, PORT), (2, PORT), (3, RECORDING), (4, RECORDING), (5, FIELDS), (6, FIELDS)]
 )
 def test_random_frames_of_many_streams_are_counted_exactly(seed, meter):
-    outcome = measure_traffic.random_run(6000, seed, segment=600, **meter)
+    outcome = random_run(6000, seed, segment=600, **meter)
     assert outcome.found == []
     assert (outcome.frames, outcome.off_words, outcome.off_bins, outcome.off_saturated) == (6000, 0, 0, 0)
     assert outcome.streams >= 20
 
 
 def test_a_full_bin_stays_full_and_says_so():
-    outcome = measure_traffic.random_run(3000, 3, segment=500, count_bits=5)
+    outcome = random_run(3000, 3, segment=500, count_bits=5)
     assert outcome.found == []
     assert (outcome.off_bins, outcome.off_saturated) == (0, 0)
 
@@ -170,7 +169,7 @@ def test_octets_go_on_beyond_a_word():
 
 @pytest.mark.parametrize(("seed", "interval_ns"), [(1, 65_536), (2, 70_001)])
 def test_rates_are_of_whole_intervals_of_the_clock_whatever_it_does(seed, interval_ns):
-    outcome = rate_run.random_run(10_000, seed, interval_ns)
+    outcome = rate.random_run(10_000, seed, interval_ns)
     assert outcome.found == []
     assert outcome.intervals > 30
     assert outcome.whole > 20

@@ -10,7 +10,7 @@ from migen import run_simulation
 
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.formats import RecordFlag
-from liteprobe.sim.models.record import Record, RingModel
+from liteprobe.sim.models.receive.port import Record, RingModel
 
 FIELDS = ("sequence", "tx_stamp", "rx_stamp", "length", "flags")
 DEPTH = 4

@@ -8,12 +8,12 @@ import random
 import pytest
 from migen import run_simulation
 
-from liteprobe.cores.receive.monitor.rss_table import RssTable
-from liteprobe.cores.receive.monitor.sample import Sampler
+from liteprobe.cores.receive.hashes import RssTable
+from liteprobe.cores.receive.decide import Sampler
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.models.sample import SamplerModel, crc32c, packet_hash, packet_octets
-from liteprobe.sim.models.toeplitz import flow_hash
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.models.receive.monitor import SamplerModel, crc32c, packet_hash, packet_octets
+from liteprobe.sim.models.receive.monitor import flow_hash
+from liteprobe.sim.models.receive.unified import unified_header
 
 
 def test_crc_is_crc_32c():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.sim.bench.receive.toeplitz_run import TCP, VECTORS, hashes, header_of
-from liteprobe.sim.models.toeplitz import flow_hash, toeplitz
-from liteprobe.sim.models.unified import UnifiedHeader
+from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
+from liteprobe.sim.models.receive.monitor import flow_hash, toeplitz
+from liteprobe.sim.models.receive.unified import UnifiedHeader
 
 @pytest.mark.parametrize("vector", VECTORS)
 def test_model_gives_microsofts_vectors(vector):

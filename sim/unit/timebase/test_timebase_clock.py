@@ -9,7 +9,7 @@ import pytest
 from migen import *
 
 from liteprobe.cores.timebase.clock import ProbeClock
-from liteprobe.sim.models.timebase import FRACTION, ClockModel
+from liteprobe.sim.models.clock.timebase import FRACTION, ClockModel
 
 SET_TICKS = 2  # From the set strobe to the time set.
 ADJUST_TICKS = 5  # From the apply strobe to the whole adjustment.

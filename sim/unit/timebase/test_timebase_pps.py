@@ -10,7 +10,7 @@ from migen import *
 
 from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, ProbeClock
 from liteprobe.cores.timebase.pps import EARLY_BIT, SAMPLE_TICKS, PinSamples, PpsInput, edge_numbers
-from liteprobe.sim.models.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge, seen as seen_in
+from liteprobe.sim.models.clock.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge, seen as seen_in
 
 ENABLED = 8
 ODD = INCREMENT + 12_345_678_901  # ns per tick that is not a round number: 11 ns more a second.

@@ -14,8 +14,8 @@ from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
-from liteprobe.sim.models.probe_frame import ProbeFrame, fill_octets
-from liteprobe.sim.models.schedule import starts
+from liteprobe.sim.models.traffic.trains import ProbeFrame, fill_octets
+from liteprobe.sim.models.traffic.trains import starts
 
 CLOCKS = {"sys": 20, "timebase": 8}
 INTERVAL, GAP = Fraction(1000) + Fraction(0x5555_5555, 2**32), 777

@@ -11,7 +11,7 @@ from migen import passive, run_simulation
 from liteprobe.cores.formats import TRACE_FLAGS_BIT, TraceFlag
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.sim.bench.replay.traces import LONGEST_GAP, record
-from liteprobe.sim.models.replay import StampPlace, TraceFrame
+from liteprobe.sim.models.traffic.replay import StampPlace, TraceFrame
 
 FIELDS = ("due", "length", "snap", "fetch", "final", "empty", "stamp_enable")
 STAMP  = ("stamp_offset", "stamp_octets", "stamp_shift", "stamp_nibble", "stamp_mend")
@@ -32,9 +32,9 @@ def feed(dut, words, loops, chance):
         yield getattr(dut, name).eq(value)
     yield
     yield dut.open.eq(0)
-    yield dut.start.eq(1)
+    yield dut.arm.eq(1)
     yield
-    yield dut.start.eq(0)
+    yield dut.arm.eq(0)
     while True:
         for number, word in enumerate(words):
             for _ in range(chance.randrange(3)):

@@ -13,11 +13,10 @@ from liteprobe.cores.formats import BLOCK_TABLE_ENTRIES, SETS_AHEAD, SetError
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import FIELDS, Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.replay.sets_check import BEFORE, NEVER, checked, differences, random_program
+from liteprobe.sim.bench.replay import sets_port
+from liteprobe.sim.bench.replay.sets import BEFORE, NEVER, SetsProgram, checked, differences, random_program, run
 from liteprobe.sim.bench.replay.sets_maker import Made, template_of
-from liteprobe.sim.bench.replay import sets_port_run
-from liteprobe.sim.bench.replay.sets_run import SetsProgram, run
-from liteprobe.sim.models.sets import timed
+from liteprobe.sim.models.traffic.sets import timed
 
 CYCLES = 33 # Of sys, in which a frame of 60 octets has gone.
 INTERVAL = 1000 # Ticks.
@@ -291,7 +290,7 @@ def test_every_octet_and_start_at_the_pins_is_that_of_the_model(with_streams):
     for seed in range(12):
         made, program = random_program(seed, 100, pace="full")
         program = replace(program, stall_256=0, table_latency=(8, 2, 300), prime=len(program.words))
-        found = sets_port_run.compared(made, sets_port_run.run(program, with_streams=with_streams))
+        found = sets_port.compared(made, sets_port.run(program, with_streams=with_streams))
         assert (seed, found.off) == (seed, 0)
         frames, used = frames + found.frames, max(used, found.utilisation)
     assert (frames, used) == (1200, 1)

@@ -13,11 +13,9 @@ from liteprobe.cores.formats import (
     exponential_table, next_random, packed_words,
 )
 from liteprobe.sim.bench.traffic.interpreter import Contents, Program, exponential_gap
-from liteprobe.sim.bench.traffic.programs import Taste, random_contents
-from liteprobe.sim.bench.traffic.streams_check import differences, read_contents, words_of, write_contents
-from liteprobe.sim.bench.traffic.streams_run import EMPTY, FINAL, Kind, Memory, Script, address, run
-from liteprobe.sim.bench.traffic.streams_trial import (
-    LIMIT_CYCLES, PRIMED_CYCLES, TICKS_256, armed, compare, expected_frames, random_trial,
+from liteprobe.sim.bench.traffic.streams import (
+    EMPTY, FINAL, LIMIT_CYCLES, PRIMED_CYCLES, TICKS_256, Kind, Memory, Script, Taste, address, armed, compare, differences,
+    expected_frames, random_contents, random_trial, read_contents, run, words_of, write_contents,
 )
 
 CYCLES = 33 # Of sys, in which a frame of 60 octets has gone.

@@ -14,7 +14,7 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from liteprobe.sim.bench.management.module import IP_ADDRESS, RAM_WORDS, write_verilog
+from liteprobe.sim.bench.management.stack import IP_ADDRESS, RAM_WORDS, write_management
 from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
 
 HOST_IP = "192.168.1.100"
@@ -27,7 +27,7 @@ STALLS = with_full(["none", "both"], ["source", "sink"])
 
 
 def test_management_stack_answers_frames_of_every_tail_and_survives_broken_ones():
-    run_wire_test(__file__, "management_bench", write_verilog, "management")
+    run_wire_test(__file__, "management_bench", write_management, "management")
 
 
 class Bench:

@@ -13,7 +13,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.management.receive_module import write_verilog
+from liteprobe.sim.bench.management.stack import write_receive
 from liteprobe.sim.bench.receive.driver import CLOCKS, PPM_FS, TICK_FS, watch_management
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test
 
@@ -25,7 +25,7 @@ FATES = ("stored", "dropped", "cut", "refused")
 
 def run(clocks: str, filter_: str) -> None:
     name = f"test_management_receive_{clocks}_{filter_.partition('|')[0]}"
-    run_wire_test(__file__, "management_receive_bench", write_verilog, name, {"LITEPROBE_CLOCKS": clocks}, filter_)
+    run_wire_test(__file__, "management_receive_bench", write_receive, name, {"LITEPROBE_CLOCKS": clocks}, filter_)
 
 
 @pytest.mark.parametrize("clocks", ["asynchronous", pytest.param("slow_wire", marks=pytest.mark.full)])

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from liteprobe.sim.bench.memory.memory_run import PORTS, Setting, run
+from liteprobe.sim.bench.memory.ports import PORTS, Setting, run
 from liteprobe.sim.bench.memory.pins import errors_of
 
 CYCLES = 40_000

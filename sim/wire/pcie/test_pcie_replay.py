@@ -19,7 +19,7 @@ from liteprobe.sim.bench.pcie.streaming import slots
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models.trace_words import decode
+from liteprobe.sim.models.traffic.trace_words import decode
 from liteprobe.soc.pcie import litepcie_sources
 
 SESSION = 0x4321

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
-from liteprobe.sim.bench.capture import capture_limits
-from liteprobe.sim.bench.capture.capture_records import START, Mix, random_records
-from liteprobe.sim.bench.capture.capture_run import Sent, compare, run
-from liteprobe.sim.models.capture import CaptureRecord, capture
+from liteprobe.sim.bench.capture.capture import (
+    LEAST_BLOCKS, START, TRANSPORTS, Mix, Sent, block_rate, compare, random_records, run,
+)
+from liteprobe.sim.models.receive.capture import CaptureRecord, capture
 
 COUNT = 3000
 CYCLES_A_US = 50
@@ -109,9 +109,9 @@ def test_frames_of_9000_octets_and_eight_channels_in_sdram_beside_a_processor(rn
 def test_ring_in_a_memory_of_its_own_clock_that_others_use(rng, options):
     kept(rng, SLOW, TWO, with_sdram=True, hog=2, **options)
 
-@pytest.mark.parametrize("name", capture_limits.LEAST_BLOCKS)
+@pytest.mark.parametrize("name", LEAST_BLOCKS)
 def test_blocks_leave_at_their_rate(name):
-    assert capture_limits.block_rate(capture_limits.TRANSPORTS[name], 1514) > 1e6*capture_limits.LEAST_BLOCKS[name]
+    assert block_rate(TRANSPORTS[name], 1514) > 1e6*LEAST_BLOCKS[name]
 
 # Triggers -----------------------------------------------------------------------------------------
 

@@ -23,13 +23,13 @@ from liteprobe.cores.formats import (
     FilterControl,
     Layer3,
 )
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.expression import parse
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.expression import parse
 from liteprobe.sim.bench.filter.compare import compare
 from liteprobe.sim.bench.filter.expressions import Frames, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
-from liteprobe.sim.bench.filter.filter_run import CONTROL, WRITE, FilterRun, answer_of, hit_words
-from liteprobe.sim.models.filter import FilterKey, FilterModel
+from liteprobe.sim.bench.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
+from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 EVERY = 15 << 16 | 3 << 20 | 1 << 26  # A term of no condition, enabled.
 IPV4 = FilterKey(Layer3.IPV4, (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])), 17, (1000, 2000), 5, (0x10, 0x20))

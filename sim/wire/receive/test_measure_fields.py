@@ -9,12 +9,12 @@ import pytest
 
 from liteprobe.cores.formats import Fill, StampPlace
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive.fields_run import (
+from liteprobe.sim.bench.receive.fields import (
     BARE, PROBE, STREAMS, check_places, errors_of, named_delays, random_errors, written,
 )
-from liteprobe.sim.bench.receive.monitor_run import Sent
+from liteprobe.sim.bench.receive.monitor import Sent
 from liteprobe.sim.bench.tools.wire import is_full
-from liteprobe.sim.models.probe_frame import ProbeFrame
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 # Bit errors ---------------------------------------------------------------------------------------
 

@@ -10,11 +10,10 @@ import pytest
 
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive.monitor_check import check, parity_answer, verdict_of
-from liteprobe.sim.bench.receive.monitor_run import NO_ERROR, Reader, Sent, run
-from liteprobe.sim.models.monitor import Answer, MonitorModel, Settings
-from liteprobe.sim.models.probe_frame import ProbeFrame
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.bench.receive.monitor import NO_ERROR, Reader, Sent, check, parity_answer, run, verdict_of
+from liteprobe.sim.models.receive.monitor import Answer, MonitorModel, Settings
+from liteprobe.sim.models.traffic.trains import ProbeFrame
+from liteprobe.sim.models.receive.unified import unified_header
 
 MAC = bytes.fromhex("024c500000aa")
 ALWAYS = Reader()

@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles
 from liteprobe.sim.bench.frames.gmii_source import carrier, idle, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.receive.driver import ReceiveDriver, run_receive_test
-from liteprobe.sim.models.receive import PortModel, Symbol
+from liteprobe.sim.models.receive.port import PortModel, Symbol
 
 SHORTEST = carrier(b"\xd5" + bytes(6)) + idle(1)  # As close as the detector takes SFDs.
 REFUSED = carrier(b"\x00") + idle(1)

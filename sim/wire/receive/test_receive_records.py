@@ -11,7 +11,7 @@ from liteprobe.cores.formats import STREAM_ACCUMULATORS
 from liteprobe.sim.bench.frames.gmii_source import carrier, idle, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test, train
-from liteprobe.sim.models.receive import PortModel
+from liteprobe.sim.models.receive.port import PortModel
 
 
 @pytest.mark.parametrize("clocks", VARIANTS)

@@ -9,8 +9,8 @@ import pytest
 
 from liteprobe.cores.formats import UNIFIED_OCTETS, UnifiedFlag
 from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive import unified_run
-from liteprobe.sim.models.unified import unified_header
+from liteprobe.sim.bench.receive import unified
+from liteprobe.sim.models.receive.unified import unified_header
 
 BURST = 1  # Spacing: words and frames without an idle cycle.
 
@@ -37,26 +37,26 @@ def differing(frames, run, verdicts=None):
 @pytest.mark.parametrize("stall", [0, 60])
 def test_every_stack_at_line_rate(stall):
     frames = stacks.stacks()
-    run = unified_run.run(frames, stall=stall)
+    run = unified.run(frames, stall=stall)
     assert differing(frames, run) == []
     assert run.lost == 0
 
 
 def test_frame_that_ends_anywhere():
     frames = [frame[:end] for frame in stacks.stacks()[::9] for end in range(len(frame) + 1)]
-    run = unified_run.run(frames, spacing=60)
+    run = unified.run(frames, spacing=60)
     assert differing(frames, run) == []
 
 
 def test_fuzzed_frames():
     frames = list(stacks.fuzz(10_000, seed=11))
-    run = unified_run.run(frames)
+    run = unified.run(frames)
     assert differing(frames, run) == []
 
 
 def test_shortest_frames_a_word_a_cycle_every_33_cycles():
     frames = [frame for frame in stacks.stacks() if len(frame) == 60] * 20
-    run = unified_run.run(frames, spacing=33)
+    run = unified.run(frames, spacing=33)
     assert differing(frames, run) == []
     assert run.lost == 0
     assert run.cycles < 33 * len(frames) + 1200
@@ -65,7 +65,7 @@ def test_shortest_frames_a_word_a_cycle_every_33_cycles():
 def test_errors_of_the_mac_are_in_the_flags_and_overflows_have_no_header():
     frames = list(stacks.stacks()[:80])
     errors = [number % 8 for number in range(80)]
-    run = unified_run.run(frames, errors)
+    run = unified.run(frames, errors)
     kept = [number for number in range(80) if not errors[number] & 4]
     verdicts = [
         UnifiedFlag.FCS_ERROR * (errors[number] & 1) | UnifiedFlag.SYMBOL_ERROR * (errors[number] >> 1 & 1)
@@ -75,10 +75,10 @@ def test_errors_of_the_mac_are_in_the_flags_and_overflows_have_no_header():
     assert run.lost == 0
 
 
-@pytest.mark.parametrize(("spacing", "stall"), [(BURST, 0), (unified_run.LINE_RATE, 200)])
+@pytest.mark.parametrize(("spacing", "stall"), [(BURST, 0), (unified.LINE_RATE, 200)])
 def test_headers_that_find_no_room_are_dropped_whole_and_counted(spacing, stall):
     frames = [struct.pack(">I", number).ljust(60, b"\xff") for number in range(5000)]
-    run = unified_run.run(frames, spacing=spacing, stall=stall)
+    run = unified.run(frames, spacing=spacing, stall=stall)
     found = headers(run)
     assert run.lost > 1000
     assert len(found) + run.lost == len(frames)
@@ -90,5 +90,5 @@ def test_headers_that_find_no_room_are_dropped_whole_and_counted(spacing, stall)
 @pytest.mark.parametrize("length", [9018, 9019, 65535, 65536, 70000])
 def test_giants(length):
     frames = [stacks.stacks()[6].ljust(length, b"\x45"), stacks.stacks()[7]]
-    run = unified_run.run(frames)
+    run = unified.run(frames)
     assert differing(frames, run) == []

@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import TRACE_FLAGS_BIT, TRACE_SNAP_BIT, TraceFlag
-from liteprobe.sim.bench.replay import port_run
-from liteprobe.sim.bench.replay.port_module import RING_WORDS
-from liteprobe.sim.bench.replay.port_run import NEVER, Program
+from liteprobe.sim.bench.replay import port
+from liteprobe.sim.bench.replay.port import NEVER, RING_WORDS, Program
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, record, stalled, trace
 from liteprobe.sim.bench.tools.wire import with_full
-from liteprobe.sim.models.replay import AROUND, StampPlace, TraceFrame
+from liteprobe.sim.models.traffic.replay import AROUND, StampPlace, TraceFrame
 
 FAST = 66  # Cycles from burst to burst of a memory that is faster than the line.
 
@@ -36,15 +35,15 @@ def looped(frames, chance, loops, **options):
 
 def result(one, **options):
     """Replay one program; return the comparison and what was found."""
-    found = port_run.run([one], **options)[0]
-    return port_run.compared(one, found), found
+    found = port.run([one], **options)[0]
+    return port.compared(one, found), found
 
 
 @pytest.mark.parametrize("seed", with_full(range(3), range(3, 40)))
 def test_exponential_gaps_with_stamps_and_waits_leave_as_the_model_says(seed):
     chance = random.Random(seed)
     frames = FrameMaker(chance, 0.5).exponential(400, 0.8)
-    sys_ps = port_run.SYS_PS + chance.randint(-2, 2)
+    sys_ps = port.SYS_PS + chance.randint(-2, 2)
     found, ran = result(program(frames, chance, 0.3, end_gap=chance.choice((None, 3000))), sys_ps=sys_ps, seed=seed)
     assert (found.off, found.frames) == (0, 400), found
     assert not ran.is_bad
@@ -149,10 +148,10 @@ def test_a_stop_ends_behind_the_present_frame_and_the_next_session_is_sound():
         Program([], [], opens=False, prime=0),
         program(maker.exponential(100, 0.9), chance),
     ]
-    first, second, third = port_run.run(programs)
-    assert port_run.compared(programs[0], first).off == 0 and len(first.ticks) == 21
+    first, second, third = port.run(programs)
+    assert port.compared(programs[0], first).off == 0 and len(first.ticks) == 21
     assert (len(second.ticks), second.frames_taken, second.is_bad) == (0, 0, 1)
-    assert (port_run.compared(programs[2], third).off, third.is_bad) == (0, 0)
+    assert (port.compared(programs[2], third).off, third.is_bad) == (0, 0)
 
 
 def test_a_host_that_is_gone_leaves_an_underrun_with_the_number_of_the_frame():
@@ -161,7 +160,7 @@ def test_a_host_that_is_gone_leaves_an_underrun_with_the_number_of_the_frame():
     one = program(frames, chance)
     cut = len(flat(trace(frames[:20], chance))) + 50
     one = replace(one, words=one.words[:cut], frames=frames[:20], stop_tick=200_000)
-    ran = port_run.run([one])[0]
+    ran = port.run([one])[0]
     assert (ran.sent, ran.late, ran.underruns, ran.first_underrun, ran.is_starved, ran.is_bad) == (20, 0, 1, 20, 1, 0)
 
 
@@ -169,8 +168,8 @@ def test_programs_of_one_session_go_on_where_the_last_one_ended():
     chance = random.Random(9)
     maker = FrameMaker(chance, 0.4)
     programs = [replace(program(maker.exponential(60, 0.7), chance, 0.3), opens=n == 0, prime=0) for n in range(4)]
-    for one, ran in zip(programs, port_run.run(programs), strict=True):
-        found = port_run.compared(one, ran)
+    for one, ran in zip(programs, port.run(programs), strict=True):
+        found = port.compared(one, ran)
         assert (found.off, found.frames) == (0, 60), found
 
 
@@ -195,8 +194,8 @@ def test_a_record_that_no_frame_can_be_made_of_ends_the_program_with_its_number(
     bad = Program(frames, words + BAD[name] + [0] * 40)
     after = program(FrameMaker(chance).back_to_back([70] * 9), chance)
     again = replace(after, opens=False, frames=[], words=[], prime=0)
-    found = port_run.run([bad, again, after])
-    assert port_run.compared(bad, found[0]).off == 0
+    found = port.run([bad, again, after])
+    assert port.compared(bad, found[0]).off == 0
     assert [(one.sent, one.frames_taken, one.is_bad) for one in found] == [(5, 5, 1), (0, 0, 1), (9, 9, 0)]
 
 
@@ -228,8 +227,8 @@ def test_a_ring_goes_round_many_times():
 def test_a_wrong_octet_start_or_counter_is_seen():
     chance = random.Random(13)
     one = program(FrameMaker(chance).back_to_back([60] * 20), chance)
-    ran = port_run.run([one])[0]
-    assert port_run.compared(one, ran).off == 0
+    ran = port.run([one])[0]
+    assert port.compared(one, ran).off == 0
     octets = [*ran.frames[:7], bytes([ran.frames[7][0] ^ 1]) + ran.frames[7][1:], *ran.frames[8:]]
     ticks = ran.ticks.copy()
     ticks[9] += 1
@@ -241,5 +240,5 @@ def test_a_wrong_octet_start_or_counter_is_seen():
         (replace(ran, underruns=3, first_underrun=2, is_starved=1), "counters_off"),
         (short, "missing"),
     ):
-        assert getattr(port_run.compared(one, wrong), name) > 0, name
+        assert getattr(port.compared(one, wrong), name) > 0, name
     assert ran.first_underrun == NEVER

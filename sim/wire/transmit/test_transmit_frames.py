@@ -13,11 +13,10 @@ from scapy.layers.inet6 import IPv6, in6_chksum
 from scapy.layers.l2 import Dot1Q, Ether
 
 from liteprobe.cores.formats import Fill, slot_octets
-from liteprobe.sim.bench.transmit.module import write_verilog
-from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver
+from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver, write_verilog
 from liteprobe.sim.bench.tools.wire import run_wire_test
-from liteprobe.sim.models.probe_frame import ProbeFrame, wire_octets
-from liteprobe.sim.models.schedule import starts
+from liteprobe.sim.models.traffic.trains import ProbeFrame, wire_octets
+from liteprobe.sim.models.traffic.trains import starts
 
 SIZES = [*range(60, 69), 127, 128, 129, 256, 512, 1024, 1514]
 SIZES_IPV6 = [*range(88, 97), 127, 1513, 1514]

@@ -10,11 +10,10 @@ import cocotb
 from cocotb.triggers import Timer
 
 from liteprobe.cores.formats import NO_SEQUENCE, TransmitState, slot_octets
-from liteprobe.sim.bench.transmit.module import write_verilog
-from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver
+from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver, write_verilog
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test, with_full
-from liteprobe.sim.models.probe_frame import ProbeFrame, wire_octets
-from liteprobe.sim.models.schedule import starts
+from liteprobe.sim.models.traffic.trains import ProbeFrame, wire_octets
+from liteprobe.sim.models.traffic.trains import starts
 
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, 9000]
 CLEAN = {"late": 0, "first_late": NO_SEQUENCE, "underruns": 0}

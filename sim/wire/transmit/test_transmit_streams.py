@@ -14,14 +14,13 @@ from scapy.layers.l2 import Ether
 from liteprobe.cores.formats import HORIZON, NO_SEQUENCE, STAMP_OFFSET_MIN, STREAMS, Fill, TransmitState, slot_octets
 from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
 from liteprobe.sim.bench.transmit.driver import Program
-from liteprobe.sim.bench.transmit.streams_driver import (
+from liteprobe.sim.bench.transmit.streams import (
     ScriptedFrame,
     StreamsDriver,
     counts_of,
-    starts_of,
+    starts_of, write_verilog,
 )
-from liteprobe.sim.bench.transmit.streams_module import write_verilog
-from liteprobe.sim.models.probe_frame import ProbeFrame, ones_sum, wire_octets
+from liteprobe.sim.models.traffic.trains import ProbeFrame, ones_sum, wire_octets
 
 SHIFTS = [0, 3, 12]
 TIME = 0x1234_5678_9ABC_DEF1  # ns; every octet and nibble of it differs.

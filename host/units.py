@@ -1,0 +1,92 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads and writes numbers with units, exactly: documents, the command line, netem's words and URLs have them from here."""
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from liteprobe.host.errors import UsageError
+
+Number = int | float | Fraction
+Factors = Mapping[str, int | Fraction]
+
+TIMES: Factors = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}  # In ns.
+PREFIXES: Factors = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()}  # In b/s.
+PER_CENT: Factors = {"%": Fraction(1, 100)}
+#: Units of tc(8), in lower case: times in ns, rates in b/s (``bps``: octets a second).
+TC_TIMES: Factors = {"": TIMES["us"], **TIMES, **{f"{unit}ec": size for unit, size in TIMES.items()}}
+TC_PREFIXES = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
+TC_RATES: Factors = {
+    "": 1,
+    **{
+        f"{prefix}{word}": size * factor
+        for word, size in (("bit", 1), ("bps", 8))
+        for prefix, factor in TC_PREFIXES.items()
+    },
+}
+
+DECIMAL = r"[0-9]+(?:\.[0-9]+)?"
+EXPONENT = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"  # As the command line takes it.
+TC_DECIMAL = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+DIGITS = 12  # After the point.
+
+
+def exact(number: Number) -> Fraction:
+    """Return a number as it is written: 0.1 is a tenth.
+
+    Raises
+    ------
+    UsageError
+        When it is infinite, or not a number.
+    """
+    if isinstance(number, float) and not math.isfinite(number):
+        raise UsageError(f"{number} can't be counted with: give a finite number")
+    return number if isinstance(number, Fraction) else Fraction(str(number))
+
+
+def split(text: str, factors: Factors, number: str = DECIMAL) -> tuple[str, int | Fraction] | None:
+    """Return the digits of a number and the size of its unit; None where ``text`` is not one with one of these units."""
+    match = re.fullmatch(rf"({number})\s*([A-Za-z%]*)", text)
+    return (match[1], factors[match[2]]) if match and match[2] in factors else None
+
+
+def with_unit(number: Number, factors: Factors, digits: int = DIGITS, is_whole: bool = False) -> str:
+    """Return a number with the largest unit in which it is 1 or more; ``is_whole``: in which it is a whole number."""
+    value = exact(number)
+    fits = [unit for unit, size in factors.items() if (value % size == 0 if is_whole else value >= size)]
+    unit = max(fits or [min(factors, key=factors.__getitem__)], key=factors.__getitem__)
+    return decimal(value / factors[unit], digits) + unit
+
+
+def decimal(value: Fraction, digits: int = DIGITS) -> str:
+    """Return a number in decimal, rounded to so many digits after the point."""
+    whole, rest = divmod(round(value * 10**digits), 10**digits)
+    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
+
+
+def time_text(time_ns: Number) -> str:
+    """Return a time (ns) with its unit."""
+    return with_unit(time_ns, TIMES)
+
+
+def rate_text(rate_bps: Number) -> str:
+    """Return a rate (b/s) with its unit."""
+    return with_unit(rate_bps, BITS)
+
+
+def share_text(share: Number) -> str:
+    """Return a share as per cent."""
+    return with_unit(share, PER_CENT)
