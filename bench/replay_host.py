@@ -20,12 +20,12 @@ from sink import sink
 
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD
 from liteprobe.host.errors import UsageError
-from liteprobe.host.replay.slots import ReplaySession, TraceWords
+from liteprobe.host.replay.slots import ReplaySession
 from liteprobe.host.replay.streamer import Streamer, StreamState
 from liteprobe.host.replay.udp import UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
-from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
