@@ -15,13 +15,13 @@ from liteprobe.soc.main_ram import burst_port, ring_address
 
 #: Words of a ring's counts that are registers of its port.
 REGISTERS = ("accepted", "datagrams", "repeated", "early", "full")
-#: Words behind the counts of two rings that are registers of its port, too.
+#: Words after the counts of two rings that are registers of its port, too.
 SHOWN     = {
     "underruns": UNDERRUNS_WORD, "frames": FRAMES_WORD, "first_underrun": FIRST_UNDERRUN_WORD, "errors": ERRORS_WORD,
 }
 SHOWN_BASE = 2*COUNTS
 
-def add_datagrams(soc, receive, transmit, has_room):
+def add_datagrams(soc, receive, transmit, has_space):
     """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return what the stack has in their place.
 
     Registers ``port<n>_replay_accepted``, ``_datagrams``, ``_repeated``, ``_early``, ``_full`` and ``_strange``, and of the
@@ -32,7 +32,7 @@ def add_datagrams(soc, receive, transmit, has_room):
     soc : ProbeSoC
         With ``replay_ports``, of each test port: ``session``, ``opens``, ``closes``, ``restart``, ``is_restarted``, ``written``,
         ``fetched``, ``keeps``, ``frames``, ``underruns``, ``first_underrun``, ``errors``, ``is_running``, ``is_starved``.
-    receive, transmit, has_room
+    receive, transmit, has_space
         As of `ProbeSoC.add_management`.
     """
     config = soc.probe_config
@@ -43,7 +43,7 @@ def add_datagrams(soc, receive, transmit, has_room):
         receive.connect(datagrams.sink),
         datagrams.status.connect(arbiter.first),
         arbiter.source.connect(transmit),
-        arbiter.has_room.eq(has_room),
+        arbiter.has_space.eq(has_space),
     ]
     join_lease(soc, datagrams)
     for number, port in enumerate(soc.replay_ports):
