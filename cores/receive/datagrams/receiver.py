@@ -12,10 +12,12 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_MAGIC, REPLAY_PORT, RING_WORDS, DatagramFlag
 from liteprobe.cores.memory.ring_writer import RingWriter
 from liteprobe.cores.octets import number, swapped
 from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.ring import RingFiller
 from liteprobe.cores.receive.datagrams.status import DatagramStatus
 from liteprobe.cores.rewind_fifo import RewindFIFO
 
@@ -164,7 +166,7 @@ class ManagementBypass(LiteXModule):
 
 # Receiver -----------------------------------------------------------------------------------------
 
-class DatagramReceiver(LiteXModule):
+class DatagramReceiver(RingFiller):
     """Takes the datagrams to UDP port REPLAY_PORT out of received frames, and writes what they carry into rings.
 
     A datagram says with which word of its session it begins. It is accepted if that is the one that the ring waits for, and
@@ -531,3 +533,26 @@ class DatagramReceiver(LiteXModule):
                 answers.underruns[n].eq(self.underruns[n]),
                 answers.first_underrun[n].eq(self.first_underrun[n]),
             ]
+
+    def join_ring(self, ring, port):
+        """Join ring number ``ring`` to a `RingPort`, whose counts are in answers."""
+        RingFiller.join_ring(self, ring, port)
+        self.comb += [
+            self.frames[ring].eq(port.frames),
+            self.underruns[ring].eq(port.underruns),
+            self.first_underrun[ring].eq(port.first_underrun),
+            self.is_bad[ring].eq(port.errors),
+            self.is_running[ring].eq(port.is_running),
+            self.is_starved[ring].eq(port.is_starved),
+        ]
+
+    def join_link(self, receive, transmit, has_space):
+        """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return the sink for theirs."""
+        self.arbiter = arbiter = FrameArbiter(is_quiet=False)
+        self.comb += [
+            receive.connect(self.sink),
+            self.status.connect(arbiter.first),
+            arbiter.source.connect(transmit),
+            arbiter.has_space.eq(has_space),
+        ]
+        return arbiter.second

@@ -12,13 +12,14 @@ from liteprobe.cores.formats import DATAGRAM_MAGIC, DMA_SLOT_BYTES, RING_WORDS, 
 from liteprobe.cores.memory.ring_writer import RingWriter
 from liteprobe.cores.memory.sdram import BURST_WORDS
 from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.ring import RingFiller
 
 LINE_BITS = log2_int(BURST_WORDS)
 LEFT_BITS = bits_for(SLOT_WORDS)
 
 # Slot Receiver ------------------------------------------------------------------------------------
 
-class SlotReceiver(LiteXModule):
+class SlotReceiver(RingFiller):
     """Writes what the slots of a `SlotReader` carry into the ring of a port, as `DatagramReceiver` does with datagrams.
 
     A slot begins with the header of a datagram, and says how many words follow. It is accepted if it is of the present session
@@ -313,3 +314,12 @@ class SlotReceiver(LiteXModule):
             answers.eq(bus.cyc & bus.stb & ~bus.ack & counts.can_read),
         ]
         self.sync += bus.ack.eq(answers), bus.dat_r.eq(counts.data)
+
+    def join_reader(self, reader):
+        """Take the slots of a `SlotReader`."""
+        self.comb += [
+            self.sink.valid.eq(reader.source.valid),
+            self.sink.data.eq(reader.source.data),
+            reader.source.ready.eq(self.sink.ready),
+            self.is_running.eq(reader.enable),
+        ]
