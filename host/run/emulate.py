@@ -26,7 +26,7 @@ from liteprobe.host.run.emulate_figures import (
     Extended,
     notes_of,
 )
-from liteprobe.host.run.engine import ErrorWording, PortEnd, Run, RunDevice, check_link
+from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
 from liteprobe.host.traffic.network.store import Limits
@@ -169,7 +169,7 @@ class _Direction:
     asked: int = 0  # Changes that hold or are set.
 
 
-class Emulation(Run):
+class Emulation(PortRun):
     """An emulated network on a probe.
 
     It goes on when this host is gone. As a context it is stopped at the end, unless it was detached.

@@ -523,3 +523,25 @@ class Trace:
         if span:
             return max(round(Fraction(span, count - 1)), 1)
         return -int(-slots // ratio)
+
+
+@dataclass(frozen=True)
+class TraceWords:
+    """The words of a trace, as they go along to the process that prepares them.
+
+    Parameters
+    ----------
+    trace : Trace
+    increment : int
+        Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    first_ticks : int
+        From the start of the program to the first frame.
+    """
+
+    trace: Trace
+    increment: int = NOMINAL
+    first_ticks: int = 0
+
+    def chunks(self) -> Iterator[Words]:
+        """Yield all words, some at once."""
+        return self.trace.records(self.increment, self.first_ticks)

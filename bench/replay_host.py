@@ -16,20 +16,20 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
-from _figures import Figure
-from _sink import sink
+from sink import sink
 
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD
 from liteprobe.host.errors import UsageError
-from liteprobe.host.replay.slots import ReplaySession, TraceWords
+from liteprobe.host.replay.slots import ReplaySession
 from liteprobe.host.replay.streamer import Streamer, StreamState
 from liteprobe.host.replay.udp import UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
-from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.traffic import trace_words
 
 FILE_OCTETS = 10**9
@@ -72,7 +72,8 @@ def sent(trace: Trace) -> Iterator[trace_words.Record]:
         tick += found[-1].tick
 
 
-def records(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_records(is_full: bool) -> Iterator[Figure]:
     """Each word and each time of a made-up file, and of every Ethernet packet of the corpora."""
     frames = 1_000_000 if is_full else 100_000
     with TemporaryDirectory(dir=Path("build")) as folder:
@@ -115,7 +116,8 @@ def records(is_full: bool) -> Iterator[Figure]:
 # loss ---------------------------------------------------------------------------------------------
 
 
-def loss(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_loss(is_full: bool) -> Iterator[Figure]:
     """1, 5 and 20 % of loss, doubling and reordering at once, both ways, and stalls; a ring that is emptied at 0.3 Gb/s."""
     trace = TraceWords(Trace.cbr(Interval(), RandomLength(60, 1514), 200_000 if is_full else 40_000))
     words = np.concatenate(list(trace.chunks()))
@@ -161,7 +163,8 @@ def peak_octets(pids: list[int]) -> int:
     return 1024 * kilobytes
 
 
-def host(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_host(is_full: bool) -> Iterator[Figure]:
     """A capture of 1 GB, of 60 to 1514 octets, of 1514 and of 60 alone: looked through, then prepared and streamed to a sink."""
     for name, lengths in (("mixed", (60, 1514)), ("1514", (1514, 1514)), ("60", (60, 60))):
         with TemporaryDirectory(dir=Path("build")) as folder:

@@ -12,14 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from _figures import Figure
-
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.cores.formats.emulate import LANES, UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.traffic.network.store import RING_BITS_MIN
 from liteprobe.sim.bench.system import emulator
 from liteprobe.sim.bench.system.emulator import bank, emulating
 from liteprobe.sim.bench.system.replay import Packet
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.system.build import build_probe
 
@@ -83,7 +82,8 @@ def wrong(folder: Path, ring: list[dict[str, int]], traffic: Mapping[int, list[P
 # Rates --------------------------------------------------------------------------------------------
 
 
-def memory(is_full: bool) -> Iterator[Figure]:
+@row("emulator")
+def test_memory(is_full: bool) -> Iterator[Figure]:
     """The greatest share of a line at which no frame is wrong, by length and ways; ``--full``: at other memory clocks, too."""
     for mhz in (BOARD_MHZ, *(OTHER_MHZ if is_full else ())):
         for ways in (1, 2):
@@ -110,7 +110,8 @@ def most(folder: Path, length: int, ways: int) -> int:
 # Delays -------------------------------------------------------------------------------------------
 
 
-def delay(_: bool) -> Iterator[Figure]:
+@row("emulator")
+def test_delay() -> Iterator[Figure]:
     """The longest delay that each store holds of a full line, by length; and how many frames are wrong at it and at the least."""
     for name, (store, words) in STORES.items():
         folder = probe(store, words)

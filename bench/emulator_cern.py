@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import matplotlib
 import numpy as np
-from _figures import ROOT, Figure
 from matplotlib.figure import Figure as Picture
 
 from liteprobe.sim.bench.emulator.cern import Kind, Transfer, site, transfer
 from liteprobe.sim.bench.emulator.stations import build
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 FOLDER = ROOT / "build" / "bench"
 LOADS = (0, 20, 40, 60, 80, 90, 100)  # %.
@@ -92,7 +92,8 @@ def draw(results: Results) -> None:
         picture.savefig(FOLDER / "emulator-cern.png", dpi=110)
 
 
-def cern(is_full: bool) -> Iterator[Figure]:
+@row("emulator")
+def test_cern(is_full: bool) -> Iterator[Figure]:
     """Slowdown by background, at constant and exponential intervals and in bursts."""
     reason = build.lacking()
     if reason:

@@ -11,9 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import _peers
 import numpy as np
-from _figures import Figure
+import peers
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
@@ -22,6 +21,7 @@ from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay import port
 from liteprobe.sim.bench.replay.port import Program
 from liteprobe.sim.bench.system import replay
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
 FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.
@@ -91,7 +91,8 @@ def busiest(_: bool) -> Iterator[Figure]:
     yield Figure("port_busiest_late_unexpected", found.late - trace.summary().expected_late, "frames", 0)
 
 
-def peers(_: bool) -> Iterator[Figure]:
+@row("replay")
+def test_peers() -> Iterator[Figure]:
     """Error of each gap of one file: by a compiled port, and by tcpreplay on a virtual link of this machine."""
     with TemporaryDirectory(dir=Path("build")) as name:
         folder = Path(name)
@@ -103,12 +104,12 @@ def peers(_: bool) -> Iterator[Figure]:
         errors = {"liteprobe": np.abs(TICK_NS * np.diff(found.ticks) - np.diff(started))}
         yield Figure("peers_liteprobe_frames", compared.frames, "frames", PEER_FRAMES, is_least=True)
         yield Figure("peers_liteprobe_off", compared.off, "findings", 0)
-        if lacking := _peers.missing(PEER_TOOLS):
+        if lacking := peers.missing(PEER_TOOLS):
             print(
                 f"peers_tcpreplay: skipped, it needs {', '.join(lacking)} (apt-get install, as root)", file=sys.stderr
             )
         else:
-            seen = list(_peers.frames_of(_peers.watched(folder, _peers.tcpreplay_file, given)))
+            seen = list(peers.frames_of(peers.watched(folder, peers.tcpreplay_file, given)))
             errors["tcpreplay"] = gap_errors(packets, started, seen)
             yield Figure("peers_tcpreplay_frames_unseen", PEER_FRAMES - len(seen), "frames", ANYTHING)
     for who, off in errors.items():
@@ -132,7 +133,7 @@ def gap_errors(
     packets: Sequence[Read], started: NDArray[np.int64], seen: Sequence[tuple[int, bytes]]
 ) -> NDArray[np.int64]:
     """Return how far gaps between frames that were seen one after the other are from those of the file (ns)."""
-    numbers = {one.octets[: _peers.SEEN_OCTETS]: number for number, one in enumerate(packets)}
+    numbers = {one.octets[: peers.SEEN_OCTETS]: number for number, one in enumerate(packets)}
     which = np.array([numbers[octets] for _, octets in seen])
     stamps = np.array([stamp for stamp, _ in seen])
     is_next = np.diff(which) == 1

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
-from _figures import Figure
 from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode import BlockDecoder
@@ -34,6 +33,7 @@ from liteprobe.sim.bench.filter.expressions import (
     varied,
 )
 from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.receive.filter import FilterModel
 
 Answers = NDArray[np.bool_]
@@ -41,7 +41,8 @@ SEEDS = range(1, 6)  # Of stacks.
 SNAPS = (65535, 65535, 64, 40, 20)
 
 
-def filter_row(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_filter(is_full: bool) -> Iterator[Figure]:
     """Random rules and packets through the filter of the gateware, both ports at line rate, against the model."""
     rule_sets = 2000 if is_full else 400
     result = filter_compare.compare(seed=6, rule_sets=rule_sets, packets=150)

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure
-
 from liteprobe.sim.bench.labs import notebook
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 MOST_CPU_S = 600
 
@@ -22,7 +21,8 @@ def cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def labs(_: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_labs() -> Iterator[Figure]:
     """Execute all eight: figures that are off the teacher's answers, and the machine time of each, its builds included."""
     check = notebook.load("teacher/check")
     for name, expected in check.answers().items():

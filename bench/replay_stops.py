@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from _figures import Figure
-from _replay_system import octets_off, probe
 from numpy.typing import NDArray
+from replay_system import octets_off, probe
 
 from liteprobe.cores.formats import OVERHEAD, RING_WORDS, TICK_NS, TRACE_HEADER_WORDS
 from liteprobe.host.run.replay_figures import PortReplay
@@ -24,6 +23,7 @@ from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.traffic import Frames, Sent
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 STOPS_MS = (1, 3, 10, 30, 100)
 LOADS = (0.8, 0.3)
@@ -41,7 +41,8 @@ class Stop:
     ended_ns: int
 
 
-def stops(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_stops(is_full: bool) -> Iterator[Figure]:
     """The host stops once, at several loads: the stream recovers, or the underrun is said with the frame that it must be.
 
     After it frames follow one another as the line lets them; those for which the line was not free are late, and only those for

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Capacity and dispersion rate of trains through loaded hops, against queues that are worked out apart."""
 
-from _queue import BITS, LENGTH, LINE_RATE, SLOT_NS, TICK_NS, Floats, Hop, stamps, through
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _figures import Figure
+from lindley import BITS, LENGTH, LINE_RATE, SLOT_NS, TICK_NS, Floats, Hop, stamps, through
 
 from liteprobe.host.analysis import capacity, summary, theory
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 SEED = 13
 TRAINS = 50  # Of an experiment.
@@ -89,7 +89,8 @@ def intervals(path: str, is_full: bool) -> Iterator[Figure]:
             yield Figure(f"expectation_off_theory_{path}_{count}", off, "standard errors", 4)
 
 
-def capacity_row(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_capacity(is_full: bool) -> Iterator[Figure]:
     """Capacity where it is claimed, and the interval of the dispersion rate, on one and two hops.
 
     Left out: intervals at load 0 (6 paths x 3 counts), where nothing scatters, and intervals of all paths but one hop

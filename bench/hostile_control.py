@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from _figures import Figure
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS
@@ -27,6 +26,7 @@ from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 TRAINS = 300
 STARTS = 100
@@ -64,7 +64,8 @@ def random_program(rand: random.Random) -> TrainProgram:
     )
 
 
-def trains(_: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_trains() -> Iterator[Figure]:
     """300 trains over each network: none wrong without an error, and at 1 % no error at all."""
     for kind, parts in KINDS.items():
         for percent in (1, 5, 20):
@@ -114,7 +115,8 @@ def command(*arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def two_hosts(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_two_hosts(is_full: bool) -> Iterator[Figure]:
     """Two hosts start at random times: each one's figures are right, or it is refused with the name of the other."""
     rand = random.Random(13)
     found: Counter[str] = Counter()
@@ -171,7 +173,8 @@ def says_right(text: str, length: int, count: int) -> bool:
     return figures == wanted
 
 
-def silence(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_silence(is_full: bool) -> Iterator[Figure]:
     """A host that ends in the middle of a train: how long the probe goes on (its own time)."""
     for name, ends in (("sigterm", signal.SIGTERM), ("sigkill", signal.SIGKILL), ("unplugged", signal.SIGSTOP)):
         with tempfile.TemporaryDirectory() as folder:
@@ -240,7 +243,8 @@ def strange_request(rand: random.Random, places: list[tuple[int, int]]) -> bytes
     return encode(rand.getrandbits(32), reads, Write(address(), writes) if writes else None)
 
 
-def hostile_host(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_hostile_host(is_full: bool) -> Iterator[Figure]:
     """A host that reads and writes whatever comes to its mind, then a reset and a train."""
     requests = STRANGE_REQUESTS if is_full else STRANGE_REQUESTS // 10
     for seed in (1, 2, 3) if is_full else (1,):

@@ -15,13 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure
-
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
 from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
@@ -51,7 +50,8 @@ def each_s(work: Callable[[], object], count: int) -> tuple[float, float]:
     return (time.perf_counter() - began) / count, (time.process_time() - used) / count
 
 
-def metrics(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_metrics(is_full: bool) -> Iterator[Figure]:
     """Looks and scrapes, from one client and from several at once; promtool, where it is installed."""
     count = 1000 if is_full else 200
     with TemporaryDirectory() as folder:

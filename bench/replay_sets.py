@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from _figures import Figure
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, OVERHEAD, SET_PLACES, TICK_NS, SetField
 from liteprobe.host.device.link.url import sim_url
@@ -27,6 +26,7 @@ from liteprobe.sim.bench.replay import sets_port
 from liteprobe.sim.bench.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Trial, checked, random_program, run
 from liteprobe.sim.bench.replay.sets_maker import Made, template_of
 from liteprobe.sim.bench.system.traffic import CABLE, Sent
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.traffic.port import SYS_PS
 from liteprobe.sim.models.traffic.sets import LEAD, outcome
 from liteprobe.sim.system.build import build_probe
@@ -42,7 +42,8 @@ SET_FRAMES = 6000  # Of each.
 PROGRAMS = 10  # One after the other on one source.
 
 
-def sets(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_sets(is_full: bool) -> Iterator[Figure]:
     """Random sets of all fields, in hostile conditions and at the pins; repeats; rates of sets of 7, 25 and 9 octets."""
     yield from hostile_sets(is_full)
     yield from sets_at_pins(is_full)
@@ -181,7 +182,8 @@ def joined(control: int, fields: Sequence[bytes], in_run: bool = False) -> bytes
 # The whole probe ---------------------------------------------------------------------------------------
 
 
-def whole_probe(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_sets_system(is_full: bool) -> Iterator[Figure]:
     """The simulated preset ``replay``: sets by UDP into its ring, a table in its SDRAM, 64 octets back to back at the pins."""
     build = build_probe("own", with_cpu=False, preset="replay")
     chance, count = np.random.default_rng(1), 30_000 if is_full else 3000

@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import ROOT, Figure, Row
-
-sys.path.insert(0, str(ROOT / "tools"))
-
 import command_desk
 import command_runs
 import commands as tool
 import page_scripts
 import transcripts
+
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 
 def says_it_again(command: str, expected: str) -> bool:
@@ -70,7 +68,8 @@ def scripts_that_differ() -> Iterator[Figure]:
     yield Figure("blocks_that_print_another_thing", differ, "blocks", 0)
 
 
-def commands(is_full: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_commands(is_full: bool) -> Iterator[Figure]:
     """Count the commands of each kind, say why others are not run, and run those whose output no page shows.
 
     Those of ``command_runs.SLOW``, the sessions at the simulated desk and the blocks that use git and the network run with
@@ -105,8 +104,3 @@ def commands(is_full: bool) -> Iterator[Figure]:
     steps = sum(map(len, command_desk.SESSIONS.values()))
     left = f"{len(command_runs.SLOW)} commands that are run, {steps} at a simulated desk, {len(page_scripts.SCRIPTS)} blocks"
     print(f"  excluded without --full: {left} that use git and the network", file=sys.stderr)
-
-
-def rows() -> dict[str, Row]:
-    """Return the rows of this file, by name, for ``bench/first_hour.py``."""
-    return {"commands": commands}

@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import Figure
-
 from liteprobe.host.device.link.sim import SimOptions, build
 from liteprobe.sim.bench.system import signals
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.tools.processes import pass_on_signals
 
 SEED = 20261122
 TIMES, TIMES_IN_FULL = 60, 300
 
 
-def signals_row(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_signals(is_full: bool) -> Iterator[Figure]:
     """Yield how many of the ends were not what they should be."""
     pass_on_signals()
     own, monitor = build(SimOptions()), build(SimOptions(preset="monitor"))

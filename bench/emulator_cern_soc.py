@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure
-
 from liteprobe.sim.bench.emulator.cern import CERN, Kind, Line, site
 from liteprobe.sim.bench.emulator.stations import build
 from liteprobe.sim.bench.system.emulator import emulating
 from liteprobe.sim.bench.system.stations import Fetch, fetch
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 FAST = Line(octet=10, delay=125_000)  # 100 Mb/s, 1 ms.
@@ -35,7 +34,8 @@ FULL_CASES = {
 }
 
 
-def cern_soc(is_full: bool) -> Iterator[Figure]:
+@row("emulator")
+def test_cern_soc(is_full: bool) -> Iterator[Figure]:
     """What differs from the reference in each case, and frames that left late."""
     reason = build.lacking()
     if reason:

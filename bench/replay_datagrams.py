@@ -10,17 +10,17 @@ by arithmetic, what that is of a test port's line for frames that are replayed w
 
 from collections.abc import Iterator
 
-from _figures import Figure
-
 from liteprobe.cores.formats import OVERHEAD, TRACE_HEADER_WORDS
 from liteprobe.sim.bench.replay.datagrams import LINE, run
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.receive.datagrams import Verdict
 
 LINE_DATAGRAMS = 3000
 LEAST = {60: 100.0, 256: 100.0, 512: 97.0, 1024: 95.5, 1514: 95.0}  # Per cent of a line, by length.
 
 
-def datagrams(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_datagrams(is_full: bool) -> Iterator[Figure]:
     """10^5 datagrams and more of hostile networks; the rate of a full line."""
     found = [run(seed, 1000) for seed in range(100, 124 if is_full else 112)]
     yield Figure("datagrams_judged", sum(sum(one.verdicts.values()) for one in found), "datagrams", 1e5, is_least=True)

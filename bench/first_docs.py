@@ -8,14 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import ROOT, Figure
-
-sys.path.insert(0, str(ROOT / "tools"))
-
 import site_check
 
+from liteprobe.sim.bench.tools.figures import Figure, row
 
-def docs(is_full: bool) -> Iterator[Figure]:
+
+@row("first-hour")
+def test_docs(is_full: bool) -> Iterator[Figure]:
     """Build the site strictly and compare its names with those of host/; private names (``_name``) are left out."""
     del is_full
     with tempfile.TemporaryDirectory() as folder:

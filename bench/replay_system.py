@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure
-
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.run.replay_figures import PortReplay
@@ -22,6 +20,7 @@ from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.traffic import Frames, Sent
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 LOAD = 0.8
@@ -82,7 +81,8 @@ def replayed(
         return Run(result[0], replay.pins(sent, 0), replay.pins(sent, 1, "in"), counts["frames"], counts["gap_frames"])
 
 
-def system(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_system(is_full: bool) -> Iterator[Figure]:
     """10^4 frames at 8/10 load; each length at 100 %; capture at once; a network that loses, doubles and reorders."""
     yield from exponential(10_000 if is_full else 3000)
     for length, snap, frames, least in LINES:

@@ -20,13 +20,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from _figures import ROOT, Figure
-
-sys.path.insert(0, str(ROOT / "tools"))
-
 import lock
 
 from liteprobe.host.cli.main import COMMANDS
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 #: Most that an environment may grow by (MB), beside what an empty one has; the plain one is what the issue asks for.
 SIZES_MB = {"": 150, "report": 250, "parquet": 330, "clock": 480, "sim": 400, "build": 560, "all": 1200}
@@ -164,7 +161,8 @@ class Installed:
         return {(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
-def install(is_full: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_install(is_full: bool) -> Iterator[Figure]:
     """Return size and time of each extra."""
     for extra, most in SIZES_MB.items():
         with installed(extra, not is_full) as there:
@@ -172,7 +170,8 @@ def install(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"install_{extra or 'plain'}", there.seconds, "s", INSTALL_S)
 
 
-def wheel(_: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_wheel() -> Iterator[Figure]:
     """Run every command where nothing but the host is installed: it works, or says in a line what to type."""
     with installed("") as there:
         uses = PLAIN | {(name, "--help"): (0, "") for name in COMMANDS}
@@ -193,7 +192,8 @@ def wheel(_: bool) -> Iterator[Figure]:
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
-def train(_: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_train() -> Iterator[Figure]:
     """Go from nothing to the first train with the extra sim; then what else a simulated probe can be asked."""
     with installed("sim") as there:
         done = there.run(["train"], is_bare=True)
@@ -216,7 +216,8 @@ def train(_: bool) -> Iterator[Figure]:
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
-def build(is_full: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_build(is_full: bool) -> Iterator[Figure]:
     """Write a board's Verilog with the extra build; products go to the working folder. ``--full``: to the bitstream, too."""
     with installed("build") as there:
         done, seconds = timed(there, ["build", BOARD, "--no-compile"])
@@ -233,7 +234,8 @@ def build(is_full: bool) -> Iterator[Figure]:
         yield Figure("files_written_into_the_environment", there.written, "files", 0)
 
 
-def lowest(_: bool) -> Iterator[Figure]:
+@row("first-hour")
+def test_lowest() -> Iterator[Figure]:
     """Install the least version of each package that the ranges of pyproject.toml allow, and measure with them."""
     with TemporaryDirectory() as folder:
         pins = least(Path(folder))

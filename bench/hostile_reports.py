@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from _queue import BITS, LENGTH, passed, sent, stamps
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _figures import Figure
+from lindley import BITS, LENGTH, passed, sent, stamps
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, ClockError, ClockState
@@ -27,6 +26,7 @@ from liteprobe.host.suites import owd_figures
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.tools.page_cells import Cells
 from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
@@ -265,7 +265,8 @@ def check_capacity(count: Count, row: Mapping[str, Any], of_all: Mapping[str, An
     count.wrong += bps is not None and abs(bps / 1e9 - 1) > 1e-3
 
 
-def reports(is_full: bool) -> Iterator[Figure]:
+@row("hostile")
+def test_reports(is_full: bool) -> Iterator[Figure]:
     """Rows and reports with 0, 1, 50 and 99 % of their records missing, any of them or the last ones.
 
     Left out: the figures "k of n" that say themselves of how many records they are, and the plots, which are drawn of

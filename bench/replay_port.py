@@ -5,11 +5,11 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from _figures import Figure
-from _replay_gaps import busiest
+from replay_gaps import busiest
 
 from liteprobe.sim.bench.replay.port import Compared, Program, compared, run
 from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, stalled, trace
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.traffic.port import SYS_PS
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
@@ -107,7 +107,8 @@ def loops(is_full: bool) -> Iterator[Figure]:
     yield from figures("loops", found)
 
 
-def port(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_port(is_full: bool) -> Iterator[Figure]:
     """The port by itself."""
     for part in (exponential, busiest, back_to_back, stalls, loops):
         yield from part(is_full)

@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure
-
 from liteprobe.cores.formats import ClockState
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.system import servo_beside
 from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, simulated_tools
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 MOST_MS = 5.0
 
 
-def servo(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_servo(is_full: bool) -> Iterator[Figure]:
     """Alone, beside two ports that loop what their rings hold, and beside one that loops and one that is streamed to."""
     try:
         tools = simulated_tools()

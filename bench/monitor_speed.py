@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from _figures import ROOT, Figure
-
 from liteprobe.sim.bench.system import beside, host_speed, unpaced
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
 MIXES = ("flows", "scan", "random_ipv4", "random_ipv6")
@@ -25,7 +24,8 @@ def load(row: str) -> None:
     print(f"{row}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", file=sys.stderr)
 
 
-def mixes(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_mixes(is_full: bool) -> Iterator[Figure]:
     """A recording to Parquet and to pcapng, by what the frames are: processor time of a frame, rate, octets of the file."""
     frames, headers = host_speed.recordings(FOLDER, 3_000_000 if is_full else 1_500_000)
     for mix in MIXES:
@@ -39,7 +39,8 @@ def mixes(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"host_{ending}_{mix}_octets", path.stat().st_size / speed.packets, "octets/frame", 128)
 
 
-def without_waiting(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_without_waiting(is_full: bool) -> Iterator[Figure]:
     """Blocks by UDP from a process that doesn't wait and takes one of the cores: the rate that comes whole; losses beyond."""
     frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
     for ending, blocks in (("pcapng", frames), ("parquet", headers)):
@@ -60,7 +61,8 @@ def without_waiting(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"unpaced_{ending}_miscounted", sum(each.off for each in [*runs, beyond]), "blocks+frames", 0)
 
 
-def others(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_others(is_full: bool) -> Iterator[Figure]:
     """The same 60-octet frames written to a file by liteprobe, tcpdump and dumpcap: the whole commands, from file and pipe."""
     frames, _ = host_speed.recordings(FOLDER, 6_000_000 if is_full else 3_000_000)
     pcapng = FOLDER / "frames.pcapng"

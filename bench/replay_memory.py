@@ -4,10 +4,9 @@
 
 from collections.abc import Iterator
 
-from _figures import Figure
-
 from liteprobe.sim.bench.memory import ports
 from liteprobe.sim.bench.memory.ports import PORTS, Setting
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 #: Frequency of the SDRAM (MHz) and, where it has a clock of its own, period of ``sys``. Ports at 50 MHz carry 3.2 Gb/s at the most.
 MEMORIES = {
@@ -30,7 +29,8 @@ MIXES: tuple[dict[str, int], ...] = (
 )
 
 
-def memory(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_memory(is_full: bool) -> Iterator[Figure]:
     """Words, rate and waits of a SDRAM at each clock; ``--full``: ten times as many seeds."""
     for name, setting in MEMORIES.items():
         yield from _memory(f"memory_{name}", setting, 30 if is_full else 3)

@@ -11,15 +11,15 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from _figures import ROOT, Figure
-
 from liteprobe.sim.bench.agent import fuzz, processes
 from liteprobe.sim.bench.agent.raw import GET, Controller
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 AGENT_TESTS = tuple(f"test/agent/test_agent_{name}.py" for name in ("conformance", "pushes", "keys"))
 
 
-def agent(is_full: bool) -> Iterator[Figure]:
+@row("replay")
+def test_agent(is_full: bool) -> Iterator[Figure]:
     """10^5 fuzzed messages to each peer (``--full``: 10^6), the conformance script, CURVE negative tests, a round trip."""
     if lacking := processes.lacking():
         raise RuntimeError(f"the agent in C needs {lacking}")
