@@ -28,7 +28,7 @@ from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit.management import ManagementTransmit
@@ -173,7 +173,7 @@ class ProbeSoC(SoCCore):
     def add_timebase(self):
         """Keep the one time of all ports."""
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        clock = ProbeClock()
+        clock = TimebaseClock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 

@@ -134,7 +134,7 @@ class RateMeter(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now``, and tells of its steps.
     ports : int
 

@@ -115,7 +115,7 @@ class Arrivals(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now`` (ns) in timebase.
     with_headers : bool
         As of `UnifiedParser`.

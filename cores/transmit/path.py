@@ -295,7 +295,7 @@ class TransmitPath(ProgramPath):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Shared by all ports.
     data_width, with_management : as of `ProgramPath`
         ``data_width`` is 32 with other sources.

@@ -149,7 +149,7 @@ def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: Emulato
 
 def test_the_schema_is_printed(run: Run) -> None:
     code, out, _ = run("emulate", "--schema")
-    assert code == 0 and json.loads(out)["properties"]["there"]["properties"]["delay"]["description"]
+    assert code == 0 and json.loads(out)["$defs"]["direction"]["properties"]["delay"]["description"]
 
 
 # How it ends -------------------------------------------------------------------------------------------

@@ -274,7 +274,7 @@ def _asked_way(way: str, direction: Direction) -> RenderableType:
     for one in direction.numbered.values():
         shown.add_row(
             rich.text.Text(one.name),
-            rich.text.Text(one.match or "the rest"),
+            rich.text.Text(one.match_text or "the rest"),
             rich.text.Text(document.treatment(one)),
         )
     return shown
