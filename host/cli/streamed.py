@@ -9,7 +9,7 @@ from collections.abc import Callable
 from liteprobe.host.cli import streamed_view, tables
 from liteprobe.host.cli.arguments import STDOUT
 from liteprobe.host.cli.output import named, write_json
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.streamed import Show

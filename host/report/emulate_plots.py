@@ -5,7 +5,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from liteprobe.host import extras
+from liteprobe.host.machine import extras
 from liteprobe.host.report.plots import HEIGHT_IN, SERIES, axes_of, svg
 from liteprobe.host.report.traffic_plots import DASHES, PLAIN
 from liteprobe.host.run.emulate_figures import ClassDelays, ClassLook, DirectionLook

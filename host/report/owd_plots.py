@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals
+from liteprobe.host.machine import extras
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 from liteprobe.host.suites.owd import OneWayResult
 

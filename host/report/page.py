@@ -12,7 +12,7 @@ from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
-from liteprobe.host.extras import named
+from liteprobe.host.machine.extras import named
 from liteprobe.host.report import plots, words
 from liteprobe.host.report.words import words as said
 from liteprobe.host.suites.sweep import Sweep

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from liteprobe.host import extras
+from liteprobe.host.machine import extras
 from liteprobe.host.report.plots import HEIGHT_IN, INK, MUTED, SERIES, STYLE, axes_of, svg
 from liteprobe.host.run.figures import StreamFigures
 

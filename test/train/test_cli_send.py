@@ -15,7 +15,7 @@ from liteprobe.cores.formats import TransmitState
 from liteprobe.host.cli import tables, traffic_view
 from liteprobe.host.cli.commands import send
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document

@@ -29,7 +29,7 @@ from liteprobe.host.cli.arguments import (
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.errors import UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 
 with lazily():
     from liteprobe.host.cli import emulate_view, tables

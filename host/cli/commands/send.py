@@ -32,7 +32,7 @@ from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 
 with lazily():
     from liteprobe.host.cli import tables, traffic_view
