@@ -22,7 +22,7 @@ from liteprobe.host.run.emulate_figures import (
     EmulationResult,
     stations_of,
 )
-from liteprobe.host.traffic.document import treatment, write_network
+from liteprobe.host.traffic.network.document import treatment, write_network
 
 with extras.named():
     import matplotlib

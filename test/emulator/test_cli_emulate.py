@@ -15,7 +15,7 @@ from liteprobe.host.cli.commands import emulate
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink

@@ -40,8 +40,8 @@ with lazily():
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.run import emulate_figures
-    from liteprobe.host.traffic import document, presets
-    from liteprobe.host.traffic.network import netem
+    from liteprobe.host.traffic import presets
+    from liteprobe.host.traffic.network import document, netem
     from liteprobe.host.traffic.network import network as networks
 
 if TYPE_CHECKING:
