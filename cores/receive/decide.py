@@ -70,8 +70,8 @@ def finding_layout():
         ("is_probe",   1), # It has all of a probe's fields.
         *probe_layout(),
         ("is_own",     1), # For the probe itself.
-        ("snapped",   16), # Octets of it that were kept so far.
-        ("is_lost",    1), # Or they found no room.
+        ("snapped",   16), # Octets of it that are stored so far.
+        ("is_lost",    1), # Or they found no space.
         ("place",      4), # Of its unified header.
         ("has_place",  1),
         ("bit_errors", ERROR_BITS), # As of `measured_layout`, as the next one.
@@ -119,7 +119,7 @@ class Decision(LiteXModule):
     takes, found : Signal(), Record(finding_layout()), in
         One cycle, ``wait_cycles`` after a frame's ``ended``, in which ``found`` is of this frame. From 32 cycles apart.
     answered, answer : Signal(), Record(answer_layout()), in
-        One cycle, up to 54 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
+        One cycle, up to 54 cycles after ``ended`` and 31 or more after the last one; ``answer`` is held until the next one.
     flow, flow_channel : Signal(32), Signal(3), out and in
         A hash for the channel table, and what it says two cycles later.
     measured : Endpoint(measured_layout), out

@@ -22,7 +22,7 @@ from liteprobe.host.run.emulate_figures import (
     EmulationResult,
     stations_of,
 )
-from liteprobe.host.traffic.document import treatment, write_network
+from liteprobe.host.traffic.network.document import treatment, write_network
 
 with extras.named():
     import matplotlib
@@ -119,7 +119,7 @@ def _asked(result: EmulationResult, way: str) -> list[Part]:
     if result.network is None:
         return []
     classes = getattr(result.network, way).numbered.values()
-    rows = [[one.name, one.match or "the rest", treatment(one)] for one in classes]
+    rows = [[one.name, one.match_text or "the rest", treatment(one)] for one in classes]
     return [table(["Class", "Matches", "What its frames meet"], rows, "words")]
 
 

@@ -15,7 +15,6 @@ from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended
-from liteprobe.host.traffic.document import read_network
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
     Bernoulli,
@@ -28,6 +27,7 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink

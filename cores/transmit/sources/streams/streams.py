@@ -158,7 +158,7 @@ class SentCounters(LiteXModule):
 class StreamSource(ProgramSource):
     """Emits a descriptor for each frame of up to 16 streams, in the order of their due ticks; in ``sys``.
 
-    What a stream is stands in memories, in the words of formats/traffic.py; its state is kept there too. Header templates are
+    What a stream is stands in memories, in the words of formats/traffic.py; and so does its state. Header templates are
     edited in place before each frame: when a descriptor is there, its header is ready, and stays until the builder has read
     it. Up to three frames are on their way at a time, each from when it is due in fewer than HORIZON ticks. A frame takes at
     most 33 cycles, whatever varies in it.
@@ -194,8 +194,8 @@ class StreamSource(ProgramSource):
     active : Signal(16), out
         Streams that have frames that are not on their way yet.
     builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
-        The header of the frame at ``source`` is being read; its stream; the word that is read next. Before and behind that
-        ``builds`` is 0; ``source`` is taken behind it, or with the last word. A frame without it must not be taken.
+        The header of the frame at ``source`` is being read; its stream; the word that is read next. Before and after that
+        ``builds`` is 0; ``source`` is taken after it, or with the last word. A frame without it must not be taken.
     header_read : Record(header_read_layout)
         For the builder: word ``adr`` (32 for each stream) is in ``dat`` in the cycle after ``re``.
     streams_bus, modifiers_bus, lists_bus, headers_bus : wishbone.Interface, slaves
