@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Unified headers in a block RAM, each in a place of its own until it was read, or dropped."""
+"""Stores unified headers in a block RAM, each in a place of its own until it was read, or dropped."""
 
 from migen import *
 
@@ -82,7 +82,7 @@ class HeaderStore(LiteXModule):
     busy : Signal(), out
         They wait for cycles without a word.
     place, has_place : Signal(4), Signal(), out
-        Where that header is, from the cycle after ``close`` to the next one; or there was no room for it.
+        Where that header is, from the cycle after ``close`` to the next one; or there was no space for it.
     drop, dropped : Signal(), Signal(4), in
         Nobody wants the header at this place.
     open, skip : Signal(), in

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from liteprobe.host import interrupt
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
@@ -23,10 +24,9 @@ from liteprobe.host.cli.arguments import (
     wholes,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_text
 from liteprobe.host.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import interrupt
+from liteprobe.host.output import write_text
 
 with lazily():
     from liteprobe.host.capture import request as requests
