@@ -12,9 +12,9 @@ from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.direction import EmulatedDirection, DirectionSizes, Origin
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
-from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
-from liteprobe.cores.transmit.forward_path import ForwardTransmit
+from liteprobe.cores.transmit.path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.capture.descriptors import DescriptorQueue, descriptor_layout, words_bits
 from liteprobe.cores.receive.frames import frame_layout
 
@@ -154,7 +154,7 @@ class Staging(LiteXModule):
         words = Signal(words_bits)
         self.comb += [
             words.eq((self.given_octets + 3)[2:]),
-            self.is_placed.eq(self.decide & self.keep & queue.has_room),
+            self.is_placed.eq(self.decide & self.keep & queue.has_space),
             queue.put.eq(self.is_placed),
             queue.given.eq(self.given),
             queue.given_words.eq(words),

@@ -14,13 +14,12 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.wire.mac import ReceiveMAC
+from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.transmit.frames import octet_description, word_description
-from liteprobe.cores.transmit.management.to_line import ManagementQueue
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.management import ManagementQueue
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STATUS = {
     "state":              (3,  "Always 0: this port runs no program."),
@@ -113,7 +112,7 @@ class ReverseBypass(LiteXModule):
         Of that one.
     state, sent, damaged, full, management_sent, management_dropped, link_up : Signal(), out, ``sys``
         As the registers of these names.
-    management_sink, management_has_room : as of `TransmitPath`
+    management_sink, management_has_space : as of `TransmitPath`
         With management.
 
     Limits: ``sys`` from 48 MHz for gigabit.
@@ -188,7 +187,7 @@ class ReverseBypass(LiteXModule):
         """Send management before all else."""
         self.management = management = ManagementQueue(STORE_WORDS)
         self.started    = started    = PulseCrossing("timebase", "sys")
-        self.management_sink, self.management_has_room = management.sink, management.has_room
+        self.management_sink, self.management_has_space = management.sink, management.has_space
         self.comb += [
             management.source.connect(self.line.first),
             self.line.is_waiting.eq(management.waiting),

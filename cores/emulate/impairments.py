@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layo
 from liteprobe.cores.emulate.memories import ClassState, lut_ports
 from liteprobe.cores.emulate.settings import field, word_address
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, NO_LIMIT, XORSHIFT64, ClassFlag
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+from liteprobe.cores.prbs import xorshift
 
 ENTRY_BITS  = log2_int(DELAY_ENTRIES)
 COUNT_BITS  = CLASS_FIELDS["pattern_count"].bits

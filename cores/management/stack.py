@@ -16,7 +16,7 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
 from liteprobe.cores.receive.management import ManagementReceive
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 
 ETHERBONE_PORT = 1234
 STORE_WORDS    = 512 # One block RAM; the longest frame has 380.

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The square of a delay, in one multiplier."""
+"""Squares a delay with one multiplier.
+
+Stands alone: arithmetic without a frame, which a test of its own compares over all widths.
+"""
 
 from migen import *
 

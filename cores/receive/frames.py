@@ -1,13 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of the receive path: frames on their way, and what is known of each at its end."""
+"""Declares the layouts of the receive path: frames on their way, and the verdict at the end of each."""
 
 # Number of SFDs that may be under way between the stamp's path and the frame's path, in bits.
 number_bits = 4
 
 def verdict_layout():
-    """What the end of a frame says about it; valid with ``last``."""
+    """Return the fields of a verdict on a frame, at its end; valid with ``last``."""
     return [
         ("fcs_error",    1),           # FCS wrong, or fewer than four octets.
         ("symbol_error", 1),           # RX_ER in the frame or its preamble.

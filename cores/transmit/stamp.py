@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When the frame left, and the checksum that this takes."""
+"""Inserts the TX time stamp and updates the checksum."""
 
 from migen import *
 
@@ -17,9 +17,9 @@ PLACE_TICKS = 3 # From where the walk is decided upon to the first octet of the 
 PART        = 16 # Bits of the time in which an octet is looked for at first.
 MEND_OFFSET = 6 # From the identification of IPv4 to the checksum of its header.
 
-# Stamp --------------------------------------------------------------------------------------------
+# Stamp Inserter -----------------------------------------------------------------------------------
 
-class Stamp(LiteXModule):
+class StampInserter(LiteXModule):
     """Writes the time of its own SFD, and the checksum complement, into each probe frame; in ``timebase``.
 
     The stamp is ``octets`` + 1 octets of the time, shifted right, the highest first. The checksum complement stands in the
@@ -213,24 +213,24 @@ class Stamp(LiteXModule):
         ]
 
     def add_late(self):
-        """Put a stamp that is in no sum in as the frame leaves, and mend the checksum of IPv4 behind it."""
+        """Put a stamp that is in no sum in as the frame leaves, and mend the checksum of IPv4 after it."""
         last     = self.stages[3]
         written  = Signal(16, reset_less=True) # The last two octets of the stamp.
         total    = Signal(17, reset_less=True)
         mended   = Signal(16, reset_less=True)
         low      = Signal(8, reset_less=True) # Octet of it, a tick later.
-        behind   = Signal(MEND_OFFSET + 1) # Octets from the first one of the stamp to ``last``, one-hot, less one.
+        since   = Signal(MEND_OFFSET + 1) # Octets from the first one of the stamp to ``last``, one-hot, less one.
         checksum = Cat(self.stages[0].data, self.stages[1].data)
         self.sync.timebase += [
-            behind.eq(Cat(self.is_first & self.is_late & self.mend, behind)),
+            since.eq(Cat(self.is_first & self.is_late & self.mend, since)),
             If(self.is_stamp, written.eq(Cat(self.octet, written))),
             # The checksum is the inverted sum.
             total.eq((checksum ^ 0xffff) + written),
             mended.eq((total[:16] + total[16]) ^ 0xffff),
             low.eq(mended),
             If(self.is_stamp & self.is_late, self.source.data.eq(self.stamped(last.data))),
-            If(behind[-2], self.source.data.eq(mended[8:])),
-            If(behind[-1], self.source.data.eq(low)),
+            If(since[-2], self.source.data.eq(mended[8:])),
+            If(since[-1], self.source.data.eq(low)),
         ]
 
     def forward(self, sink, source):

@@ -22,7 +22,7 @@ from liteprobe.host.analysis.rows import (
 )
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
-from liteprobe.host.extras import named
+from liteprobe.host.machine.extras import named
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
 

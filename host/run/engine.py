@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs what ports send, from one start to its end: links, lease, start in one tick, looks, stop, last frames, notes.
 
-A kind of run (`TrainRun`, `Traffic`, `StreamedRun`, `Emulation`) is a `Run` in a file of its own, with the registers, the plan
+A kind of run (`TrainRun`, `Traffic`, `StreamedRun`, `Emulation`) is a `PortRun` in a file of its own, with the registers, the plan
 and the records that it needs. It says what it writes (``load``), what a look reads, when it is over and what it reads at the end.
 """
 
@@ -18,7 +18,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.run.port import ProbePort
 
 READY_TIMEOUT_NS = 20_000_000
@@ -83,7 +83,7 @@ class ErrorWording:
     prepared: str = "its first frames"
 
 
-class Run:
+class PortRun:
     """One start of ports of one probe or several, all in the same tick; a kind of run adds what it sends and measures.
 
     Parameters

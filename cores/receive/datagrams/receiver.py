@@ -12,21 +12,166 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.formats import RING_WORDS
+from liteprobe.cores.capture.export import FrameArbiter
+from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_MAGIC, REPLAY_PORT, RING_WORDS, DatagramFlag
 from liteprobe.cores.memory.ring_writer import RingWriter
+from liteprobe.cores.octets import number, swapped
 from liteprobe.cores.receive.datagrams.counts import *
-from liteprobe.cores.receive.datagrams.head import PORT_LINE, POSITION_LINE, DatagramHead
-from liteprobe.cores.receive.datagrams.passing import PassingFrames
+from liteprobe.cores.receive.datagrams.ring import RingFiller
 from liteprobe.cores.receive.datagrams.status import DatagramStatus
+from liteprobe.cores.rewind_fifo import RewindFIFO
+
+IP_OCTETS, UDP_OCTETS = 20, 8
+MOST_WORDS = 384 # A datagram of so many isn't sound: it is easier to see than more than DATAGRAM_WORDS.
+OVERHEAD = IP_OCTETS + UDP_OCTETS + 4*DATAGRAM_HEADER_WORDS
+ASK_BIT  = 8 + log2_int(DatagramFlag.ASK) # Of the first word.
+PORT_LINE     = 8  # Aligned word with the UDP ports: from then on it is known whose the frame is.
+POSITION_LINE = 12 # The last one of the header.
+
+# Head ---------------------------------------------------------------------------------------------
+
+class DatagramHead(LiteXModule):
+    """Looks at the words of a frame as they pass.
+
+    Words come aligned: word k holds octets 4*k + 2 to 4*k + 5, so that IP, UDP and its payload fall on words.
+
+    Parameters
+    ----------
+    mac, ip : bytes, addresses of the probe
+    rings : int
+
+    Attributes
+    ----------
+    begin, start : Signal(), Signal(16), in
+        The first two octets of a frame.
+    take, line, word : Signal(), Signal(4), Signal(32), in
+        A word of the aligned frame and its number, up to POSITION_LINE.
+    sessions : list of Signal(16), in
+        Of each ring, while it is open.
+    is_open : Signal(rings), in
+    lease, is_held : Signal(16), Signal(), in
+        As of `ManagementStack`.
+    is_datagram : Signal(), out
+        To this probe's REPLAY_PORT; right in the cycle after word PORT_LINE.
+    is_sound : Signal(), out
+        Lengths agree, it has the magic, and its ring is there. This, and all below, in the cycle after word POSITION_LINE.
+    is_present : Signal(), out
+        It is of the present session of its ring, and of the present lease; or of none, with the number 0.
+    asks : Signal(), out
+    ring, words : Signal, Signal(9), out
+        Words after the header, fewer than MOST_WORDS. The ring is known with word POSITION_LINE, which is the position.
+
+    Source: RFC 791, 3.1; RFC 768; `cores/formats/replay.py`. Limits: as of `DatagramReceiver`.
+    """
+    def __init__(self, mac, ip, rings):
+        self.begin       = Signal()
+        self.start       = Signal(16)
+        self.take        = Signal()
+        self.line        = Signal(4)
+        self.word        = Signal(32)
+        self.sessions    = [Signal(16, name=f"session{n}") for n in range(rings)]
+        self.is_open     = Signal(rings)
+        self.lease       = Signal(16)
+        self.is_held     = Signal()
+        self.is_datagram = Signal()
+        self.is_sound    = Signal()
+        self.is_present  = Signal()
+        self.asks        = Signal(reset_less=True)
+        self.ring        = Signal(max=max(rings, 2), reset_less=True)
+        self.words       = Signal(9)
+
+        # # #
+
+        word        = self.word
+        is_datagram = self.is_datagram
+        is_sound    = self.is_sound
+        more        = Signal(14, reset_less=True) # Words of IP beyond OVERHEAD; many, if it is less.
+        is_session  = Signal(reset_less=True)
+        is_lease    = Signal(reset_less=True)
+        port        = C(number(*REPLAY_PORT.to_bytes(2, "big")), 16)
+        self.lines = {
+            0:  [self.keep(is_datagram, word == number(*mac[2:]))],
+            2:  [self.keep(is_datagram, word[16:] == number(8, 0))],
+            3:  [self.keep(is_datagram, word[:8] == 0x45), self.keep(is_sound, word[24:26] == 0),
+                 more.eq(swapped(word[16:])[2:] - OVERHEAD//4)],
+            4:  [self.keep(is_datagram, Cat(word[16:22], word[24:]) == 0), # No fragment.
+                 self.keep(is_sound, (more[8:] == 0) | ((more[8:] == 1) & ~more[7]))],
+            5:  [self.keep(is_datagram, word[8:16] == 17)],
+            7:  [self.keep(is_datagram, word == number(*ip))],
+            8:  [self.keep(is_datagram, word[16:] == port)],
+            9:  [self.keep(is_sound, swapped(word[:16]) == Cat(C(0, 2), more + (OVERHEAD - IP_OCTETS)//4))],
+            10: [self.keep(is_sound, (word[16:] == DATAGRAM_MAGIC) & (word[:8] < rings)),
+                 self.ring.eq(word if rings > 1 else 0), self.asks.eq(word[ASK_BIT])],
+            11: [is_session.eq((word[16:] == Array(self.sessions)[self.ring]) & Array(self.is_open)[self.ring]),
+                 is_lease.eq((word[:16] == self.lease) | ((word[:16] == 0) & ~self.is_held))],
+        }
+        self.comb += [
+            self.is_present.eq(is_session & is_lease),
+            self.words.eq(more),
+        ]
+        self.sync += [
+            If(self.begin,
+                is_datagram.eq(self.start == number(*mac[:2])),
+                is_sound.eq(1),
+            ),
+            If(self.take, Case(self.line, self.lines)),
+        ]
+
+    def keep(self, flag, condition):
+        """Clear a flag unless the condition holds."""
+        return If(~condition, flag.eq(0))
+
+# Management Bypass -----------------------------------------------------------------------------------
+
+PASS_WORDS = 512 # One block RAM.
+HEAD_WORDS = 16  # More than the words of a frame by which it is known whose it is: they always find space.
+
+class ManagementBypass(LiteXModule):
+    """Keeps the frames that go on to the management stack, and the first words of each frame until it is known whose it is.
+
+    Attributes
+    ----------
+    sink : Endpoint(eth_phy_description(32)), in
+        It is never stalled for less than HEAD_WORDS words after a frame that went on.
+    is_head : Signal(), in
+        These are the first words of a frame.
+    keep, rewind : Signal(), in
+        As of `RewindFIFO`.
+    source : Endpoint(eth_phy_description(32)), out
+        Straight from the block RAM.
+    """
+    def __init__(self):
+        self.sink    = sink   = stream.Endpoint(eth_phy_description(32))
+        self.is_head = Signal()
+        self.keep    = Signal()
+        self.rewind  = Signal()
+        self.source  = stream.Endpoint(eth_phy_description(32))
+
+        # # #
+
+        self.fifo = fifo = RewindFIFO(32 + 3, PASS_WORDS)
+        out    = self.source
+        octets = Signal(2) # Of the last word, less one.
+        self.comb += [
+            sink.ready.eq(self.is_head | (fifo.level < PASS_WORDS - HEAD_WORDS)),
+            fifo.write.eq(sink.valid & sink.ready),
+            fifo.write_data.eq(Cat(sink.data, sink.last, sink.last_be[1] | sink.last_be[3], sink.last_be[2] | sink.last_be[3])),
+            fifo.keep.eq(self.keep),
+            fifo.rewind.eq(self.rewind),
+            out.valid.eq(fifo.is_there),
+            Cat(out.data, out.last, octets).eq(fifo.read_data),
+            out.last_be.eq(Mux(out.last, 1 << octets, 0)),
+            fifo.step.eq(out.valid & out.ready),
+        ]
 
 # Receiver -----------------------------------------------------------------------------------------
 
-class DatagramReceiver(LiteXModule):
+class DatagramReceiver(RingFiller):
     """Takes the datagrams to UDP port REPLAY_PORT out of received frames, and writes what they carry into rings.
 
     A datagram says with which word of its session it begins. It is accepted if that is the one that the ring waits for, and
-    all of it finds room; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
-    was accepted and up to where there is room is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
+    all of it finds space; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
+    was accepted and up to where there is space is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
     is free up to another 1/STATUS_SHARES of it, at once when a datagram comes ahead (once, until one is accepted) or asks, and
     once in a period while the session is open and has sent anything. Whoever sends for another session or lease is
     answered that it is a stranger, once in a period.
@@ -38,7 +183,7 @@ class DatagramReceiver(LiteXModule):
     port : BurstPort
         Of the memory.
     address : int
-        Of ring 0 in the memory (words, a multiple of 64); ring 1 lies behind it.
+        Of ring 0 in the memory (words, a multiple of 64); ring 1 follows.
     mac_address : int, 48 bits
     ip_address : str, dotted
         Of the probe.
@@ -79,7 +224,7 @@ class DatagramReceiver(LiteXModule):
     first_underrun, is_bad : list of Signal(32), Signal(rings), in
         For the bus.
     bus : wishbone.Interface, slave
-        Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no room), and
+        Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no space), and
         ``refused`` (these three). Word 6: ``strange``: datagrams whose lengths, magic, port, session or lease is wrong; it
         is never set to 0. From word 16 on, as of `DatagramStatus`, what is ``frames``, ``underruns`` and so on of each ring.
 
@@ -114,7 +259,7 @@ class DatagramReceiver(LiteXModule):
         mac = mac_address.to_bytes(6, "big")
         ip  = ipaddress.IPv4Address(ip_address).packed
         self.head    = DatagramHead(mac, ip, rings)
-        self.passing = PassingFrames()
+        self.passing = ManagementBypass()
         self.writer  = RingWriter(port, address, words, rings, self.first)
         self.counts  = DatagramCounts(rings, self.first)
         self.answers = DatagramStatus(mac, ip, rings, words, period)
@@ -207,22 +352,22 @@ class DatagramReceiver(LiteXModule):
         )
 
     def add_judgement(self, words):
-        """Decide what becomes of a datagram: compare its position with the ring's, then the ring's room with its words."""
+        """Decide what becomes of a datagram: compare its position with the ring's, then the ring's space with its words."""
         fsm, sink, head, counts, line = self.fsm, self.sink, self.head, self.counts, self.line
         bits     = log2_int(words) + 1
         sum_     = Signal(32, reset_less=True)
         is_next  = Signal(reset_less=True)
         is_ahead = Signal(reset_less=True)
-        has_room = Signal(reset_less=True)
+        has_space = Signal(reset_less=True)
         is_whole = Signal(reset_less=True) # All of the header was there.
         is_there = Signal()                # Its last word is: the position.
-        room     = Signal(bits)            # What is left, or a little below 0.
+        space     = Signal(bits)            # What is left, or a little below 0.
         limit    = Signal(bits)
         self.comb += [
             is_there.eq(line == POSITION_LINE + 1),
             counts.position.eq(head.word),
             limit.eq(Array(self.released)[head.ring][:bits] ^ words),
-            room.eq(limit - sum_[:bits]),
+            space.eq(limit - sum_[:bits]),
         ]
         fsm.act("HEADER",
             sink.ready.eq(1),
@@ -246,7 +391,7 @@ class DatagramReceiver(LiteXModule):
             NextState("SUBTRACT"),
         )
         fsm.act("SUBTRACT",
-            NextValue(has_room, room[-2:] != 0b11),
+            NextValue(has_space, space[-2:] != 0b11),
             NextState("JUDGE"),
         )
         fsm.act("JUDGE",
@@ -257,7 +402,7 @@ class DatagramReceiver(LiteXModule):
             ).Elif(~is_next,
                 NextValue(self.kind, REPEATED),
                 If(is_ahead, NextValue(self.kind, EARLY)),
-            ).Elif(~has_room,
+            ).Elif(~has_space,
                 NextValue(self.kind, FULL),
             ).Else(
                 NextValue(self.kind, DATAGRAMS),
@@ -388,3 +533,26 @@ class DatagramReceiver(LiteXModule):
                 answers.underruns[n].eq(self.underruns[n]),
                 answers.first_underrun[n].eq(self.first_underrun[n]),
             ]
+
+    def join_ring(self, ring, port):
+        """Join ring number ``ring`` to a `RingReaderPort`, whose counts are in answers."""
+        RingFiller.join_ring(self, ring, port)
+        self.comb += [
+            self.frames[ring].eq(port.frames),
+            self.underruns[ring].eq(port.underruns),
+            self.first_underrun[ring].eq(port.first_underrun),
+            self.is_bad[ring].eq(port.errors),
+            self.is_running[ring].eq(port.is_running),
+            self.is_starved[ring].eq(port.is_starved),
+        ]
+
+    def join_link(self, receive, transmit, has_space):
+        """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return the sink for theirs."""
+        self.arbiter = arbiter = FrameArbiter(is_quiet=False)
+        self.comb += [
+            receive.connect(self.sink),
+            self.status.connect(arbiter.first),
+            arbiter.source.connect(transmit),
+            arbiter.has_space.eq(has_space),
+        ]
+        return arbiter.second

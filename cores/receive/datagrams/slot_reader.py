@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Slots in the host's memory that a host has filled, read by LitePCIe's DMA reader, and no others."""
+"""Reads the slots that a host has filled in its memory, with LitePCIe's DMA reader, and no others."""
 
 from migen import *
 
@@ -31,7 +31,7 @@ class SlotReader(LitePCIeDMAReader):
     Attributes
     ----------
     source : Endpoint(dma_layout(64)), out
-        Words of slots, BEATS of each. May be stalled for ever: no more is asked for than the reader has room for, so that
+        Words of slots, BEATS of each. May be stalled for ever: no more is asked for than the reader has space for, so that
         others of the endpoint go on.
     filled : Signal(32), in
         Slots that the host has filled since the start. A slot is asked for once it is among them.

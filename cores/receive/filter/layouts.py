@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What goes between a port's path, its matcher and the tables."""
+"""Declares the layouts between a port's path, its matcher and the tables."""
 
 # Feed ---------------------------------------------------------------------------------------------
 
@@ -17,7 +17,7 @@ def row_layout():
     ]
 
 def feed_layout():
-    """What the tables tell all matchers, a part of it a cycle."""
+    """Return the fields that the tables show to all matchers, a part of them a cycle."""
     return [
         ("source",      row_layout()),
         ("destination", row_layout()),

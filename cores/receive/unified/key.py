@@ -1,20 +1,19 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Fields of a frame that stages behind the parser want side by side: what a filter asks for, and what a probe says."""
+"""Holds fields of a frame side by side for the stages after the parser: a filter's key, and a probe's header."""
 
 from migen import *
 
 from litex.gen import *
 
 from liteprobe.cores.octets import swapped
-from liteprobe.cores.receive.unified.numbers import transport
-from liteprobe.cores.receive.unified.words import place
+from liteprobe.cores.receive.unified.walk import WalkStep, place
 
 # Layouts ------------------------------------------------------------------------------------------
 
 def key_layout():
-    """What a filter asks for. What the frame hasn't may be anything."""
+    """Return the fields that a filter asks for. Those that a frame lacks may be anything."""
     return [
         ("source",           128), # Four words as in the unified header; IPv4 (and ARP's) is the first.
         ("destination",      128),
@@ -31,7 +30,7 @@ def key_layout():
     ]
 
 def probe_layout():
-    """What the header of a probe says."""
+    """Return the fields of a probe's header."""
     return [("stream_id", 16), ("sequence", 32), ("tx_stamp", 64)]
 
 # Key Fields ---------------------------------------------------------------------------------------
@@ -98,4 +97,4 @@ class ProbeFields(LiteXModule):
             5 : (fields.tx_stamp[:32], self.raw),
         }
         for position, (field, octets) in parts.items():
-            self.sync += If(self.take & (self.state == transport) & (self.position == position), field.eq(swapped(octets)))
+            self.sync += If(self.take & (self.state == WalkStep.TRANSPORT) & (self.position == position), field.eq(swapped(octets)))

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Says of each frame, at its end, what it is, and keeps its unified header."""
+"""Classifies each frame at its end, and keeps its unified header."""
 
 from migen import *
 
@@ -9,13 +9,12 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, UnifiedFlag
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, IpProtocol, UnifiedFlag
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.receive.unified.key import KeyFields, ProbeFields, key_layout, probe_layout
-from liteprobe.cores.receive.unified.numbers import any_of, sctp, tcp, udp
+from liteprobe.cores.receive.unified.walk import UnifiedWalk, any_of
 from liteprobe.cores.receive.unified.store import HeaderStore, internal_layout
-from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -26,7 +25,7 @@ passing_cycles = 14
 # Layout -------------------------------------------------------------------------------------------
 
 def seen_layout():
-    """What is known of every frame."""
+    """Return the fields that are known of every frame."""
     return [
         ("number",       number_bits), # Which SFD.
         ("length",       16),          # Bytes without FCS; saturates.
@@ -48,7 +47,7 @@ class UnifiedParser(LiteXModule):
     Parameters
     ----------
     with_headers : bool
-        With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``behind`` and ``headers``.
+        With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``after_ip`` and ``headers``.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class UnifiedParser(LiteXModule):
         so far.
     probe : Record(probe_layout()), out
         The same, held.
-    behind : Signal(3), out
+    after_ip : Signal(3), out
         As of `UnifiedWalk`.
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
@@ -233,7 +232,7 @@ class UnifiedParser(LiteXModule):
         self.probe     = Record(probe_layout(), reset_less=True)
         self.key       = key = Record(key_layout())
         self.is_hashed = Signal(reset_less=True)
-        self.behind    = Signal(3, reset_less=True)
+        self.after_ip    = Signal(3, reset_less=True)
         self.fields    = fields = KeyFields()
         self.comb += [
             fields.write.eq(walk.sink.valid),
@@ -242,12 +241,12 @@ class UnifiedParser(LiteXModule):
             key.eq(fields.key),
             key.layer3.eq(walk.layer3),
             key.protocol.eq(walk.protocol),
-            key.has_ports.eq(walk.has_transport & any_of(walk.protocol, tcp, udp, sctp)),
+            key.has_ports.eq(walk.has_transport & any_of(walk.protocol, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.SCTP)),
             key.has_tag.eq(walk.tags != 0),
             key.has_macs.eq(walk.has_link),
         ]
         self.sync += If(classified,
             self.probe.eq(self.passing),
             self.is_hashed.eq(key.has_ports & ~walk.is_fragment),
-            self.behind.eq(walk.behind),
+            self.after_ip.eq(walk.after_ip),
         )

@@ -30,7 +30,7 @@ with lazily():
     from liteprobe.host.suites import bring_up as suite
 
 if TYPE_CHECKING:
-    from liteprobe.host.suites.bring_up import Check
+    from liteprobe.host.suites.bring_up import BringUpCheck
 
 FORMAT = "liteprobe-bring-up"
 FORMAT_VERSION = 1
@@ -88,7 +88,7 @@ def _progress(name: str) -> None:
         print(f"{name} ...", file=sys.stderr, flush=True)
 
 
-def document(facts: Mapping[str, Any], checks: Sequence[Check]) -> dict[str, Any]:
+def document(facts: Mapping[str, Any], checks: Sequence[BringUpCheck]) -> dict[str, Any]:
     """Return everything about a bring-up as plain data."""
     return {
         "format": FORMAT,

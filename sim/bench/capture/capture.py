@@ -26,7 +26,7 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.formats import CHANNELS, RECORD_HEAD_WORDS, UNIFIED_WORDS, UnifiedFlag
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 from liteprobe.sim.models.receive.capture import BrokenBlockError, CaptureRecord, Gap, decode
@@ -161,7 +161,7 @@ class CaptureBench(PinnedBench):
             export.peer_ip.eq(int.from_bytes(PEER_IP.to_bytes(4, "big"), "little")),
             export.source.connect(arbiter.second),
             arbiter.source.connect(transmit.sink),
-            arbiter.has_room.eq(transmit.has_room),
+            arbiter.has_space.eq(transmit.has_space),
             self.add_pin("gmii_valid").eq(transmit.source.valid),
             self.add_pin("gmii_data", 8).eq(transmit.source.data),
             self.add_pin("dropped").eq(transmit.dropped),

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which frames there are, when each is due, and when the pacer is told: in 64 bits, against integers of Python."""
+"""Tests the frames of trains, when each is due and when the pacer is shown it: in 64 bits, against integers of Python."""
 
 import random
 from fractions import Fraction
@@ -12,8 +12,7 @@ from migen import *
 from liteprobe.cores.crossing import WordCrossing
 from liteprobe.cores.formats import HORIZON, OVERDUE_MAX
 from liteprobe.cores.transmit.announce import Announcer
-from liteprobe.cores.transmit.due import LEAD_TICKS
-from liteprobe.cores.transmit.elapsed import Elapsed
+from liteprobe.cores.transmit.due import LEAD_TICKS, Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.sim.models.traffic.trains import starts
