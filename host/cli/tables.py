@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What commands print: tables on stdout, progress on stderr; plain text where nobody looks."""
+"""Prints for commands: tables on stdout, progress on stderr; plain text where nobody looks."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -29,7 +29,7 @@ DROPS = ("discarded", "lost", "full", "early", "no_store")
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """What was counted of a class since the start.
+    """Holds the counters of a class since the start.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class ClassQueue:
-    """What waits for the link: frames and octets now, and the most frames since the start."""
+    """Holds the queue for the link: frames and octets now, and the most frames since the start."""
 
     frames: int
     octets: int
@@ -164,7 +164,7 @@ class EmulationLook:
 
 @dataclass(frozen=True)
 class EmulationResult:
-    """What came of a network.
+    """Holds the figures of a network that was emulated.
 
     Attributes
     ----------

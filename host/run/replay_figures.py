@@ -21,7 +21,7 @@ ROUNDING = 5e-6  # Of starts to ticks, in a short trace.
 
 @dataclass(frozen=True, kw_only=True)
 class PortReplay(PortFigures):
-    """What a port sent of a trace; the rest as of `PortFigures`.
+    """Holds the figures of a port that sent a trace; the rest as of `PortFigures`.
 
     Attributes
     ----------

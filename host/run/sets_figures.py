@@ -52,13 +52,13 @@ class SetsCounts:
 
     @property
     def fault(self) -> str:
-        """What is wrong with the set that ended the program, "" if nothing is."""
+        """The fault of the set that ended the program, "" if nothing is."""
         return f"set {self.sets} can't be sent: {ERRORS[self.error]}" if self.error else ""
 
 
 @dataclass(frozen=True)
 class SetsSummary:
-    """What sets come to where frames have the length of the stream.
+    """Sums up sets where frames have the length of the stream.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class SetsSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class PortSets(PortFigures):
-    """What a port sent of sets; the rest as of `PortFigures`.
+    """Holds the figures of a port that sent sets; the rest as of `PortFigures`.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 @dataclass(frozen=True)
 class Sent:
-    """How the stream to a port went.
+    """Counts the datagrams of the stream to a port.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class ScheduledDelays:
 
 @dataclass(frozen=True, kw_only=True)
 class PortFigures(ABC):
-    """What a port sent.
+    """Holds the figures of a port.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ FiguresT = TypeVar("FiguresT", bound=PortFigures)
 
 @dataclass(frozen=True)
 class StreamedResult(Generic[FiguresT]):
-    """What came of a streamed run.
+    """Holds the figures of a streamed run.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 @dataclass(frozen=True)
 class Look:
-    """What a probe showed at one time.
+    """Holds the measurements of a probe at one time.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ OF_A_PROBE = {
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "filter_cut": "frames were cut (--snap) before libpcap looked at them",
-    "gap_frames": "frames dropped for want of room, each gap marked at its place",
+    "gap_frames": "frames dropped for want of space, each gap marked at its place",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
     "missing": "blocks missing: the records in them are lost",
@@ -213,5 +213,5 @@ def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequ
         dropped = {}  # All of them are reported already.
     for channel, count in dropped.items():
         if count:
-            lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")
+            lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of space: keep less")
     return "\n".join(lines)
