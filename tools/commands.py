@@ -19,9 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import command_desk
-import page_scripts
-from command_runs import QUICK, SLOW
+import transcripts
 
 ROOT = Path(__file__).resolve().parent.parent
 SHELL = ("", "console", "sh", "bash")
@@ -71,6 +69,8 @@ OF_RUN = {
 WHOLE = {"docs/labs/": "sim/system/docs/test_labs.py"}
 #: Scripts that no test runs.
 UNTESTED = {"tools/arcs.py": "minutes of synthesis", "liteprobe.soc.build.stages": "minutes of synthesis"}
+#: A row of a bench: its mark, other marks, its function.
+ROW = re.compile(r'^@row\("([\w-]+)"(?:, "(\w+)")?.*\)\n(?:@.*\n)*def test_(\w+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,11 @@ def of_run(words: list[str]) -> Fate:
     if name not in OF_RUN:
         raise ValueError(f"./run has no command '{name}'")
     if name == "bench" and rest and rest[0] != PLACES["NAME"]:
-        sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py"))
-        if not (ROOT / "bench" / f"{rest[0].replace('-', '_')}.py").exists():
-            raise ValueError(f"there is no bench/{rest[0]}.py")
+        if rest[0] not in rows():
+            raise ValueError(f"there is no bench '{rest[0]}'")
         for row in rest[1:]:
-            if f'"{row}"' not in sources and f"def {row}(" not in sources:
-                raise ValueError(f"no bench has a row '{row}'")
+            if not any(row == known or row.startswith(f"{known}_") for known in rows()[rest[0]]):
+                raise ValueError(f"the bench {rest[0]} has no row '{row}'")
     for path in rest if name in ("python", "test") else []:
         if re.search(r"/.*\.(?:py|yaml)$", path) and not (ROOT / path).exists():
             raise ValueError(f"there is no {path}")
@@ -231,6 +230,15 @@ def of_run(words: list[str]) -> Fate:
     if name == "python" and not is_tested(rest[0] if rest else ""):
         raise ValueError(f"no test has {rest[0]} in it, so nothing says that it runs")
     return Fate("not run", OF_RUN[name])
+
+
+@cache
+def rows() -> dict[str, set[str]]:
+    """Return the rows of each bench, as they are marked; parametrised ones have more after their name."""
+    found: dict[str, set[str]] = {}
+    for bench, name, function in ROW.findall(sources_of_tests()):
+        found.setdefault(bench, set()).add(name or function)
+    return found
 
 
 @cache
@@ -261,12 +269,14 @@ def fate_of(command: Command) -> Fate:
         return Fate("compared", "transcript")
     if is_demo(command.text):
         return Fate("compared", "test_cli_demo.py")
-    if command.text in QUICK or command.text in SLOW or command.text in transcripts():
-        return Fate(
-            "compared", "run" if command.text in QUICK else "run, --full" if command.text in SLOW else "transcript"
-        )
-    if how := command_desk.how(command.text):
-        return Fate("compared", how)
+    if command.text in transcripts.QUICK:
+        return Fate("compared", "run")
+    if command.text in transcripts.SLOW:
+        return Fate("compared", "run, --full")
+    if command.text in in_consoles():
+        return Fate("compared", "transcript")
+    if step := transcripts.AT_DESK.get(transcripts.normal(command.text)):
+        return Fate("compared", transcripts.HOW[step.how])
     if command.block and in_script(command):
         return Fate("run", "its block as a script: ./run bench first-hour commands --full")
     text = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command.text)
@@ -297,7 +307,7 @@ def in_script(command: Command) -> bool:
 @cache
 def scripted(page: str) -> set[str]:
     """Return the lines of a page that are run in a script."""
-    return page_scripts.lines_of(page)
+    return transcripts.lines_of(page)
 
 
 def need_of(command: Command, arguments: list[str]) -> str:
@@ -317,7 +327,7 @@ def need_of(command: Command, arguments: list[str]) -> str:
 
 
 @cache
-def transcripts() -> set[str]:
+def in_consoles() -> set[str]:
     """Return the commands whose transcript is on a page."""
     return {command.text for command in all_commands() if command.is_compared}
 

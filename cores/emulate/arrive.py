@@ -28,7 +28,7 @@ class TickClock:
     Attributes
     ----------
     now : Signal(64), timebase
-        ``ticks`` of the `ProbeClock` of the probe.
+        ``ticks`` of the `TimebaseClock` of the probe.
     """
     def __init__(self, clock):
         self.now = clock.ticks
@@ -42,7 +42,7 @@ class ForwardPath(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``ticks`` in timebase.
     matcher : FilterMatcher
         Of this port: the channel that a rule names is the class.

@@ -119,7 +119,7 @@ class RecordPath(ReceivePath):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now`` (ns) in timebase.
     with_management : bool
         Gives good frames that carry no probe signature to ``management_source``.
@@ -242,7 +242,7 @@ class MonitorPath(ReceivePath):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now`` (ns) in timebase.
     matcher : FilterMatcher
         This port's; the path starts it and takes its answer.

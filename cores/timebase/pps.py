@@ -271,7 +271,7 @@ class PpsInput(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now``, ``fraction`` and ``ticks``.
     samples : int
         Samples of the pin a tick: 1, 2 or 4.

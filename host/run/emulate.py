@@ -12,8 +12,8 @@ from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, 
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
-from liteprobe.host.packets.filter.expression import Rule, fit_rules, parse
+from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.packets.filter.expression import Rule, fit_rules
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.emulate_figures import (
     ClassCounters,
@@ -134,12 +134,12 @@ def rules_of(network: Network) -> list[Rule]:
     for number in range(UNMATCHED_CLASS):
         for port, way in enumerate(DIRECTIONS):
             one = getattr(network, way).numbered.get(number)
-            if one is None or one.match is None:
+            if one is None or one.expression is None:
                 continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match, number):
+            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
                 found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
             else:
-                found.append(Rule(parse(one.match), number, 1 << port))
+                found.append(Rule(one.expression, number, 1 << port))
     return found
 
 
@@ -456,4 +456,4 @@ def _counters(network: Network | None, way: str, longest: int) -> list[ClassCoun
         names = {number: f"class {number}" for number in range(CLASSES)} | {UNMATCHED_CLASS: REST}
         return [ClassCounters(number, name, None, longest) for number, name in names.items()]
     numbered = getattr(network, way).numbered
-    return [ClassCounters(number, one.name, one.match, longest) for number, one in numbered.items()]
+    return [ClassCounters(number, one.name, one.match_text, longest) for number, one in numbered.items()]

@@ -64,13 +64,13 @@ def alone(core: Any) -> Made:
 
 def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
-    from liteprobe.cores.receive.filter import FilterTables
+    from liteprobe.cores.receive.filter.tables import FilterTables
     from liteprobe.cores.receive.mac import ReceiveMAC
     from liteprobe.cores.receive.path import MonitorPath, RecordPath
     from liteprobe.cores.receive.stamp import ArrivalStamper
     from liteprobe.cores.receive.hashes import FlowHash
     from liteprobe.cores.receive.unified.parser import UnifiedParser
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.timebase.clock import TimebaseClock
 
     def parser() -> Made:
         core = UnifiedParser()
@@ -81,7 +81,7 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core]
 
     def records() -> Made:
-        clock = ProbeClock()
+        clock = TimebaseClock()
         core = RecordPath(clock)
         return core, [core, core.streams, core.records, core.tally, clock]
 
@@ -90,7 +90,7 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core, *core.matchers]
 
     def path() -> Made:
-        tables, clock = FilterTables(1), ProbeClock()
+        tables, clock = FilterTables(1), TimebaseClock()
         core = MonitorPath(clock, tables.matchers[0], management_mac=1)
         return core, [core, core.tally, tables.matchers[0], clock]
 
@@ -114,7 +114,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
     from liteprobe.cores.capture.ring_memory import BlockRamRing
     from liteprobe.cores.measure.port import PortMeter
     from liteprobe.cores.measure.rate import RateMeter
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.timebase.clock import TimebaseClock
     from liteprobe.cores.memory.sdram import BurstPort
 
     def meter() -> Made:
@@ -122,7 +122,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
         return core, [core, core.streams, core.histograms]
 
     def rates() -> Made:
-        clock = ProbeClock()
+        clock = TimebaseClock()
         core = RateMeter(clock, 2, with_csr=False)
         return core, [core, clock]
 
@@ -146,7 +146,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
 
 def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     """Return how to make each stage, by path and name."""
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.timebase.clock import TimebaseClock
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
@@ -167,7 +167,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
         return core, [core, core.memory]
 
     return {
-        "Time": {"clock": lambda: alone(ProbeClock()), "PPS input": lambda: alone(PpsInput(ProbeClock()))},
+        "Time": {"clock": lambda: alone(TimebaseClock()), "PPS input": lambda: alone(PpsInput(TimebaseClock()))},
         "Transmit": {
             "schedule": lambda: alone(TrainSchedule()),
             "streams: scheduler and draws": scheduler,

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.cli.commands import emulate
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.bench.network.fake_emulator import fake_emulator
 from liteprobe.sim.bench.system.fake_link import FakeLink
@@ -149,7 +149,7 @@ def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: Emulato
 
 def test_the_schema_is_printed(run: Run) -> None:
     code, out, _ = run("emulate", "--schema")
-    assert code == 0 and json.loads(out)["properties"]["there"]["properties"]["delay"]["description"]
+    assert code == 0 and json.loads(out)["$defs"]["direction"]["properties"]["delay"]["description"]
 
 
 # How it ends -------------------------------------------------------------------------------------------

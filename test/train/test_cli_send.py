@@ -16,7 +16,7 @@ from liteprobe.host.analysis.columns import shown as shown_figure
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import send
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
@@ -344,7 +344,7 @@ def test_a_wrong_file_is_refused_with_its_line(
             "exponential intervals need a length of time: give an interval (ns), a rate (b/s), packets a second, a share of the "
             "line",
         ),
-        (("--share", "101"), "the streams of port 0 add up to 101 % of the line (stream 101 %): lower the rates"),
+        (("--share", "101"), "--share 101% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
         (("--pps", "nan"), "nan can't be counted with: give a finite number"),
         (("--transmit", "4"), "there is no transmit port 4: give 0 to 1"),
     ],

@@ -20,6 +20,7 @@ from liteprobe.host.cli.arguments import (
     add_probe,
     duration_ns,
     number,
+    of_options,
     open_probe,
     output,
     rate_bps,
@@ -31,7 +32,7 @@ from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.output import STDOUT
 
 with lazily():
@@ -213,18 +214,22 @@ def streams_of(args: argparse.Namespace) -> list[Stream]:
 
 def _stream(args: argparse.Namespace) -> Stream:
     fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
-    return stream.Stream(
-        name="stream",
-        stream_id=1 if args.stream_id is None else args.stream_id,
-        length=_length_of(args.length),
-        interval=intervals.Interval(
+    with of_options("burst"):
+        burst = None if args.burst is None else intervals.Burst(args.burst)
+    with of_options():
+        interval = intervals.Interval(
             interval_ns=args.interval,
             rate_bps=args.rate,
             pps=args.pps,
             share=None if args.share is None else args.share / 100,
             exponential=args.exponential,
-            burst=None if args.burst is None else intervals.Burst(args.burst),
-        ),
+            burst=burst,
+        )
+    return stream.Stream(
+        name="stream",
+        stream_id=1 if args.stream_id is None else args.stream_id,
+        length=_length_of(args.length),
+        interval=interval,
         count=args.count,
         port=args.transmit or 0,
         headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),

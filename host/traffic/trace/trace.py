@@ -78,7 +78,7 @@ def in_order(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Fra
     Raises
     ------
     UsageError
-        When one comes more than ``SORTED_FRAMES`` frames behind its place.
+        When one comes more than ``SORTED_FRAMES`` frames after its place.
     """
     held: Frames | None = None
     last: int | None = None
@@ -243,7 +243,7 @@ PPM = 10**6
 
 
 class TraceSource(Protocol):
-    """Where the frames of a trace come from, the same ones each time."""
+    """Gives the frames of a trace, the same ones each time."""
 
     @property
     def ticks_per_unit(self) -> Fraction:

@@ -22,7 +22,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
 from liteprobe.cores.receive.path import RecordPath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.probe_frames import probe_frame
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
@@ -48,7 +48,7 @@ class ReceiveBench(PinnedBench):
 
     def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
         PinnedBench.__init__(self, "sys", "timebase", *([] if is_synchronous else ["eth_rx"]))
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         path = RecordPath(clock, with_management, record_depth)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)

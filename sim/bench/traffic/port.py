@@ -16,7 +16,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
@@ -37,7 +37,7 @@ class PortBench(PinnedBench):
     """
     def __init__(self, sources):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         self.gate  = gate  = StartGate(1)
         self.path  = path  = TransmitPath(clock, sources=sources)
         self.add_inputs(path, ["stop", "clear"])
