@@ -16,9 +16,9 @@ from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import Block, heading, listed, said_of
-from liteprobe.host.run.replay_figures import TRACES, PortReplay
-from liteprobe.host.run.sets_figures import OF_SETS, PLANNED, PortSets
-from liteprobe.host.run.streamed_figures import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
+from liteprobe.host.run.replay import TRACES, PortReplay
+from liteprobe.host.run.sets import OF_SETS, PLANNED, PortSets
+from liteprobe.host.run.streamed import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
 
 DEFINED = ("Frame length", "Time stamps", "Late")
 DELAY = "least mean p50 p99 p99_9 most"
