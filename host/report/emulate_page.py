@@ -12,7 +12,7 @@ from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
-from liteprobe.host.run.emulate_figures import (
+from liteprobe.host.run.emulate import (
     CLASSES,
     DROPS,
     STATIONS,

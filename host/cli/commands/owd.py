@@ -25,7 +25,7 @@ with lazily():
     from liteprobe.host.report import owd_page
     from liteprobe.host.run import trains
     from liteprobe.host.serve import discipline
-    from liteprobe.host.suites import owd, owd_figures, sweep
+    from liteprobe.host.suites import owd, sweep
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
@@ -137,7 +137,7 @@ def _measure(
             for one, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)
                 one.results.append(result.train)
-                one.rows.append(owd_figures.row(result, request.waiting_time_ns))
+                one.rows.append(owd.row(result, request.waiting_time_ns))
             take(sweeps)
             advance()
     return sweeps
