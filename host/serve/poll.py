@@ -23,16 +23,7 @@ from liteprobe.host.probe import Probe
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
 #: Events of a port that are not a loss; all others are.
-PLAIN = (
-    *ALL,
-    "management_frames",
-    "classified",
-    "matched",
-    "passed",
-    "sampled",
-    "kept",
-    "own_frames",
-)
+PLAIN = (*ALL, "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames")
 FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
