@@ -195,8 +195,8 @@ def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, na
             points = [
                 (look.seconds, value)
                 for look in looks
-                for kept in look.classes
-                if kept.number == one.number and (value := figure_of(kept)) is not None
+                for each in look.classes
+                if each.number == one.number and (value := figure_of(each)) is not None
             ]
             if not points:
                 continue

@@ -244,7 +244,7 @@ def _bins(delays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
-    """Draw the delay of each packet at the time at which it was sent, its bound behind it, what was lost below.
+    """Draw the delay of each packet at the time at which it was sent, the band of its bound, what was lost below.
 
     All panels have one time axis. Where the tick of the receive stamps is not resolved, each delay has half a tick either way.
     """

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     _add_files(parser)
     _add_choice(parser)
-    _add_kept(parser)
+    _add_reduction(parser)
     parser.add_argument(
         "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
     )
@@ -85,7 +85,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_kept(parser: argparse.ArgumentParser) -> None:
+def _add_reduction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the probe hands over")
     group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
     group.add_argument("--keep", choices=KEEPS, help="of a frame (default: what the files need)")

@@ -15,15 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    duration_ns,
-    open_probe,
-    output,
-    rate_bps,
-    read_text,
-)
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, rate_bps, read_text
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
 from liteprobe.host.machine.interrupt import Interrupted

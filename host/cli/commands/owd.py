@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
                 one.rows[-1] = calibrated.correct(one.rows[-1])
         results.take(sweeps)
 
-    with results.kept(), ExitStack() as stack:
+    with results.written(), ExitStack() as stack:
         sender = stack.enter_context(probes.Probe(args.probe, args.map, args.steal))
         receiver = stack.enter_context(probes.Probe(to, args.map_to, args.steal))
         tend = _disciplined(args, sender, receiver)
