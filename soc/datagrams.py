@@ -30,7 +30,7 @@ def add_datagrams(soc, receive, transmit, has_space):
     Parameters
     ----------
     soc : ProbeSoC
-        With ``replay_ports``, a `RingPort` of each test port.
+        With ``replay_ports``, a `RingReaderPort` of each test port.
     receive, transmit, has_space
         As of `ProbeSoC.add_management`.
     """

@@ -26,7 +26,7 @@ from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
-from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps

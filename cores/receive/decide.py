@@ -61,7 +61,7 @@ class Sampler(LiteXModule):
 # Layouts ------------------------------------------------------------------------------------------
 
 def finding_layout():
-    """What the stages found of a frame."""
+    """Return the fields that the stages found of a frame."""
     return [
         ("length",    16),
         ("flags",     16), # Up to PROBE.
@@ -79,11 +79,11 @@ def finding_layout():
     ]
 
 def answer_layout():
-    """What the filter says of a frame."""
+    """Return the fields of the filter's answer about a frame."""
     return [("matched", 1), ("passed", 1), ("rule", 8), ("names_channel", 1), ("channel", 3)]
 
 def verdict_layout():
-    """What is kept of a frame, and where it goes."""
+    """Return the fields that say what is recorded of a frame, and where it goes."""
     return [
         ("keep",       1), # A record of it.
         ("has_header", 1), # With all of its unified header.

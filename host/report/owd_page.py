@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.rows import count_of
+from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Part, heading, number, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin

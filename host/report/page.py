@@ -13,7 +13,7 @@ from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
 from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, remarks, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
-from liteprobe.host.extras import named
+from liteprobe.host.machine.extras import named
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
 

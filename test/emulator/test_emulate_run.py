@@ -11,7 +11,7 @@ from liteprobe.cores.formats import Part, PhyStatus, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended

@@ -535,7 +535,7 @@ class DatagramReceiver(RingFiller):
             ]
 
     def join_ring(self, ring, port):
-        """Join ring number ``ring`` to a `RingPort`, whose counts are in answers."""
+        """Join ring number ``ring`` to a `RingReaderPort`, whose counts are in answers."""
         RingFiller.join_ring(self, ring, port)
         self.comb += [
             self.frames[ring].eq(port.frames),

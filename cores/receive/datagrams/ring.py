@@ -9,9 +9,9 @@ from migen import *
 
 from litex.gen import *
 
-# Ring Port ----------------------------------------------------------------------------------------
+# Ring Reader Port ----------------------------------------------------------------------------------------
 
-class RingPort(Protocol):
+class RingReaderPort(Protocol):
     """Declares what is asked of a port whose ring is filled; `ReplayPort` is one.
 
     Attributes
@@ -50,7 +50,7 @@ class RingPort(Protocol):
 class RingFiller(LiteXModule):
     """Fills the rings of ports with what a host streams: what `DatagramReceiver` and `SlotReceiver` have in common."""
     def join_ring(self, ring, port):
-        """Join ring number ``ring`` to a `RingPort`."""
+        """Join ring number ``ring`` to a `RingReaderPort`."""
         self.comb += [
             self.session[ring].eq(port.session),
             self.open[ring].eq(port.opens),

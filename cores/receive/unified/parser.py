@@ -25,7 +25,7 @@ passing_cycles = 14
 # Layout -------------------------------------------------------------------------------------------
 
 def seen_layout():
-    """What is known of every frame."""
+    """Return the fields that are known of every frame."""
     return [
         ("number",       number_bits), # Which SFD.
         ("length",       16),          # Bytes without FCS; saturates.

@@ -19,7 +19,7 @@ status_word = UNIFIED_PLACES["ethertype"][0] # This one and the next are known a
 hash_word   = UNIFIED_PLACES["hash"][0]
 
 def internal_layout():
-    """What the store must know of a frame to hide words that came to nothing: in the place of ``reserved``."""
+    """Return the fields of a frame by which the store hides words that came to nothing: in the place of ``reserved``."""
     return [("has_link", 1), ("has_fragment", 1), ("has_transport", 1), ("is_tcp", 1), ("is_probe", 1)]
 
 # Free Places --------------------------------------------------------------------------------------

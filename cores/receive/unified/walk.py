@@ -364,7 +364,7 @@ class UnifiedWalk(LiteXModule):
         return [self.state.eq(state), self.position.eq(0)]
 
     def stop(self):
-        """What follows is not parsed."""
+        """Parse nothing of what follows."""
         return [*self.leave(WalkStep.DONE), self.stopped.eq(1)]
 
     def within(self, step):
@@ -513,7 +513,7 @@ class UnifiedWalk(LiteXModule):
         ]
 
     def walk_transport(self):
-        """What is after IP: ports, and some of what is after them."""
+        """Walk through ports, and some of what is after them."""
         is_tcp, is_udp, signature = self.walked == IpProtocol.TCP, self.walked == IpProtocol.UDP, Cat(self.low, self.high)
         # Of SCTP the last.
         last = [self.walked == IpProtocol.ICMPV6, self.walked == IpProtocol.ICMP, ~is_tcp & ~(is_udp & (signature == SIGNATURE))]

@@ -26,7 +26,7 @@ from liteprobe.host.cli.arguments import (
 )
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.output import STDOUT
 
 with lazily():

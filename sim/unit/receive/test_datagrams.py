@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How a probe joins the receiver of datagrams to its management port, its ports and its map."""
+"""Tests that a probe joins the receiver of datagrams to its management port, its ports and its map."""
 
 import logging
 import struct
@@ -49,7 +49,7 @@ def replay_port():
 
 
 class FakeProbe(LiteXModule):
-    """What `add_datagrams` asks of a probe. With a stack that echoes what comes, as an export would use the way out too."""
+    """Stands in for a probe, as `add_datagrams` asks: its stack echoes what comes, as an export would use the link too."""
 
     def __init__(self, with_export):
         self.probe_config = SimpleNamespace(

@@ -6,12 +6,11 @@
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect import stream, wishbone
+from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.bus import WriteOnlyCSR
-from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
-from liteprobe.cores.transmit.frames import descriptor_description
+from liteprobe.cores.formats import LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.source import ProgramSource
 from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
@@ -209,7 +208,6 @@ class StreamSource(ProgramSource):
 
     def __init__(self, others=()):
         ProgramSource.__init__(self)
-        self.source    = stream.Endpoint(descriptor_description())
         self.elapsed   = Signal((64, True))
         self.mask      = Signal(STREAMS)
         self.hold      = Signal()
@@ -218,20 +216,21 @@ class StreamSource(ProgramSource):
         self.is_primed = Signal()
         self.is_active = Signal()
         self.active    = Signal(STREAMS)
-        self.builds       = Signal()
-        self.build_stream = Signal(log2_int(STREAMS))
-        self.build_word   = Signal(log2_int(HEADER_WORDS_OF_STREAM))
 
         self.scheduler = StreamScheduler()
         self.modifiers = ModifierEngine()
         self.lists     = EngineMemory(LIST_WORDS)
         self.user      = TemplateUser()
-        self.templates = FrameTemplates([self.user, *others])
-        self.header_read   = self.templates.header_read
+        self.templates = templates = FrameTemplates([self.user, *others])
+        self.source        = templates.source
+        self.builds        = templates.builds
+        self.build_stream  = templates.build_stream
+        self.build_word    = templates.build_word
+        self.header_read   = templates.header_read
         self.streams_bus   = self.scheduler.memory.bus
         self.modifiers_bus = self.modifiers.memory.bus
         self.lists_bus     = self.lists.bus
-        self.headers_bus   = self.templates.bus
+        self.headers_bus   = templates.bus
         self.sent_counters = SentCounters()
 
         # # #
@@ -255,7 +254,6 @@ class StreamSource(ProgramSource):
             modifiers.stream.eq(scheduler.next_stream),
             scheduler.frame.connect(user.frame),
             user.is_modified.eq(modifiers.is_idle),
-            self.templates.source.connect(source),
         ]
         self.sync += [
             If(self.arm, self.is_active.eq(1)),
@@ -277,13 +275,12 @@ class StreamSource(ProgramSource):
         ]
 
     def add_templates(self):
-        """Give the modifiers the headers, and the templates what the builder does."""
+        """Give the modifiers the headers."""
         modifiers, templates = self.modifiers, self.templates
         self.comb += [
             templates.read.eq(modifiers.header_read),
             *[mine.eq(adr) for mine, adr in zip(templates.read_adrs, modifiers.header_adrs)],
             modifiers.header_word.eq(templates.value),
-            *[getattr(templates, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
         ]
 
     def join(self, path):
