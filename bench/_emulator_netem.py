@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from _figures import ROOT, Figure
 
-from liteprobe.sim.bench.emulator.netem import kernel
-from liteprobe.sim.bench.emulator.netem.beside import CONFIGURATIONS, Configuration, Summary, Tells, ours, summary
+from liteprobe.sim.bench.emulator.netem import netem as kernel
+from liteprobe.sim.bench.emulator.netem.netem import CONFIGURATIONS, Configuration, Summary, Tells, ours, summary
 
 FOLDER = ROOT / "build" / "bench"
 HEAD = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from _figures import Figure
 
-from liteprobe.sim.bench.emulator import theory_models, theory_run
+from liteprobe.sim.bench.emulator.theory import EXPERIMENTS
 
 FRAMES = 1_000_000
 
@@ -18,6 +18,6 @@ FRAMES = 1_000_000
 def theory(is_full: bool) -> Iterator[Figure]:
     """Waits, losses, bursts, correlations, rates."""
     count = FRAMES * (4 if is_full else 1)
-    for experiment in (*theory_run.EXPERIMENTS, *theory_models.EXPERIMENTS):
+    for experiment in EXPERIMENTS:
         for one in experiment(count):
             yield Figure(f"theory_{one.name}", one.reach, "of 99.9 %", 1)

@@ -18,8 +18,7 @@ from liteprobe.host.run.replay_figures import PortReplay
 from liteprobe.host.run.streamed import StreamedRun, StreamLook
 from liteprobe.host.run.streamed_figures import Delays
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel
 
 Run = Callable[..., tuple[int, str, str]]

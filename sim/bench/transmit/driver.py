@@ -22,7 +22,7 @@ from liteprobe.cores.timebase.clock import ProbeClock
 from liteprobe.cores.transmit import COUNTERS, TransmitPath
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.start import StartGate
-from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
+from liteprobe.sim.bench.frames.gmii import GmiiSink
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 

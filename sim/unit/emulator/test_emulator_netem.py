@@ -5,9 +5,10 @@
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.emulator.netem import beside, kernel
-from liteprobe.sim.bench.emulator.netem.beside import CONFIGURATIONS
-from liteprobe.sim.bench.emulator.netem.kernel import Asked, Passed
+from liteprobe.sim.bench.emulator.netem import netem
+from liteprobe.sim.bench.emulator.netem import netem as kernel
+from liteprobe.sim.bench.emulator.netem.netem import CONFIGURATIONS
+from liteprobe.sim.bench.emulator.netem.netem import Asked, Passed
 
 NAMED = {one.asked.name: one for one in CONFIGURATIONS}
 
@@ -15,7 +16,7 @@ def test_a_summary_is_what_its_frames_say() -> None:
     sent = np.arange(6) * 1_000_000
     received = np.array([20_010_000, -1, -1, 23_000_000, 24_030_000, 25_000_000])
     other = np.array([20_010_400, -1, 22_000_000, 23_002_000, 24_030_000, 25_000_000])
-    found = beside.summary(
+    found = netem.summary(
         NAMED["delay"], Passed(sent, received, np.array([0, 4, 3, 5])), Passed(sent, other, np.array([0, 2, 3, 4, 5]))
     )
     assert (found.median_us, found.most_us, found.reordered) == (5.0, 30.0, 1)
@@ -24,7 +25,7 @@ def test_a_summary_is_what_its_frames_say() -> None:
 
 def test_a_burst_through_a_rate_is_what_arithmetic_says() -> None:
     one = NAMED["rate"]
-    found = beside.ours(one, np.zeros(400, np.int64), seed=1)
+    found = netem.ours(one, np.zeros(400, np.int64), seed=1)
     # Frames follow each other in 1274 ticks, services in 125,000: one begins while 98 or 99 frames come, and 100 wait at most.
     served = [number for number in range(400) if found.received_ns[number] >= 0]
     assert served == [*range(102), 197, 295, 393]
